@@ -1,0 +1,1 @@
+"""Estimators: statistics in, an :class:`~discreet.estimate.Estimate` out; one file each."""

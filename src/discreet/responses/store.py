@@ -1,0 +1,181 @@
+"""How answers are held in memory.
+
+In: validated answers. Out: two immutable forms with one small interface. Dense data is held
+as bit planes (2 bits a cell), sparse data as rows of (item, right) pairs (3 to 5 bytes an
+answer). Nothing here knows item names, files or privacy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["BLOCK_WORDS", "AnswerStore", "BitPlanes", "SparseRows", "prefers_planes"]
+
+Int8Array = npt.NDArray[np.int8]
+Int64Array = npt.NDArray[np.int64]
+UInt64Array = npt.NDArray[np.uint64]
+
+BLOCK_WORDS = 256
+"""Words of 64 persons in a block: 16,384 persons, so that a tile of items stays in cache."""
+
+MISSING = np.int8(-1)
+
+
+class AnswerStore(Protocol):
+    """What both forms offer. Persons are rows, items are columns, -1 is missing."""
+
+    @property
+    def n_persons(self) -> int: ...
+    @property
+    def n_items(self) -> int: ...
+    @property
+    def n_answers(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    def rows(self, start: int, stop: int) -> Int8Array:
+        """Answers of the persons ``start`` to ``stop`` as a dense matrix."""
+        ...
+
+    def item_totals(self) -> tuple[Int64Array, Int64Array]:
+        """Per item, how many persons answered it and how many of them had it right."""
+        ...
+
+    def person_totals(self) -> tuple[Int64Array, Int64Array]:
+        """Per person, how many items were answered and how many of them right."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class BitPlanes:
+    """One bit plane for "right" and one for "wrong"; a missing answer is in neither.
+
+    Attributes
+    ----------
+    right, wrong
+        ``uint64[block, item, word]``. Person ``l`` is bit ``l % 64`` of word
+        ``l // 64 % words`` in block ``l // (64 * words)``; bits past the last person are 0.
+    n_persons
+        How many of the bits are persons.
+    """
+
+    right: UInt64Array
+    wrong: UInt64Array
+    n_persons: int
+
+    def __post_init__(self) -> None:
+        self.right.setflags(write=False)
+        self.wrong.setflags(write=False)
+
+    @property
+    def n_items(self) -> int:
+        return int(self.right.shape[1])
+
+    @property
+    def n_answers(self) -> int:
+        return int(self.item_totals()[0].sum())
+
+    @property
+    def nbytes(self) -> int:
+        return self.right.nbytes + self.wrong.nbytes
+
+    @property
+    def block_persons(self) -> int:
+        """Persons in a full block."""
+        return 64 * int(self.right.shape[2])
+
+    def rows(self, start: int, stop: int) -> Int8Array:
+        stop = min(stop, self.n_persons)
+        out = np.full((max(stop - start, 0), self.n_items), MISSING, dtype=np.int8)
+        size = self.block_persons
+        for block in range(start // size, -(-stop // size) if out.size else 0):
+            first = block * size
+            low, high = max(start, first), min(stop, first + size)
+            right = _unpack(self.right[block])[low - first : high - first]
+            wrong = _unpack(self.wrong[block])[low - first : high - first]
+            out[low - start : high - start] = np.where(right | wrong, right, MISSING)
+        return out
+
+    def item_totals(self) -> tuple[Int64Array, Int64Array]:
+        right = np.bitwise_count(self.right).sum(axis=(0, 2), dtype=np.int64)
+        wrong = np.bitwise_count(self.wrong).sum(axis=(0, 2), dtype=np.int64)
+        return right + wrong, right
+
+    def person_totals(self) -> tuple[Int64Array, Int64Array]:
+        right = [_unpack(block).sum(axis=1, dtype=np.int64) for block in self.right]
+        wrong = [_unpack(block).sum(axis=1, dtype=np.int64) for block in self.wrong]
+        empty = np.zeros(0, dtype=np.int64)
+        total_right = np.concatenate([empty, *right])[: self.n_persons]
+        total_wrong = np.concatenate([empty, *wrong])[: self.n_persons]
+        return total_right + total_wrong, total_right
+
+
+def _unpack(plane: UInt64Array) -> Int8Array:
+    """Turn ``uint64[item, word]`` into 0/1 ``int8[person, item]``."""
+    octets = np.ascontiguousarray(plane).view(np.uint8)
+    return np.unpackbits(octets, axis=1, bitorder="little").T.view(np.int8)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Only the answers that were given, person after person.
+
+    Attributes
+    ----------
+    indptr
+        ``int64[n + 1]``; person ``l`` owns the entries ``indptr[l]`` to ``indptr[l + 1]``.
+    item
+        Column of each answer, increasing within a person (``uint16`` up to 65,536 items).
+    right
+        Whether the answer was 1.
+    """
+
+    indptr: Int64Array
+    item: npt.NDArray[np.uint16] | npt.NDArray[np.int32]
+    right: npt.NDArray[np.bool_]
+    n_items: int
+
+    def __post_init__(self) -> None:
+        for array in (self.indptr, self.item, self.right):
+            array.setflags(write=False)
+
+    @property
+    def n_persons(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def n_answers(self) -> int:
+        return len(self.item)
+
+    @property
+    def nbytes(self) -> int:
+        return self.indptr.nbytes + self.item.nbytes + self.right.nbytes
+
+    def rows(self, start: int, stop: int) -> Int8Array:
+        stop = min(stop, self.n_persons)
+        out = np.full((max(stop - start, 0), self.n_items), MISSING, dtype=np.int8)
+        if out.shape[0]:
+            span = slice(self.indptr[start], self.indptr[stop])
+            person = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
+            out[person, self.item[span]] = self.right[span]
+        return out
+
+    def item_totals(self) -> tuple[Int64Array, Int64Array]:
+        answers = np.bincount(self.item, minlength=self.n_items)
+        right = np.bincount(self.item[self.right], minlength=self.n_items)
+        return answers.astype(np.int64), right.astype(np.int64)
+
+    def person_totals(self) -> tuple[Int64Array, Int64Array]:
+        running = np.concatenate([[0], np.cumsum(self.right, dtype=np.int64)])
+        return np.diff(self.indptr), running[self.indptr[1:]] - running[self.indptr[:-1]]
+
+
+def prefers_planes(n_persons: int, n_items: int, n_answers: int) -> bool:
+    """Say whether bit planes take less memory than sparse rows.
+
+    Planes take a quarter of a byte a cell, rows about 4 bytes an answer.
+    """
+    return n_persons * n_items <= 16 * n_answers
