@@ -1,0 +1,135 @@
+"""The shape of the package: one-way imports, one wall, two sources of randomness that never mix."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "discreet"
+
+# A module imports only from above it. One name stands for a module or a whole folder.
+ORDER = [
+    "errors",
+    "secure",
+    "responses",
+    "datasets",
+    "simulation",
+    "counts",
+    "engines",
+    "privacy.noise",
+    "privacy.accounting",
+    "privacy.ledger",
+    "privacy.mechanisms",
+    "privacy.wall",
+    "chain",
+    "stationary",
+    "estimate",
+    "estimators",
+    "calibrate",
+    "topk",
+    "privacy.audit",
+    "planning",
+    "persons",
+    "plots",
+    "report",
+    "publish",
+    "rasch",
+    "cli",
+    "__main__",
+]
+
+MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+
+
+def dotted(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+def position(name: str) -> int | None:
+    for index, entry in enumerate(ORDER):
+        if name == entry or name.startswith(entry + "."):
+            return index
+    return None
+
+
+def typing_only(tree: ast.Module) -> set[ast.AST]:
+    guarded: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            guarded.update(ast.walk(node))
+    return guarded
+
+
+def imported(path: Path) -> list[tuple[int, str]]:
+    """Names of the package's own modules that a file imports at run time."""
+    tree = ast.parse((PACKAGE / path).read_text())
+    guarded = typing_only(tree)
+    found = []
+    for node in ast.walk(tree):
+        if node in guarded:
+            continue
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+    return [(line, name[9:]) for line, name in found if name.startswith("discreet.")]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_a_module_imports_only_from_above_it(path):
+    if str(path) in {"__init__.py", "privacy/__init__.py"}:
+        assert imported(path) == []
+        return
+    here = position(dotted(path))
+    assert here is not None, f"{path} has no place in the import order; add it to ORDER"
+    for line, name in imported(path):
+        there = position(name)
+        if there is not None:
+            assert there <= here, f"{path}:{line} imports {name}, which stands below it"
+
+
+def test_imports_are_absolute():
+    for path in MODULES:
+        tree = ast.parse((PACKAGE / path).read_text())
+        relative = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.level]
+        assert not relative, f"{path}: relative import in lines {relative}"
+
+
+def test_only_the_wall_makes_a_release():
+    makers = [
+        str(path)
+        for path in MODULES
+        for node in ast.walk(ast.parse((PACKAGE / path).read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "Release"
+    ]
+    assert set(makers) <= {"privacy/wall.py"}
+
+
+def test_operating_system_randomness_has_one_door():
+    doors = [
+        str(path)
+        for path in MODULES
+        if "urandom" in (code := (PACKAGE / path).read_text()) or "import secrets" in code
+    ]
+    assert set(doors) <= {"secure.py", "privacy/ledger.py"}
+
+
+def test_privacy_code_never_uses_the_statistical_generator():
+    # The audit and the tests' seeded source are allowed to; noise, mechanisms and wall are not.
+    for path in MODULES:
+        if path.parts[0] == "privacy" and path.name != "audit.py":
+            assert "np.random" not in (PACKAGE / path).read_text(), path
+
+
+def test_no_global_random_state_anywhere():
+    for path in MODULES:
+        text = (PACKAGE / path).read_text()
+        for call in ("seed(", "rand(", "randn(", "randint(", "normal(", "choice("):
+            assert f"np.random.{call}" not in text, f"{path}: np.random.{call}"
+
+
+def test_modules_stay_small():
+    for path in MODULES:
+        lines = len((PACKAGE / path).read_text().splitlines())
+        assert lines <= 450, f"{path} has {lines} lines; make it a folder of small modules"
