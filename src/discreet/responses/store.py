@@ -13,7 +13,14 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BLOCK_WORDS", "AnswerStore", "BitPlanes", "SparseRows", "prefers_planes"]
+__all__ = [
+    "BLOCK_WORDS",
+    "AnswerStore",
+    "BitPlanes",
+    "SparseRows",
+    "block_shape",
+    "prefers_planes",
+]
 
 Int8Array = npt.NDArray[np.int8]
 Int64Array = npt.NDArray[np.int64]
@@ -171,6 +178,12 @@ class SparseRows:
     def person_totals(self) -> tuple[Int64Array, Int64Array]:
         running = np.concatenate([[0], np.cumsum(self.right, dtype=np.int64)])
         return np.diff(self.indptr), running[self.indptr[1:]] - running[self.indptr[:-1]]
+
+
+def block_shape(n_persons: int) -> tuple[int, int]:
+    """Return how many blocks hold the persons, and the words of 64 persons in each."""
+    words = min(BLOCK_WORDS, max(1, -(-n_persons // 64)))
+    return -(-n_persons // (64 * words)), words
 
 
 def prefers_planes(n_persons: int, n_items: int, n_answers: int) -> bool:

@@ -1,0 +1,106 @@
+"""Pack answers that come column by column: Arrow arrays, or NumPy arrays in column order.
+
+In: one column per item. Out: bit planes. Arrow booleans are bitmaps already, so they are
+copied; numbers are compared and packed while a column is in cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet.responses.packing_plain import BadCell, Bits, empty_planes, pack_cells
+from discreet.responses.store import BitPlanes, UInt64Array
+from discreet.responses.threads import run_tasks
+
+__all__ = ["pack_columns"]
+
+
+def pack_columns(columns: Sequence[Any]) -> BitPlanes:
+    """Pack one column per item: NumPy vectors, or Arrow arrays (chunked or not) with nulls.
+
+    Raises
+    ------
+    BadCell
+        At the first cell, in the first column that has one, that is not 0, 1 or missing.
+    """
+    n_persons = len(columns[0]) if columns else 0
+    right, wrong = empty_planes(n_persons, len(columns))
+    if n_persons:
+        run_tasks(lambda j: _pack_column(columns[j], j, right, wrong), range(len(columns)))
+    return BitPlanes(right, wrong, n_persons)
+
+
+def _pack_column(column: Any, number: int, right: UInt64Array, wrong: UInt64Array) -> None:
+    is_right, is_wrong, bad = _column_bits(column)
+    if bad.any():
+        row = int(np.flatnonzero(np.unpackbits(bad, bitorder="little"))[0])
+        raise BadCell(row, number, _scalar(column[row]))
+    for plane, bits in ((right, is_right), (wrong, is_wrong)):
+        padded = np.zeros(plane.shape[0] * plane.shape[2] * 8, dtype=np.uint8)
+        padded[: len(bits)] = bits
+        plane[:, number, :] = padded.view(np.uint64).reshape(plane.shape[0], plane.shape[2])
+
+
+def _scalar(cell: Any) -> Any:
+    return cell.as_py() if hasattr(cell, "as_py") else cell.item()
+
+
+def _column_bits(column: Any) -> tuple[Bits, Bits, Bits]:
+    """Return right, wrong and bad bits of one whole column."""
+    if isinstance(column, np.ndarray):
+        return pack_cells(column)
+    chunks = column.chunks if hasattr(column, "chunks") else [column]
+    parts = [(_arrow_bits(chunk), len(chunk)) for chunk in chunks if len(chunk)]
+    if len(parts) == 1:
+        return parts[0][0]
+    right, wrong, bad = (_join_bits([(bits[k], n) for bits, n in parts]) for k in range(3))
+    return right, wrong, bad
+
+
+def _join_bits(parts: list[tuple[Bits, int]]) -> Bits:
+    """Put bit strings one after the other; whole bytes are copied, others are shifted."""
+    if all(length % 8 == 0 for _, length in parts[:-1]):
+        return np.concatenate([bits for bits, _ in parts])
+    loose = [np.unpackbits(bits, count=length, bitorder="little") for bits, length in parts]
+    return np.packbits(np.concatenate(loose), bitorder="little")
+
+
+def _arrow_bits(chunk: Any) -> tuple[Bits, Bits, Bits]:
+    """Return right, wrong and bad bits of one Arrow array."""
+    import pyarrow as pa
+
+    length, offset = len(chunk), chunk.offset
+    if pa.types.is_null(chunk.type):
+        none = np.zeros(-(-length // 8), dtype=np.uint8)
+        return none, none, none
+    validity, data = chunk.buffers()
+    valid = _full(length) if validity is None else _bit_slice(validity, offset, length)
+    if pa.types.is_boolean(chunk.type):
+        values = _bit_slice(data, offset, length)
+        return values & valid, ~values & valid, np.zeros_like(valid)
+    dtype = np.dtype(chunk.type.to_pandas_dtype())
+    numbers = np.frombuffer(data, dtype=dtype, count=offset + length)[offset:]
+    right, wrong, bad = pack_cells(numbers)
+    return right & valid, wrong & valid, bad & valid
+
+
+def _full(length: int) -> Bits:
+    bits = np.full(-(-length // 8), 255, dtype=np.uint8)
+    if length % 8:
+        bits[-1] = (1 << length % 8) - 1
+    return bits
+
+
+def _bit_slice(buffer: Any, offset: int, length: int) -> Bits:
+    """Return ``length`` bits from ``offset`` on, the bits past the end cleared."""
+    first, last = offset // 8, -(-(offset + length) // 8)
+    octets: Bits = np.frombuffer(buffer, dtype=np.uint8)[first:last]
+    shift = offset % 8
+    if shift:
+        above = np.append(octets[1:], np.uint8(0))
+        octets = (octets >> np.uint8(shift)) | (above << np.uint8(8 - shift))
+        octets = octets[: -(-length // 8)]
+    return octets & _full(length)
