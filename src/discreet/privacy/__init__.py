@@ -1,0 +1,1 @@
+"""Everything at the wall between confidential answers and released values."""
