@@ -7,14 +7,15 @@ answers; whether it may be published depends on ``guarantee``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from discreet.chain import Status
 from discreet.errors import BadUsage
+from discreet.stationary import Solution
 
 if TYPE_CHECKING:
     from discreet.privacy.accounting import Guarantee
@@ -23,27 +24,6 @@ __all__ = ["Estimate", "Solution", "Status"]
 
 FloatArray = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
-
-
-class Status(StrEnum):
-    """Why an item has a number, or has none."""
-
-    ESTIMATED = "estimated"
-    ANCHORED = "anchored"
-    ALWAYS_RIGHT = "always_right"
-    ALWAYS_WRONG = "always_wrong"
-    NO_ANSWERS = "no_answers"
-    NOT_CONNECTED = "not_connected"
-
-
-@dataclass(frozen=True)
-class Solution:
-    """How the numbers were found: the solver, its accuracy, what it took."""
-
-    solver: str
-    iterations: int
-    residual: float
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
