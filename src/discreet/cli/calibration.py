@@ -1,0 +1,144 @@
+"""A calibration as a table, as JSON, as notes and as files; all of it confidential."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.cli.output import Column, note, print_table
+from discreet.cli.writing import check_writable, staged
+
+if TYPE_CHECKING:
+    from discreet.estimate import Estimate
+
+__all__ = [
+    "calibration_document",
+    "check_calibration_folder",
+    "explain_calibration",
+    "print_calibration",
+    "write_calibration",
+]
+
+# The word is part of the names: a file that leaves its folder still says what it is.
+ITEMS_FILE = "items.confidential.csv"
+CALIBRATION_FILE = "calibration.confidential.json"
+CALIBRATION_FILES = (ITEMS_FILE, CALIBRATION_FILE)
+
+CONFIDENTIAL = (
+    "confidential: computed from persons' answers without privacy protection; "
+    "do not publish, use `discreet release` for that"
+)
+
+REASONS = {
+    "always_right": "everyone who answered had it right, so it is easier than any number says",
+    "always_wrong": "everyone who answered had it wrong, so it is harder than any number says",
+    "no_answers": "nobody answered",
+    "not_connected": "no chain of right and wrong answers links it to the other items",
+}
+
+NAMED_ITEMS = 5
+"""Items that a note names before it only counts them."""
+
+
+def print_calibration(estimate: Estimate) -> None:
+    """Print the item table."""
+    columns = estimate.to_dict()
+    shown = [
+        Column("item", columns["item"]),
+        Column("difficulty", columns["difficulty"], digits=3),
+        Column("se", columns["se"], digits=3),
+        Column("95% from", columns["lower"], digits=3),
+        Column("to", columns["upper"], digits=3),
+        Column("status", columns["status"]),
+    ]
+    for name in ("answers", "right"):
+        if name in columns:
+            shown.insert(-1, Column(name, columns[name]))
+    print_table(shown)
+
+
+def explain_calibration(estimate: Estimate, *, quiet: bool) -> None:
+    """Say why items have no number, and what the estimator wants the user to know."""
+    for status, reason in REASONS.items():
+        names = [
+            item for item, one in zip(estimate.items, estimate.status, strict=True) if one == status
+        ]
+        if names:
+            note(f"Note: no difficulty ({status}) for {_listed(names)}: {reason}.", quiet=quiet)
+    for warning in estimate.warnings:
+        note(f"Warning: {warning}", quiet=quiet)
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:NAMED_ITEMS])
+    rest = len(names) - NAMED_ITEMS
+    return f"{shown} and {rest:,} more items" if rest > 0 else shown
+
+
+def calibration_document(estimate: Estimate) -> dict[str, Any]:
+    """Return what ``discreet fit --json`` prints."""
+    columns = estimate.to_dict()
+    names = ("item", "difficulty", "se", "status", "answers", "right")
+    columns = {name: columns[name] for name in names if name in columns}
+    return {
+        "persons": estimate.persons,
+        "method": estimate.method,
+        "items": [
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        ],
+    }
+
+
+def check_calibration_folder(folder: Path | None, *, force: bool) -> None:
+    """Refuse a folder that could not be written later; ``None`` means no files."""
+    if folder is not None:
+        check_writable(folder, CALIBRATION_FILES, force=force)
+
+
+def write_calibration(folder: Path, estimate: Estimate) -> list[Path]:
+    """Write the item table and the calibration; return where they are."""
+    with staged(folder, CALIBRATION_FILES) as stage:
+        _write_items(stage / ITEMS_FILE, estimate)
+        _write_document(stage / CALIBRATION_FILE, estimate)
+    return [folder / name for name in CALIBRATION_FILES]
+
+
+def _write_items(path: Path, estimate: Estimate) -> None:
+    columns = estimate.to_dict()
+    # A column rather than a comment line: every program reads it, and it survives a join.
+    columns["access"] = ["confidential"] * len(estimate.items)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        for row in zip(*columns.values(), strict=True):
+            writer.writerow("" if _is_nan(value) else value for value in row)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _write_document(path: Path, estimate: Estimate) -> None:
+    from discreet import __version__
+    from discreet.cli.output import without_nan
+
+    document = {
+        "format": "discreet-calibration",
+        "version": 1,
+        "access": CONFIDENTIAL,
+        "discreet": __version__,
+        **calibration_document(estimate),
+        "solution": {
+            "solver": estimate.solution.solver,
+            "iterations": estimate.solution.iterations,
+            "residual": estimate.solution.residual,
+            "notes": estimate.solution.notes,
+        },
+        "warnings": estimate.warnings,
+    }
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(without_nan(document), file, indent=2, ensure_ascii=False, allow_nan=False)
+        file.write("\n")

@@ -1,0 +1,138 @@
+"""From an exception to what the user reads and the exit code the shell gets.
+
+::
+
+    0    done                     4    the privacy budget would be exceeded
+    1    anything else            5    the answers do not determine what was asked
+    2    wrong usage, no file     130  interrupted
+    3    bad data
+
+A user's mistake never shows a traceback. Set ``DISCREET_DEBUG=1`` to see one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from discreet.errors import DiscreetError
+
+__all__ = ["EXIT_CODES", "drop_output", "guard"]
+
+EXIT_CODES = {
+    0: "done",
+    1: "anything else",
+    2: "wrong usage (a missing file included)",
+    3: "bad data",
+    4: "budget exceeded",
+    5: "not identifiable",
+    130: "interrupted",
+}
+
+USAGE = 2
+INTERRUPTED = 130
+
+# Paths that the user can put right by typing another one.
+_WRONG_PATH = {
+    errno.ENOENT: "no such file or folder",
+    errno.EISDIR: "it is a folder, a file was expected",
+    errno.ENOTDIR: "part of the path is a file, a folder was expected",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EROFS: "the file system is read-only",
+    errno.EEXIST: "it exists already",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ELOOP: "too many symbolic links",
+}
+
+
+@contextmanager
+def guard() -> Iterator[None]:
+    """Turn whatever a command raises into a message on standard error and an exit code."""
+    try:
+        yield
+        # A full disk or a closed pipe behind standard output shows up here, not at exit.
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough: that is its right, not an error.
+        drop_output()
+        raise typer.Exit(0) from None
+    except KeyboardInterrupt:
+        _say("Interrupted. No output file was left half-written.")
+        raise typer.Exit(INTERRUPTED) from None
+    except (DiscreetError, OSError, MemoryError) as error:
+        code, message = describe(error)
+        _report(f"Error: {message}")
+        raise typer.Exit(code) from None
+    except Exception as error:
+        if _is_parser_error(error):
+            raise
+        _report(_unexpected(error))
+        raise typer.Exit(1) from None
+
+
+def describe(error: DiscreetError | OSError | MemoryError) -> tuple[int, str]:
+    """Return the exit code and the sentence for an error that users can meet."""
+    if isinstance(error, DiscreetError):
+        return error.exit_code, str(error)
+    if isinstance(error, MemoryError):
+        return 1, (
+            "the computer ran out of memory. Close other programs, use a machine with more "
+            "memory, or give fewer answers at a time."
+        )
+    where = error.filename if error.filename is not None else "standard output or a file"
+    if error.errno in _WRONG_PATH:
+        return USAGE, f"{where}: {_WRONG_PATH[error.errno]}. Check the path and try again."
+    if error.errno == errno.ENOSPC:
+        drop_output()
+        return 1, (
+            f"{where}: the disk is full. Nothing was left half-written; make room and run "
+            "the command again."
+        )
+    drop_output()
+    return 1, f"{where}: {error.strerror or error}"
+
+
+def drop_output() -> None:
+    """Send what is still buffered nowhere, so that the interpreter does not fail on exit."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def _is_parser_error(error: Exception) -> bool:
+    # The parser's own exceptions (Exit, usage errors) live in modules that differ between
+    # versions of typer; all of them carry an exit code, and typer prints them itself.
+    return hasattr(error, "exit_code")
+
+
+def _unexpected(error: Exception) -> str:
+    return (
+        f"Error: something went wrong inside discreet ({type(error).__name__}: {error}). "
+        "This is a fault of the program, not yours. Run the command again with "
+        "DISCREET_DEBUG=1 in front of it to see where, and report that (without data)."
+    )
+
+
+def _report(message: str) -> None:
+    if os.environ.get("DISCREET_DEBUG", "") not in ("", "0"):
+        traceback.print_exc()
+    _say(message)
+
+
+def _say(message: str) -> None:
+    try:
+        print(message, file=sys.stderr, flush=True)
+    except OSError:
+        # Standard error is gone too; the exit code is all that is left to say.
+        return

@@ -1,0 +1,191 @@
+"""``discreet simulate``: answers from known parameters, and a file with the truth."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
+
+import typer
+
+from discreet.cli.options import AsJson, Force, Layout, Seed, Shared, command
+from discreet.cli.output import print_json, say, working
+from discreet.cli.writing import check_writable, staged
+from discreet.errors import BadUsage
+
+if TYPE_CHECKING:
+    from discreet.responses import Responses
+    from discreet.simulation import Simulation
+
+__all__ = ["add_to"]
+
+Persons = Annotated[int, typer.Option("--persons", metavar="N", min=1, help="How many persons.")]
+Items = Annotated[int, typer.Option("--items", metavar="M", min=1, help="How many items.")]
+Answered = Annotated[
+    float, typer.Option(metavar="P", help="The share of the items that a person answers, 0 to 1.")
+]
+Design = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Who gets which items: uniform, booklets, targeted, adaptive or two-stage.",
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="The answers: .csv, .tsv (also .gz) or .parquet; the truth goes beside it.",
+    ),
+]
+TableLayout = Annotated[Layout, typer.Option(help="One answer per row, or one column per item.")]
+
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+
+CHUNK_CELLS = 1 << 22
+"""Cells turned into text at a time: some tens of megabytes, whatever the number of persons."""
+
+
+def simulate(
+    *,
+    persons: Persons,
+    items: Items,
+    out: Out,
+    answered: Answered = 1.0,
+    design: Design = "uniform",
+    layout: TableLayout = Layout.LONG,
+    seed: Seed = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    shared: Shared,
+) -> None:
+    """Draw answers from known parameters. The difficulties and abilities go beside them."""
+    suffix = _suffix(out)
+    truth = out.name.removesuffix(suffix) + ".truth.json"
+    names = (out.name, truth)
+    check_writable(out.parent, names, force=force)
+    with working("Drawing answers", quiet=shared.quiet):
+        drawn = _draw(persons, items, answered, design, seed)
+        with staged(out.parent, names) as stage:
+            _write_answers(stage / out.name, drawn.responses, suffix, layout)
+            _write_truth(stage / truth, drawn, {"seed": seed, "design": design})
+    summary = {
+        "answers": str(out),
+        "truth": str(out.parent / truth),
+        "persons": persons,
+        "items": items,
+        "n_answers": drawn.responses.n_answers,
+    }
+    if as_json:
+        print_json(summary)
+        return
+    say(f"Wrote {drawn.responses.n_answers:,} answers to {out} ({layout})")
+    say(f"Wrote the difficulties and abilities behind them to {out.parent / truth}")
+
+
+def _suffix(out: Path) -> str:
+    for suffix in SUFFIXES:
+        if out.name.endswith(suffix) and out.name != suffix:
+            return suffix
+    raise BadUsage(
+        f"--out {out}: the ending says how to write the answers, and it must be one of "
+        f"{', '.join(SUFFIXES)}."
+    )
+
+
+def _draw(persons: int, items: int, answered: float, design: str, seed: int | None) -> Simulation:
+    import numpy as np
+
+    from discreet.simulation import simulate as draw
+
+    return draw(persons, items, answered, design=design, rng=np.random.default_rng(seed))
+
+
+def _write_truth(path: Path, drawn: Simulation, setting: dict[str, Any]) -> None:
+    responses = drawn.responses
+    document = {
+        **setting,
+        "difficulty": dict(zip(responses.items, drawn.difficulty.tolist(), strict=True)),
+        "ability": dict(zip(map(str, responses.persons), drawn.ability.tolist(), strict=True)),
+    }
+    with path.open("w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+        file.write("\n")
+
+
+def _write_answers(path: Path, responses: Responses, suffix: str, layout: Layout) -> None:
+    batches = _long_batches(responses) if layout is Layout.LONG else _wide_batches(responses)
+    if suffix == ".parquet":
+        _write_parquet(path, batches)
+    else:
+        separator = "\t" if suffix.startswith(".tsv") else ","
+        with path.open("wb") as raw:
+            # No time stamp inside: the same seed gives the same bytes.
+            stream = gzip.GzipFile("", "wb", 6, raw, 0) if suffix.endswith(".gz") else raw
+            with closing(stream):
+                _write_text(cast(BinaryIO, stream), batches, separator)
+
+
+def _pieces(responses: Responses) -> Iterator[tuple[int, int]]:
+    size = max(CHUNK_CELLS // max(responses.n_items, 1), 1)
+    for start in range(0, responses.n_persons, size):
+        yield start, min(start + size, responses.n_persons)
+
+
+def _long_batches(responses: Responses) -> Iterator[Any]:
+    import numpy as np
+    import pyarrow as pa
+
+    persons, items = pa.array(list(map(str, responses.persons))), pa.array(responses.items)
+    for start, stop in _pieces(responses):
+        rows = responses.store.rows(start, stop)
+        person, item = np.nonzero(rows >= 0)
+        yield pa.record_batch(
+            {
+                "person": persons.take(pa.array(person + start)),
+                "item": items.take(pa.array(item)),
+                "response": rows[person, item],
+            }
+        )
+
+
+def _wide_batches(responses: Responses) -> Iterator[Any]:
+    import pyarrow as pa
+
+    persons = pa.array(list(map(str, responses.persons)))
+    for start, stop in _pieces(responses):
+        rows = responses.store.rows(start, stop)
+        columns = [persons.slice(start, stop - start)]
+        columns += [pa.array(column, mask=column < 0) for column in rows.T.copy()]
+        yield pa.record_batch(columns, names=["person", *responses.items])
+
+
+def _write_parquet(path: Path, batches: Iterator[Any]) -> None:
+    import pyarrow.parquet as pq
+
+    first = next(batches)
+    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+        writer.write_batch(first)
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _write_text(stream: BinaryIO, batches: Iterator[Any], separator: str) -> None:
+    from pyarrow import csv
+
+    first = next(batches)
+    stream.write((separator.join(first.schema.names) + "\n").encode())
+    options = csv.WriteOptions(include_header=False, delimiter=separator, quoting_style="needed")
+    with csv.CSVWriter(stream, first.schema, write_options=options) as writer:
+        writer.write_batch(first)
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make ``simulate`` a command of ``app``."""
+    command(app, "simulate")(simulate)

@@ -1,0 +1,75 @@
+"""Files that appear whole or not at all.
+
+Everything is written into a temporary folder beside its destination and moved at the end, so
+that an interruption, a full disk or an error leaves no half-written file behind.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from discreet.errors import BadUsage
+
+__all__ = ["check_new_folder", "check_writable", "staged"]
+
+
+def check_writable(folder: Path, names: Sequence[str], *, force: bool) -> None:
+    """Refuse, before any work is done, what could not be written afterwards."""
+    taken = [name for name in names if (folder / name).exists()]
+    if taken and not force:
+        raise BadUsage(
+            f"{folder / taken[0]} exists already and would be overwritten. "
+            "Choose another --out, or add --force to replace it."
+        )
+    _try_to_write(folder)
+
+
+def check_new_folder(folder: Path, *, force: bool) -> None:
+    """Refuse a folder that exists, or that cannot be made."""
+    if folder.exists() and not force:
+        raise BadUsage(
+            f"{folder} exists already. Choose another --out, or add --force to replace it."
+        )
+    _try_to_write(folder.parent)
+
+
+def _try_to_write(folder: Path) -> None:
+    there = folder
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    try:
+        with tempfile.TemporaryDirectory(dir=there, prefix=".discreet-"):
+            return
+    except OSError as error:
+        raise BadUsage(
+            f"nothing can be written into {folder}: {error.strerror or error}. "
+            "Choose another --out, or make the folder writable."
+        ) from error
+
+
+@contextmanager
+def staged(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    """Yield an empty folder; when the block ends well, its files move into ``folder``.
+
+    Parameters
+    ----------
+    folder
+        Where the files belong; made if it does not exist.
+    names
+        The files that the block writes.
+    """
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    stage = Path(tempfile.mkdtemp(dir=folder, prefix=".discreet-"))
+    try:
+        yield stage
+        for name in names:
+            (stage / name).replace(folder / name)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+        if is_new and not any(folder.iterdir()):
+            folder.rmdir()
