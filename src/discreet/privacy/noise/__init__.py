@@ -7,12 +7,8 @@ named distribution. It never sees the answers, and no float lies between a rando
 from __future__ import annotations
 
 from discreet.privacy.noise.backends import ExactNoise, Noise, OpenDPNoise
-from discreet.privacy.noise.samplers import (
-    LARGEST_SCALE,
-    discrete_gaussian,
-    discrete_laplace,
-    flip_coins,
-)
+from discreet.privacy.noise.coins import flip_coins
+from discreet.privacy.noise.samplers import LARGEST_SCALE, discrete_gaussian, discrete_laplace
 
 __all__ = [
     "LARGEST_SCALE",

@@ -32,14 +32,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadUsage
-from discreet.privacy.noise.enclosures import (
-    enclose_gaussian_block,
-    enclose_laplace_block,
-    enclose_lie,
+from discreet.privacy.noise.coins import (
+    DIGIT_BITS,
+    Digits,
+    as_fraction,
+    draw_digits,
+    exponential_coins,
 )
-from discreet.secure import LazyUniform, RandomSource, coins_below, enclose_ratio
+from discreet.privacy.noise.enclosures import enclose_gaussian_block, enclose_laplace_block
+from discreet.secure import LazyUniform, RandomSource
 
-__all__ = ["LARGEST_SCALE", "check_scale", "discrete_gaussian", "discrete_laplace", "flip_coins"]
+__all__ = ["LARGEST_SCALE", "check_scale", "discrete_gaussian", "discrete_laplace"]
 
 # int64 cannot hold every integer. Blocks up to 255 of scales up to 2^54 fit: 256 * 2^54 < 2^63. A
 # draw in a later block has probability exp(-256) < 2^-369 (Laplace) or below exp(-32768)
@@ -50,13 +53,11 @@ _LAST_BLOCK = 255
 _LARGEST_PART = 2**62
 
 _CHUNK = 1 << 15  # candidates at a time: their arrays stay in a core's cache
-_DIGIT_BITS = 16  # of a coin's uniform number drawn at first; one coin in 2^15 needs more
 _UNDECIDED = 255
 _PLACE_BITS = 28  # of x kept for a coin's first digit: X^2 and (p << 28) fit into 64 bits
 
 Blocks = Callable[[int, int], tuple[int, int]]
 Words = NDArray[np.uint64]
-Digits = NDArray[np.uint16]
 
 
 def discrete_gaussian(sigma: Fraction, size: int, source: RandomSource) -> NDArray[np.int64]:
@@ -98,30 +99,9 @@ def discrete_laplace(scale: Fraction, size: int, source: RandomSource) -> NDArra
     )
 
 
-def flip_coins(epsilon: Fraction, size: int, source: RandomSource) -> NDArray[np.bool_]:
-    """Draw coins that are True ("lie") with probability exactly 1 / (1 + e^epsilon).
-
-    Parameters
-    ----------
-    epsilon : Fraction
-        The budget of one answer in randomized response, a rational >= 0.
-    size : int
-        How many.
-    source : RandomSource
-        Where the bits come from.
-    """
-    budget = _as_fraction(epsilon, "epsilon")
-    if not 0 <= budget <= 10_000:
-        raise BadUsage(
-            f"Randomized response needs epsilon from 0 to 10000; found {float(budget):g}. "
-            "Below 0 it would lie more often than not."
-        )
-    return coins_below(source, partial(enclose_lie, budget), size)
-
-
 def check_scale(scale: Fraction, name: str) -> Fraction:
     """Return the scale as a Fraction in lowest terms, or refuse what cannot be drawn exactly."""
-    value = _as_fraction(scale, name)
+    value = as_fraction(scale, name)
     if not 0 < value <= LARGEST_SCALE or max(value.as_integer_ratio()) >= _LARGEST_PART:
         raise BadUsage(
             f"{name} must be a rational above 0 and at most 2^54 with numerator and denominator "
@@ -129,15 +109,6 @@ def check_scale(scale: Fraction, name: str) -> Fraction:
             "rational with a smaller denominator, or use a coarser grid."
         )
     return value
-
-
-def _as_fraction(value: Fraction, name: str) -> Fraction:
-    if isinstance(value, bool) or not isinstance(value, (int, Fraction)):
-        raise BadUsage(
-            f"{name} must be a Fraction or an int; found {type(value).__name__}. The accountant "
-            "and the sampler must see the same exact number: round up to a Fraction first."
-        )
-    return Fraction(value)
 
 
 @dataclass(frozen=True)
@@ -191,8 +162,9 @@ def _kept(shape: _Shape, n: int, source: RandomSource) -> NDArray[np.int64]:
     chosen = np.flatnonzero(shape.keep(candidates, source))
     size = starts[candidates.k[chosen]] + candidates.offset[chosen].astype(np.int64)
     minus = _draw_bits(size.size, source)
-    twice_zero = minus & (size == 0)
-    return np.where(minus, -size, size)[~twice_zero]
+    minus_zero = minus & (size == 0)
+    kept: NDArray[np.int64] = np.where(minus, -size, size)[~minus_zero]
+    return kept
 
 
 def _block_starts(p: int, q: int, last: int) -> tuple[NDArray[np.int64], Words]:
@@ -208,10 +180,10 @@ def _draw_blocks(blocks: Blocks, n: int, source: RandomSource) -> NDArray[np.uin
     Sixteen bits of the number decide by a table, except in the few cells of 2^-16 that hold a
     boundary; there further bits are drawn and compared with ever tighter integer bounds.
     """
-    digits = _draw_digits(n, source)
+    digits = draw_digits(n, source)
     k = _block_table(blocks)[digits]
     for at in np.flatnonzero(k == _UNDECIDED):
-        number = LazyUniform(source, int(digits[at]), _DIGIT_BITS)
+        number = LazyUniform(source, int(digits[at]), DIGIT_BITS)
         block = next(b for b in count() if number.is_below(partial(blocks, b)))
         if block > _LAST_BLOCK:
             raise OverflowError(f"A draw fell into block {block}, beyond what 64 bits are sure of.")
@@ -222,10 +194,10 @@ def _draw_blocks(blocks: Blocks, n: int, source: RandomSource) -> NDArray[np.uin
 @cache
 def _block_table(blocks: Blocks) -> NDArray[np.uint8]:
     """Return for each 16-bit prefix the block it lies in whole, or that it is undecided."""
-    table = np.full(1 << _DIGIT_BITS, _UNDECIDED, dtype=np.uint8)
+    table = np.full(1 << DIGIT_BITS, _UNDECIDED, dtype=np.uint8)
     first = k = 0
     while first < table.size:
-        low, high = blocks(k, _DIGIT_BITS)
+        low, high = blocks(k, DIGIT_BITS)
         table[first:low] = k
         first, k = high, k + 1
     table.flags.writeable = False
@@ -244,10 +216,6 @@ def _draw_offsets(bound: int, n: int, source: RandomSource) -> Words:
         halves = source.words((n + 1) // 2).view(np.uint32)[:n]
         return (halves // np.uint32(2**32 // bound)).astype(np.uint64)
     return source.words(n) // np.uint64(2**64 // bound)
-
-
-def _draw_digits(n: int, source: RandomSource) -> Digits:
-    return source.words((n + 3) // 4).view(np.uint16)[:n]
 
 
 def _draw_bits(n: int, source: RandomSource) -> NDArray[np.bool_]:
@@ -270,14 +238,14 @@ def _keep_gaussian(candidates: _Candidates, source: RandomSource) -> NDArray[np.
     """Step 3: keep with probability exp(-x^2/2), then exp(-x) once for each of k blocks."""
     place, above, p = _places(candidates), candidates.above, candidates.p
     # 2^16 x^2/2 lies between X^2 / 2^41 and (X + 5/4)^2 / 2^41, which is less than 1 more.
-    keep = _exponential_coins(
+    keep = exponential_coins(
         (place * place >> np.uint64(41)).astype(np.uint16),
         lambda at: (int(above[at]) ** 2, 2 * p * p),
         source,
     )
     alive = np.flatnonzero(keep)
     owner = np.repeat(alive, candidates.k[alive])
-    passed = _exponential_coins(
+    passed = exponential_coins(
         _place_digits(place[owner]), lambda at: (int(above[owner[at]]), p), source
     )
     keep[owner[~passed]] = False
@@ -287,42 +255,10 @@ def _keep_gaussian(candidates: _Candidates, source: RandomSource) -> NDArray[np.
 def _keep_laplace(candidates: _Candidates, source: RandomSource) -> NDArray[np.bool_]:
     """Step 3: keep with probability exp(-x)."""
     above, p = candidates.above, candidates.p
-    return _exponential_coins(
+    return exponential_coins(
         _place_digits(_places(candidates)), lambda at: (int(above[at]), p), source
     )
 
 
 def _place_digits(place: Words) -> Digits:
-    return (place >> np.uint64(_PLACE_BITS - _DIGIT_BITS)).astype(np.uint16)
-
-
-def _exponential_coins(
-    digits: Digits, exact: Callable[[int], tuple[int, int]], source: RandomSource
-) -> NDArray[np.bool_]:
-    """Return coins that are True with probability exp(-g), for each g in [0, 1].
-
-    Throw coins of probability g/1, g/2, g/3, ... until one fails. At least n succeed with
-    probability g^n / n!, so the first to fail has an odd number with probability
-    1 - g + g^2/2! - ... = exp(-g) (von Neumann; Forsythe; Canonne, Kamath and Steinke 2020).
-
-    Coin n is "U < g/n". With `digits` d <= 2^16 g < d + 2, floor(2^16 g / n) is d // n or one
-    more; so the first 16 bits u of U decide unless u - d // n is 0 or 1 (in wrapping 16-bit
-    arithmetic, where a needless doubt does no harm), and then `exact(at)`, g as numerator and
-    denominator, decides with as many further bits as it takes.
-    """
-    verdict = np.ones(digits.size, dtype=np.bool_)
-    alive = np.arange(digits.size)
-    n = 1
-    while alive.size:
-        thrown = _draw_digits(alive.size, source)
-        limit = digits if n == 1 else digits // np.uint16(n)
-        success = thrown < limit
-        for at in np.flatnonzero(thrown - limit <= 1):
-            numerator, denominator = exact(int(alive[at]))
-            number = LazyUniform(source, int(thrown[at]), _DIGIT_BITS)
-            success[at] = number.is_below(enclose_ratio(numerator, denominator * n))
-        if n % 2 == 0:
-            verdict[alive[~success]] = False
-        on = np.flatnonzero(success)
-        alive, digits, n = alive[on], digits[on], n + 1
-    return verdict
+    return (place >> np.uint64(_PLACE_BITS - DIGIT_BITS)).astype(np.uint16)
