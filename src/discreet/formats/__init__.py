@@ -1,0 +1,1 @@
+"""Other programs' file formats: results in, text in their layout out."""

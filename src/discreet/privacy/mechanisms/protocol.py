@@ -1,0 +1,129 @@
+"""What every mechanism is made of.
+
+In: public parameters and a budget. Out: what to count, how much noise it gets, what that
+spends. A mechanism never holds answers; it sees exact counts only in :meth:`Mechanism.cells`,
+which the wall calls and whose result the wall covers with noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import exp
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.counts import PairCounts
+from discreet.errors import BadBudget, BadUsage
+from discreet.privacy.accounting import Budget, Neighbours, Spend
+from discreet.secure import RandomSource
+
+__all__ = ["Calibration", "Mechanism", "NoiseLaw", "Public", "Weighting"]
+
+Int64Array = npt.NDArray[np.int64]
+Weighting = Callable[[Int64Array, Int64Array], Int64Array]
+
+
+@dataclass(frozen=True)
+class Public:
+    """What everybody may know before the release; none of it may be learnt from the answers.
+
+    Attributes
+    ----------
+    items
+        The item list, in the order of the release.
+    max_answers
+        The cap on answers per person.
+    neighbours
+        The relation that the guarantee is about.
+    persons
+        How many persons; public under replace-one, ``None`` under add-remove.
+    """
+
+    items: tuple[str, ...]
+    max_answers: int
+    neighbours: Neighbours
+    persons: int | None
+
+    def __post_init__(self) -> None:
+        if len(self.items) < 2:
+            raise BadUsage(
+                f"the item list must name at least 2 items, found {len(self.items)}: "
+                "difficulties are relative to each other"
+            )
+        if len(set(self.items)) < len(self.items):
+            twice = next(item for item in self.items if self.items.count(item) > 1)
+            raise BadUsage(f"the item list names {twice!r} more than once; list each item once")
+        if self.max_answers < 2:
+            raise BadBudget(
+                f"max_answers must be at least 2, found {self.max_answers}: "
+                "one answer alone compares no two items"
+            )
+        object.__setattr__(self, "max_answers", min(self.max_answers, len(self.items)))
+
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """The distribution of one cell's noise, with its exact parameter.
+
+    ``scale`` is the sigma of the discrete Gaussian or the t of the discrete Laplace.
+    """
+
+    family: Literal["gaussian", "laplace"]
+    scale: Fraction
+
+    @property
+    def variance(self) -> float:
+        """Variance of the noise, for estimators.
+
+        The discrete Gaussian's is below sigma squared by less than 1e-15 of it for sigma >= 2.
+        """
+        scale = float(self.scale)
+        if self.family == "gaussian":
+            return scale * scale
+        ratio = exp(-1 / scale)
+        return 2 * ratio / (1 - ratio) ** 2
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The noise that a mechanism needs at a budget, and what it spends.
+
+    Attributes
+    ----------
+    laws
+        Noise law of each named array of cells.
+    spend
+        What enters the ledger.
+    settings
+        Further public values of the mechanism (a graph, a grid, a flip probability).
+    conditions
+        Sentences that restrict the guarantee; they go into every artefact.
+    """
+
+    laws: Mapping[str, NoiseLaw]
+    spend: Spend
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    conditions: tuple[str, ...] = ()
+
+
+class Mechanism(Protocol):
+    """A way to turn exact counts into values that may be published."""
+
+    @property
+    def name(self) -> str: ...
+
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:
+        """Find the least noise that keeps the budget; public parameters only."""
+        ...
+
+    def weighting(self, public: Public, calibration: Calibration) -> Weighting | None:
+        """Integer weight of a person with (answered, right), or ``None`` for one each."""
+        ...
+
+    def cells(self, counts: PairCounts, calibration: Calibration) -> dict[str, Int64Array]:
+        """Every number that gets noise, zero or not, by name. Confidential."""
+        ...

@@ -1,0 +1,112 @@
+"""Randomized response: every answer is flipped by its own coin before anything is counted.
+
+In: public parameters and a budget. Out: the exact epsilon of one answer, and counts of flipped
+answers.
+
+A person with at most q answers flips each with probability 1 / (1 + e^(epsilon / q)), so that
+the whole set of answers is protected with epsilon. It randomises answers, not which items were
+answered: the guarantee is for the answers given that pattern, and every artefact says so. Its
+output shows the number of persons, so it is for replace-one only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.engines.memory import count_joint
+from discreet.errors import BadResponses, BadUsage
+from discreet.privacy.accounting import Budget, calibrate_local
+from discreet.privacy.mechanisms.protocol import Calibration, Public
+from discreet.privacy.noise import flip_coins
+from discreet.responses.packing import pack_rows
+from discreet.secure import RandomSource
+
+if TYPE_CHECKING:
+    from discreet.responses import Responses
+
+__all__ = ["RandomizedResponse"]
+
+Int64Array = npt.NDArray[np.int64]
+
+PATTERN_CONDITION = (
+    "The guarantee protects which answers a person gave, given which items the person answered. "
+    "Which items were answered is not protected: it must be public by design, or the same for "
+    "everyone."
+)
+SHUFFLE_CONDITION = (
+    "The guarantee counts on a trusted shuffler that removes the order and the identity of the "
+    "randomised rows before anybody sees them, and on every person answering every listed item."
+)
+CHUNK_PERSONS = 16_384
+
+
+@dataclass(frozen=True)
+class RandomizedResponse:
+    """Flip every answer with a public probability, then count.
+
+    Attributes
+    ----------
+    shuffler
+        ``"none"``: the guarantee holds against whoever collects the randomised answers.
+        ``"trusted"``: somebody shuffles the rows first, and the guarantee is amplified.
+    """
+
+    shuffler: Literal["none", "trusted"] = "none"
+    name: str = "randomized-response"
+
+    def __post_init__(self) -> None:
+        if self.shuffler not in ("none", "trusted"):
+            raise BadUsage(f"shuffler must be 'none' or 'trusted', found {self.shuffler!r}")
+
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:  # noqa: ARG002
+        shuffled = public.persons if self.shuffler == "trusted" else None
+        share, spend = calibrate_local(
+            public.max_answers, budget, shuffled_persons=shuffled, mechanism=self.name
+        )
+        return Calibration(
+            laws={},
+            spend=spend,
+            settings={"answer_epsilon": share, "shuffler": self.shuffler},
+            conditions=(PATTERN_CONDITION if shuffled is None else SHUFFLE_CONDITION,),
+        )
+
+    def randomise(
+        self, answers: Responses, calibration: Calibration, source: RandomSource
+    ) -> dict[str, Int64Array]:
+        """Flip the answers and count the flipped ones; nothing else leaves this function.
+
+        Returns how many persons seem to have both items right, one right and the other wrong,
+        and both wrong: matrices over items, of which the first and last are symmetric.
+        """
+        store = answers.store
+        if self.shuffler == "trusted" and store.n_answers < store.n_persons * store.n_items:
+            raise BadResponses(
+                "amplification by shuffling holds only when every person answers every listed "
+                "item, and some answers are missing; use shuffler='none'"
+            )
+        share: Fraction = calibration.settings["answer_epsilon"]
+        names = ("right_right", "right_wrong", "wrong_wrong")
+        shape = (store.n_items, store.n_items)
+        totals = {name: np.zeros(shape, dtype=np.int64) for name in names}
+        for start in range(0, store.n_persons, CHUNK_PERSONS):
+            rows = store.rows(start, start + CHUNK_PERSONS)
+            joint = count_joint(pack_rows(flip_answers(rows, share, source)))
+            for name, counts in zip(names, joint, strict=True):
+                totals[name] += counts
+        return totals
+
+
+def flip_answers(
+    rows: npt.NDArray[np.int8], share: Fraction, source: RandomSource
+) -> npt.NDArray[np.int8]:
+    """Flip each answer with probability 1 / (1 + e^share); a missing one stays missing.
+
+    Every cell draws a coin, answered or not, so that the number of coins says nothing.
+    """
+    lies = flip_coins(share, rows.size, source).reshape(rows.shape)
+    return np.where((rows >= 0) & lies, 1 - rows, rows).astype(np.int8)

@@ -1,0 +1,144 @@
+"""THE WALL: exact statistics and a calibrated mechanism in, a :class:`Release` out.
+
+On one side answers and exact counts, on the other noisy values. This is the only module that
+makes a :class:`Release`, and a release holds nothing that did not get noise: no answers, no
+exact counts, no number of persons unless the neighbouring relation makes it public.
+Whatever is computed from a release is post-processing and needs no further care.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.engines import count_pairs
+from discreet.errors import BadResponses, DiscreetError
+from discreet.privacy.accounting import Guarantee
+from discreet.privacy.mechanisms import RandomizedResponse
+from discreet.privacy.mechanisms.protocol import Calibration, Mechanism, NoiseLaw, Public
+from discreet.privacy.noise import Noise
+
+if TYPE_CHECKING:
+    from discreet.responses import Responses
+
+__all__ = ["Release", "release_statistics"]
+
+Int64Array = npt.NDArray[np.int64]
+
+_SEAL = object()
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Noisy values, the laws of their noise, the guarantee, and public parameters.
+
+    Attributes
+    ----------
+    mechanism
+        Its name.
+    public
+        Item list, cap, relation; the number of persons only under replace-one.
+    values
+        Noisy integers by name, as the mechanism describes them.
+    laws
+        The noise law of each array in ``values``.
+    settings
+        Public values of the mechanism (graph, grid, flip probability).
+    guarantee
+        What is promised to each person.
+    """
+
+    mechanism: str
+    public: Public
+    values: Mapping[str, Int64Array]
+    laws: Mapping[str, NoiseLaw]
+    settings: Mapping[str, Any]
+    guarantee: Guarantee
+    seal: object
+
+    def __post_init__(self) -> None:
+        if self.seal is not _SEAL:
+            raise DiscreetError(
+                "a Release is made only by discreet.privacy.wall, which adds the noise; "
+                "call discreet.release"
+            )
+        object.__setattr__(self, "seal", None)
+        for name in ("values", "laws", "settings"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        for array in self.values.values():
+            array.setflags(write=False)
+
+
+def release_statistics(
+    responses: Responses,
+    *,
+    mechanism: Mechanism | RandomizedResponse,
+    public: Public,
+    calibration: Calibration,
+    guarantee: Guarantee,
+    noise: Noise,
+) -> Release:
+    """Count what the mechanism asks for, add its noise, and hand out nothing else.
+
+    The caller has reserved the spend in the ledger before this function draws any noise.
+    Every listed item and every cell that the public parameters name gets noise, answered or
+    not, zero or not.
+    """
+    answers = _listed_and_capped(responses, public, noise)
+    if isinstance(mechanism, RandomizedResponse):
+        values = mechanism.randomise(answers, calibration, noise.source)
+    else:
+        values = _noisy_cells(answers, mechanism, public, calibration, noise)
+    return Release(
+        mechanism=mechanism.name,
+        public=public,
+        values=values,
+        laws=calibration.laws,
+        settings=calibration.settings,
+        guarantee=guarantee,
+        seal=_SEAL,
+    )
+
+
+def _listed_and_capped(responses: Responses, public: Public, noise: Noise) -> Responses:
+    """Keep the listed items, in their order, and at most the cap of answers a person."""
+    listed = set(public.items)
+    unlisted = [item for item in responses.items if item not in listed]
+    if unlisted:
+        raise BadResponses(
+            f"the data has {len(unlisted)} items that are not on the item list, for example "
+            f"{unlisted[0]!r}. A release names its items in advance, without looking at the "
+            "data: add them to the list, or take their columns or rows out of the data first"
+        )
+    return responses.select(public.items).cap(public.max_answers, noise.source)
+
+
+def _noisy_cells(
+    answers: Responses,
+    mechanism: Mechanism,
+    public: Public,
+    calibration: Calibration,
+    noise: Noise,
+) -> dict[str, Int64Array]:
+    counts = count_pairs(answers, weighting=mechanism.weighting(public, calibration))
+    cells = mechanism.cells(counts, calibration)
+    if set(cells) != set(calibration.laws):
+        raise DiscreetError(
+            f"the mechanism {mechanism.name} has cells without a noise law; this is a defect "
+            "of discreet, and nothing was released"
+        )
+    return {
+        name: exact + _draw(calibration.laws[name], exact.size, noise)
+        for name, exact in cells.items()
+    }
+
+
+def _draw(law: NoiseLaw, size: int, noise: Noise) -> Int64Array:
+    if law.family == "gaussian":
+        return noise.gaussian(law.scale, size)
+    return noise.laplace(law.scale, size)

@@ -1,0 +1,1 @@
+"""Reports: results in, one self-contained HTML file out. Computes nothing."""
