@@ -1,0 +1,238 @@
+"""Answers from known parameters, under the designs that real tests use.
+
+In: how many persons and items, who gets which items, a random generator. Out: answers with the
+truth behind them. Works through the persons in pieces, so a million persons need little more
+memory than their answers take. Never used for privacy noise.
+
+Who gets which item decides which estimator is right (the table of designs in the
+documentation): pairs are sound under ``uniform``, ``booklets`` and ``targeted``, where the
+assignment is known before the person answers, and biased under ``adaptive`` and ``two-stage``,
+where it follows from the same person's answers.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import SupportsIndex, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import BadUsage
+from discreet.responses import Responses
+from discreet.responses.packing import pack_rows
+from discreet.responses.store import (
+    BLOCK_WORDS,
+    MISSING,
+    AnswerStore,
+    BitPlanes,
+    SparseRows,
+    prefers_planes,
+)
+from discreet.simulation.designs import DESIGNS, Answers, Design
+
+__all__ = ["DESIGNS", "Simulation", "simulate"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+Vector: TypeAlias = Sequence[float] | npt.NDArray[np.floating] | None
+
+BLOCK_PERSONS = 64 * BLOCK_WORDS
+"""Persons drawn before they are packed: one full block of bit planes."""
+
+PIECE_CELLS = 1 << 21
+"""Cells drawn at a time: 16 MB of float64, so that temporaries stay near the cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """Answers and the parameters that made them.
+
+    Attributes
+    ----------
+    responses
+        The answers.
+    difficulty
+        ``float64[item]``; mean zero when it was drawn, exactly as given otherwise.
+    ability
+        ``float64[person]``.
+    """
+
+    responses: Responses
+    difficulty: FloatArray
+    ability: FloatArray
+
+    def __post_init__(self) -> None:
+        self.difficulty.setflags(write=False)
+        self.ability.setflags(write=False)
+
+
+def simulate(
+    persons: SupportsIndex,
+    items: SupportsIndex,
+    answered: float = 1.0,
+    *,
+    design: str = "uniform",
+    difficulty: Vector = None,
+    ability: Vector = None,
+    rng: np.random.Generator | None = None,
+) -> Simulation:
+    """Draw Rasch answers: ``P(right) = 1 / (1 + exp(-(ability - difficulty)))``.
+
+    Parameters
+    ----------
+    persons, items
+        How many.
+    answered
+        Share of the items that a person gets, in (0, 1]. Under ``uniform`` each cell is
+        answered with this probability; the other designs give every person the same number,
+        ``round(answered * items)``, which has to be at least 2.
+    design
+        ``"uniform"``; ``"booklets"``: overlapping runs of neighbouring items, a booklet drawn
+        for each person; ``"targeted"``: items near the person's ability, chosen before the
+        first answer; ``"adaptive"``: each item chosen near the ability that the answers so far
+        suggest; ``"two-stage"``: a common first half, then an easier or a harder second half
+        by the score on the first.
+    difficulty, ability
+        Used as given; drawn from N(0, 1) when left out. Drawn difficulties are then shifted to
+        mean zero, because that is the scale on which estimates are reported. Subtract the mean
+        from given ones before comparing them with an estimate.
+    rng
+        The generator; a fresh one, and so another result every time, when left out.
+
+    Returns
+    -------
+    Simulation
+        ``responses``, ``difficulty`` and ``ability``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sim = simulate(1000, 50, 0.3, rng=np.random.default_rng(0))
+    >>> sim.responses.n_persons, sim.responses.n_items
+    (1000, 50)
+    """
+    n, m = _count("persons", persons), _count("items", items)
+    choose = _design(design)
+    each = _items_each(answered, m, design)
+    rng = _generator(rng)
+    b = _parameters("difficulty", difficulty, m, rng)
+    if difficulty is None:
+        b = b - b.mean()
+    theta = _parameters("ability", ability, n, rng)
+
+    def draw(start: int, stop: int) -> Answers:
+        return choose(theta[start:stop], b, each, rng)
+
+    store = _planes(draw, n, m) if prefers_planes(n, m, int(n * each)) else _rows(draw, n, m)
+    return Simulation(Responses.from_store(store), b, theta)
+
+
+# --- packing the answers while they are drawn -------------------------------------------------
+
+Draw: TypeAlias = Callable[[int, int], Answers]
+
+
+def _pieces(start: int, stop: int, m: int) -> Iterator[tuple[int, int]]:
+    """Yield runs of persons with at most ``PIECE_CELLS`` cells."""
+    size = max(PIECE_CELLS // m, 1)
+    for low in range(start, stop, size):
+        yield low, min(low + size, stop)
+
+
+def _planes(draw: Draw, n: int, m: int) -> AnswerStore:
+    """Bit planes, block after block; only one block is ever held as a matrix."""
+    size = min(n, BLOCK_PERSONS)
+    blocks = []
+    for start in range(0, n, size):
+        # The last block is filled up with persons without answers, so that all blocks have
+        # the same number of words.
+        matrix = np.full((size, m), MISSING, dtype=np.int8)
+        for low, high in _pieces(start, min(start + size, n), m):
+            answers = draw(low, high)
+            person = np.repeat(np.arange(low - start, high - start), answers.per_person)
+            matrix[person, answers.item] = answers.right
+        blocks.append(pack_rows(matrix))
+    right = np.concatenate([block.right for block in blocks])
+    wrong = np.concatenate([block.wrong for block in blocks])
+    return BitPlanes(right=right, wrong=wrong, n_persons=n)
+
+
+def _rows(draw: Draw, n: int, m: int) -> AnswerStore:
+    """Sparse rows, appended piece by piece."""
+    narrow = np.uint16 if m <= np.iinfo(np.uint16).max + 1 else np.int32
+    per_person, item, right = [], [], []
+    for low, high in _pieces(0, n, m):
+        answers = draw(low, high)
+        per_person.append(answers.per_person)
+        item.append(answers.item.astype(narrow))
+        right.append(answers.right)
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate(per_person))]).astype(np.int64)
+    return SparseRows(
+        indptr=indptr, item=np.concatenate(item), right=np.concatenate(right), n_items=m
+    )
+
+
+# --- checking the arguments -------------------------------------------------------------------
+
+
+def _count(name: str, value: SupportsIndex) -> int:
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise BadUsage(f"{name} must be a whole number of at least 1, found {value!r}") from None
+    if count < 1 or isinstance(value, bool):
+        raise BadUsage(f"{name} must be a whole number of at least 1, found {value!r}")
+    return count
+
+
+def _design(name: str) -> Design:
+    if name not in DESIGNS:
+        raise BadUsage(f"there is no design {name!r}; choose one of {', '.join(DESIGNS)}")
+    return DESIGNS[name]
+
+
+def _items_each(answered: float, m: int, design: str) -> float:
+    """Items per person: expected under ``uniform``, exact otherwise."""
+    if not isinstance(answered, Real) or not 0 < answered <= 1:
+        raise BadUsage(
+            f"answered must lie in (0, 1], found {answered!r}; it is the share of the items "
+            "that a person gets, 0.3 for 30%"
+        )
+    if design == "uniform":
+        return answered * m
+    each = round(answered * m)
+    if each < 2:
+        raise BadUsage(
+            f"answered={answered} of {m} items gives every person {each} item(s); the design "
+            f"{design!r} needs at least 2 to link items; raise answered or the number of items"
+        )
+    return each
+
+
+def _generator(rng: np.random.Generator | None) -> np.random.Generator:
+    if rng is None:
+        return np.random.default_rng()
+    if not isinstance(rng, np.random.Generator):
+        raise BadUsage(
+            f"rng must be a numpy Generator, found {type(rng).__name__}; "
+            "use numpy.random.default_rng(seed)"
+        )
+    return rng
+
+
+def _parameters(name: str, given: Vector, size: int, rng: np.random.Generator) -> FloatArray:
+    if given is None:
+        return rng.standard_normal(size)
+    try:
+        values = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise BadUsage(f"{name} must hold {size} numbers: {error}") from error
+    if values.shape != (size,):
+        raise BadUsage(f"{name} must hold {size} numbers, found an array of shape {values.shape}")
+    if not np.isfinite(values).all():
+        where = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise BadUsage(f"{name}[{where}] is {values[where]}; every entry must be a finite number")
+    return values

@@ -1,0 +1,172 @@
+"""Who gets which items, and how they answer them: one function for each design.
+
+In: the abilities of a few persons, the difficulties of all items, how many items each person
+gets. Out: their answers, sorted by person and then item. To add a design: a function here and a
+line in ``DESIGNS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, log_expit
+
+__all__ = ["DESIGNS", "Answers", "Design"]
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+
+TARGET_WIDTH = 0.75
+"""Logits; how far from the person's ability a targeted item typically lies."""
+
+GRID = np.linspace(-5.0, 5.0, 41)
+"""Abilities for the running posterior mean of an adaptive test; steps of a quarter logit are
+far below its standard error after 20 items (about half a logit)."""
+
+EXPOSURE = 5
+"""An adaptive test draws among this many best items, the usual guard against giving everyone
+the same test."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Answers of a few persons: sorted by person, then item."""
+
+    per_person: IntArray
+    item: IntArray
+    right: BoolArray
+
+
+def _uniform(
+    ability: FloatArray, difficulty: FloatArray, each: float, rng: np.random.Generator
+) -> Answers:
+    """Every cell on its own, with the same probability."""
+    n, m = len(ability), len(difficulty)
+    cell = _scattered(n * m, each / m, rng)
+    person, item = np.divmod(cell, m)
+    right = rng.random(len(cell)) < expit(ability[person] - difficulty[item])
+    return Answers(np.bincount(person, minlength=n), item, right)
+
+
+def _scattered(cells: int, probability: float, rng: np.random.Generator) -> IntArray:
+    """Draw the indices of independent successes, at a cost of the successes only."""
+    if probability >= 1:
+        return np.arange(cells)
+    found, last = [np.zeros(0, dtype=np.int64)], -1
+    while last < cells:
+        # Gaps between successes are geometric. Asking for five standard deviations more than
+        # expected makes a second round rare; the loop makes it harmless.
+        expected = (cells - last) * probability
+        gaps = rng.geometric(probability, int(expected + 5 * np.sqrt(expected) + 5))
+        found.append(last + np.cumsum(gaps))
+        last = int(found[-1][-1])
+    index = np.concatenate(found)
+    return index[index < cells]
+
+
+def _booklets(
+    ability: FloatArray, difficulty: FloatArray, each: float, rng: np.random.Generator
+) -> Answers:
+    """Two neighbouring blocks of items each, so that a block links two booklets."""
+    n, m, k = len(ability), len(difficulty), int(each)
+    block = max(k // 2, 1)
+    first = block * rng.integers(-(-m // block), size=n)
+    return _answer((first[:, None] + np.arange(k)) % m, ability, difficulty, rng)
+
+
+def _targeted(
+    ability: FloatArray, difficulty: FloatArray, each: float, rng: np.random.Generator
+) -> Answers:
+    """Items near the person's ability: known beforehand, say from last year's grade."""
+    k = int(each)
+    # The k largest of log weight + Gumbel noise are a draw without replacement in proportion
+    # to the weights (here a normal curve around the ability).
+    distance = (difficulty - ability[:, None]) / TARGET_WIDTH
+    key = rng.gumbel(size=distance.shape) - 0.5 * distance**2
+    return _answer(_largest(key, k), ability, difficulty, rng)
+
+
+def _adaptive(
+    ability: FloatArray, difficulty: FloatArray, each: float, rng: np.random.Generator
+) -> Answers:
+    """Each next item near the posterior mean of the answers so far."""
+    n, m, k = len(ability), len(difficulty), int(each)
+    log_right = log_expit(GRID - difficulty[:, None])
+    log_wrong = log_expit(difficulty[:, None] - GRID)
+    posterior = np.tile(-0.5 * GRID**2, (n, 1))
+    person = np.arange(n)
+    taken = np.zeros((n, m), dtype=bool)
+    right = np.zeros((n, m), dtype=bool)
+    for step in range(k):
+        weight = np.exp(posterior - posterior.max(axis=1, keepdims=True))
+        guess = weight @ GRID / weight.sum(axis=1)
+        nearness = np.where(taken, -np.inf, -np.abs(difficulty - guess[:, None]))
+        best = _largest(nearness, min(EXPOSURE, m - step))
+        item = best[person, rng.integers(best.shape[1], size=n)]
+        answer = rng.random(n) < expit(ability - difficulty[item])
+        posterior += np.where(answer[:, None], log_right[item], log_wrong[item])
+        taken[person, item] = True
+        right[person, item] = answer
+    return Answers(np.full(n, k), np.nonzero(taken)[1], right[taken])
+
+
+def _two_stage(
+    ability: FloatArray, difficulty: FloatArray, each: float, rng: np.random.Generator
+) -> Answers:
+    """Half the test for everyone, then an easy or a hard half by the score on the first."""
+    n, m, k = len(ability), len(difficulty), int(each)
+    order = np.argsort(difficulty)
+    first = order[np.linspace(0, m - 1, k // 2).round().astype(np.int64)]
+    rest = order[~np.isin(order, first)]
+    second = k - len(first)
+    pool = max(second, (len(rest) + 1) // 2)
+    routing = rng.random((n, len(first))) < expit(ability[:, None] - difficulty[first])
+    hard = 2 * routing.sum(axis=1) >= len(first)
+    pick = _largest(rng.random((n, pool)), second)
+    later = np.where(hard[:, None], rest[len(rest) - pool :][pick], rest[:pool][pick])
+    stage = rng.random(later.shape) < expit(ability[:, None] - difficulty[later])
+    item = np.concatenate([np.tile(first, (n, 1)), later], axis=1)
+    return _sorted(item, np.concatenate([routing, stage], axis=1))
+
+
+Design: TypeAlias = Callable[[FloatArray, FloatArray, float, np.random.Generator], Answers]
+
+DESIGNS: dict[str, Design] = {
+    "uniform": _uniform,
+    "booklets": _booklets,
+    "targeted": _targeted,
+    "adaptive": _adaptive,
+    "two-stage": _two_stage,
+}
+"""Who gets which items, by name. To add one: a function above and a line here."""
+
+
+def _largest(key: FloatArray, k: int) -> IntArray:
+    """Columns of the k largest keys in each row, in no particular order."""
+    m = key.shape[1]
+    if k == m:
+        return np.tile(np.arange(m), (len(key), 1))
+    return np.argpartition(key, m - k, axis=1)[:, m - k :]
+
+
+def _answer(
+    item: IntArray, ability: FloatArray, difficulty: FloatArray, rng: np.random.Generator
+) -> Answers:
+    """Let each person answer a row of items."""
+    right = rng.random(item.shape) < expit(ability[:, None] - difficulty[item])
+    return _sorted(item, right)
+
+
+def _sorted(item: IntArray, right: BoolArray) -> Answers:
+    """Put the items of each row in increasing order, as the stores hold them."""
+    order = np.argsort(item, axis=1)
+    return Answers(
+        np.full(len(item), item.shape[1]),
+        np.take_along_axis(item, order, axis=1).ravel(),
+        np.take_along_axis(right, order, axis=1).ravel(),
+    )

@@ -1,0 +1,173 @@
+"""Simulated answers follow the model and the design that was asked for."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.errors import BadUsage
+from discreet.responses.store import BitPlanes, SparseRows
+from discreet.simulation import BLOCK_PERSONS, DESIGNS, simulate
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def answers_of(simulation) -> np.ndarray:
+    return simulation.responses.store.rows(0, simulation.responses.n_persons)
+
+
+@settings(max_examples=60)
+@given(
+    design=st.sampled_from(sorted(DESIGNS)),
+    persons=st.integers(1, 60),
+    items=st.integers(4, 40),
+    answered=st.floats(0.5, 1.0),
+    seed=st.integers(0, 2**32),
+)
+def test_every_design_gives_each_person_the_share_that_was_asked_for(
+    design, persons, items, answered, seed
+):
+    simulation = simulate(persons, items, answered, design=design, rng=rng(seed))
+    given_items = (answers_of(simulation) >= 0).sum(axis=1)
+    assert simulation.responses.n_persons == persons
+    assert simulation.responses.n_items == items
+    if design == "uniform":
+        assert given_items.max() <= items
+    else:
+        assert (given_items == round(answered * items)).all()
+
+
+@pytest.mark.parametrize("design", sorted(DESIGNS))
+def test_the_same_seed_gives_the_same_answers_and_another_seed_others(design):
+    first, again, other = (
+        simulate(200, 12, 0.5, design=design, rng=rng(seed)) for seed in (5, 5, 6)
+    )
+    assert np.array_equal(answers_of(first), answers_of(again))
+    assert np.array_equal(first.difficulty, again.difficulty)
+    assert not np.array_equal(answers_of(first), answers_of(other))
+
+
+def test_without_a_generator_two_simulations_differ():
+    assert not np.array_equal(simulate(50, 10).ability, simulate(50, 10).ability)
+
+
+def test_drawn_difficulties_have_mean_zero_and_given_ones_stay():
+    assert simulate(5, 30, rng=rng()).difficulty.mean() == pytest.approx(0, abs=1e-12)
+    given_difficulty = [1.0, 2.0, 4.0]
+    assert simulate(5, 3, difficulty=given_difficulty).difficulty.tolist() == given_difficulty
+
+
+def test_given_arrays_are_copied_and_the_result_cannot_be_changed():
+    ability = np.zeros(5)
+    simulation = simulate(5, 3, ability=ability)
+    ability[0] = 9
+    assert simulation.ability[0] == 0
+    with pytest.raises(ValueError, match="read-only"):
+        simulation.difficulty[0] = 1
+
+
+@pytest.mark.parametrize("design", sorted(DESIGNS))
+def test_answers_follow_the_model_given_ability_and_difficulty(design):
+    # Adaptive choice looks at earlier answers only, so residuals have mean zero in every design.
+    n = 20_000
+    simulation = simulate(n, 20, 0.5, design=design, rng=rng(1))
+    answers = answers_of(simulation)
+    given_cells = answers >= 0
+    p = 1 / (1 + np.exp(-(simulation.ability[:, None] - simulation.difficulty)))
+    residual = np.where(given_cells, answers - p, 0).sum(axis=0)
+    spread = np.sqrt(np.where(given_cells, p * (1 - p), 0).sum(axis=0))
+    assert np.abs(residual / spread).max() < 4.5
+
+
+def test_uniform_cells_are_answered_independently_with_the_given_probability():
+    cells = answers_of(simulate(20_000, 10, 0.3, rng=rng(2))) >= 0
+    assert cells.mean() == pytest.approx(0.3, abs=0.005)
+    together = np.cov(cells.T)
+    np.fill_diagonal(together, 0)
+    assert np.abs(together).max() < 5 * 0.3 * 0.7 / np.sqrt(20_000)
+
+
+def test_uniform_cells_are_right_over_many_draws_of_the_gaps():
+    sparse = simulate(3000, 1000, 0.004, rng=rng(3)).responses
+    assert isinstance(sparse.store, SparseRows)
+    answered = sparse.store.person_totals()[0]
+    assert answered.mean() == pytest.approx(4, abs=0.2)
+    assert answered.var() == pytest.approx(4, rel=0.15)
+
+
+def test_booklets_are_runs_of_neighbouring_items_and_neighbours_overlap():
+    simulation = simulate(500, 24, 0.25, design="booklets", rng=rng())
+    booklets = {tuple(np.flatnonzero(row >= 0)) for row in answers_of(simulation)}
+    assert len(booklets) == 8
+    for booklet in booklets:
+        steps = np.diff(np.append(booklet, booklet[0] + 24))
+        assert sorted(steps)[:-1] == [1] * 5
+    assert all(sum(bool(set(a) & set(b)) for b in booklets) == 3 for a in booklets)
+
+
+def test_targeted_persons_get_items_near_their_ability():
+    simulation = simulate(2000, 60, 0.2, design="targeted", rng=rng())
+    given_items = answers_of(simulation) >= 0
+    mean = (given_items * simulation.difficulty).sum(axis=1) / given_items.sum(axis=1)
+    assert np.corrcoef(mean, simulation.ability)[0, 1] > 0.8
+
+
+def test_adaptive_items_follow_the_answers():
+    simulation = simulate(2000, 200, 0.1, design="adaptive", rng=rng())
+    answers = answers_of(simulation)
+    given_items = answers >= 0
+    mean = (given_items * simulation.difficulty).sum(axis=1) / given_items.sum(axis=1)
+    assert np.corrcoef(mean, simulation.ability)[0, 1] > 0.8
+    # A well targeted test is answered half right by everyone.
+    assert np.where(given_items, answers, 0).sum(axis=1).std() < 0.6 * np.sqrt(20)
+
+
+def test_two_stage_routes_by_the_score_on_the_common_items():
+    difficulty = np.linspace(-2, 2, 40)
+    simulation = simulate(1000, 40, 0.5, design="two-stage", difficulty=difficulty, rng=rng())
+    answers = answers_of(simulation)
+    common = (answers >= 0).all(axis=0)
+    assert common.sum() == 10
+    score = np.where(answers[:, common] == 1, 1, 0).sum(axis=1)
+    later = (answers[:, ~common] >= 0) * difficulty[~common]
+    assert later[score >= 5].sum(axis=1).min() > later[score < 5].sum(axis=1).max()
+
+
+def test_answers_of_many_persons_are_packed_in_full_blocks():
+    n = BLOCK_PERSONS + 100
+    simulation = simulate(n, 3, rng=rng())
+    store = simulation.responses.store
+    assert isinstance(store, BitPlanes)
+    assert store.right.shape[0] == 2
+    assert simulation.responses.n_answers == 3 * n
+    assert (store.rows(n - 1, n) >= 0).all()
+
+
+def test_item_names_are_the_default_ones():
+    assert simulate(4, 3, rng=rng()).responses.items == ("0", "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"persons": 0, "items": 5}, "persons must be a whole number"),
+        ({"persons": 2.5, "items": 5}, "persons must be a whole number"),
+        ({"persons": True, "items": 5}, "persons must be a whole number"),
+        ({"persons": 5, "items": -1}, "items must be a whole number"),
+        ({"persons": 5, "items": 5, "answered": 0}, r"answered must lie in \(0, 1\]"),
+        ({"persons": 5, "items": 5, "answered": 30}, r"answered must lie in \(0, 1\]"),
+        ({"persons": 5, "items": 5, "answered": float("nan")}, "answered must lie"),
+        ({"persons": 5, "items": 5, "answered": "half"}, "answered must lie"),
+        ({"persons": 5, "items": 5, "design": "latin"}, "choose one of uniform"),
+        ({"persons": 5, "items": 5, "answered": 0.2, "design": "booklets"}, "at least 2"),
+        ({"persons": 5, "items": 5, "difficulty": [0.0]}, "difficulty must hold 5 numbers"),
+        ({"persons": 2, "items": 5, "ability": [0.0, np.inf]}, r"ability\[1\] is inf"),
+        ({"persons": 2, "items": 2, "ability": ["a", "b"]}, "ability must hold 2 numbers"),
+        ({"persons": 5, "items": 5, "rng": 7}, "numpy Generator"),
+    ],
+)
+def test_nonsense_arguments_are_refused_with_a_reason(arguments, message):
+    with pytest.raises(BadUsage, match=message):
+        simulate(**arguments)
