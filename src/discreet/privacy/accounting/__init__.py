@@ -1,0 +1,79 @@
+"""Privacy accounting: budgets, guarantees, calibration, composition.
+
+Public parameters in, noise scales and promises out; nothing here ever sees an answer or a count.
+Every rounding goes to the side that promises less. Proofs: docs/privacy-accounting.md.
+"""
+
+from discreet.privacy.accounting.budget import NO_LEDGER, UNIT, Budget, Guarantee, Neighbours
+from discreet.privacy.accounting.composition import Allowance, BasicAllowance, GaussianAllowance
+from discreet.privacy.accounting.concentrated import largest_rho, rho_delta, rho_epsilon
+from discreet.privacy.accounting.gaussian import (
+    GaussianBound,
+    gaussian_delta,
+    gaussian_epsilon,
+    largest_mu,
+)
+from discreet.privacy.accounting.local import calibrate_local
+from discreet.privacy.accounting.moves import (
+    bound_moves,
+    bound_rounded_move,
+    calibrate_scale,
+    moves_rho,
+    moves_spend,
+)
+from discreet.privacy.accounting.pure import (
+    calibrate_laplace,
+    laplace_spend,
+    pure_mu_squared,
+    pure_spend,
+)
+from discreet.privacy.accounting.shuffle import (
+    largest_local_epsilon,
+    shuffled_delta,
+    shuffled_epsilon,
+    shuffled_epsilon_closed_form,
+)
+from discreet.privacy.accounting.spend import Spend
+from discreet.privacy.accounting.unit_moves import (
+    calibrate_counts,
+    counts_bound,
+    counts_delta,
+    counts_spend,
+)
+
+__all__ = [
+    "NO_LEDGER",
+    "UNIT",
+    "Allowance",
+    "BasicAllowance",
+    "Budget",
+    "GaussianAllowance",
+    "GaussianBound",
+    "Guarantee",
+    "Neighbours",
+    "Spend",
+    "bound_moves",
+    "bound_rounded_move",
+    "calibrate_counts",
+    "calibrate_laplace",
+    "calibrate_local",
+    "calibrate_scale",
+    "counts_bound",
+    "counts_delta",
+    "counts_spend",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "laplace_spend",
+    "largest_local_epsilon",
+    "largest_mu",
+    "largest_rho",
+    "moves_rho",
+    "moves_spend",
+    "pure_mu_squared",
+    "pure_spend",
+    "rho_delta",
+    "rho_epsilon",
+    "shuffled_delta",
+    "shuffled_epsilon",
+    "shuffled_epsilon_closed_form",
+]

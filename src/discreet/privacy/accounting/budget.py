@@ -1,0 +1,166 @@
+"""Budget: what may be spent. Guarantee: what was promised. Neighbours: between which data sets.
+
+Public parameters only; nothing here ever sees an answer or a count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from discreet.errors import BadBudget
+
+__all__ = ["NO_LEDGER", "UNIT", "Budget", "Guarantee", "Neighbours"]
+
+UNIT = "one person's whole set of answers"
+NO_LEDGER = (
+    "No ledger kept track of this release: other releases about the same persons add to it, "
+    "and nothing here counts them."
+)
+NOISE = "exact integer noise from the operating system's secure generator"
+SEEDED_NOISE = "not private: the noise came from a seeded source, which exists for tests only"
+
+# Below this the tail arithmetic would come near the smallest floats; no release needs it.
+SMALLEST_DELTA = 1e-200
+
+
+class Neighbours(StrEnum):
+    """Which two data sets count as neighbours."""
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
+
+
+def as_neighbours(value: str) -> Neighbours:
+    """Return the relation of that name, or refuse an unknown one."""
+    try:
+        return Neighbours(value)
+    except ValueError:
+        known = ", ".join(repr(str(one)) for one in Neighbours)
+        raise BadBudget(
+            f"neighbours must be one of {known}, found {value!r}. The relation says which two "
+            f"data sets must look alike; choose one of them."
+        ) from None
+
+
+def check_epsilon(epsilon: float, *, name: str = "epsilon") -> float:
+    """Return `epsilon` as a float, or refuse it."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
+        try:
+            epsilon = float(epsilon)
+        except (TypeError, ValueError):
+            raise BadBudget(f"{name} must be a number above 0, found {epsilon!r}.") from None
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise BadBudget(
+            f"{name} must be a finite number above 0, found {epsilon!r}. At 0 nothing can be "
+            f"released and at infinity nothing is protected; values from 0.1 to 5 are usual."
+        )
+    return float(epsilon)
+
+
+def _check_delta(delta: float) -> float:
+    try:
+        number = float(delta)
+    except (TypeError, ValueError):
+        raise BadBudget(f"delta must be a number from 0 to below 1, found {delta!r}.") from None
+    if not 0 <= number < 1 or 0 < number < SMALLEST_DELTA:
+        raise BadBudget(
+            f"delta must be 0 or lie between {SMALLEST_DELTA:g} and 1 (1 excluded), found "
+            f"{delta!r}. It bounds the chance that epsilon fails to hold; choose it well below "
+            f"one divided by the number of persons."
+        )
+    return number
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a release may spend.
+
+    Parameters
+    ----------
+    epsilon : float
+        Bound on the privacy loss; finite and above 0.
+    delta : float
+        Chance with which that bound may fail; in [0, 1). 0 suits pure mechanisms only.
+    neighbours : Neighbours or str
+        "replace-one" or "add-remove".
+
+    Examples
+    --------
+    >>> Budget(epsilon=1.0).delta
+    1e-06
+    """
+
+    epsilon: float
+    delta: float = 1e-6
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", _check_delta(self.delta))
+        object.__setattr__(self, "neighbours", as_neighbours(self.neighbours))
+
+    def require_delta(self, mechanism: str) -> float:
+        """Return delta, or refuse a delta of 0 for a mechanism that cannot be pure."""
+        if self.delta == 0:
+            raise BadBudget(
+                f"delta is 0, but {mechanism} has no pure guarantee: no amount of its noise "
+                f"reaches delta 0. Give a delta above 0, for example 1e-6, or choose a pure "
+                f"mechanism such as laplace-pairs."
+            )
+        return self.delta
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a release promises, in the words and numbers that go into `privacy.json`.
+
+    `rho` is None where the mechanism has no zero-concentrated guarantee (shuffling); `ledger` is
+    the id of the ledger that was charged, or None, and then `ledger_note` says so.
+    """
+
+    epsilon: float
+    delta: float
+    rho: float | None
+    neighbours: Neighbours
+    mechanism: str
+    unit: str = UNIT
+    ledger: str | None = None
+    is_private: bool = True
+    conditions: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbours", as_neighbours(self.neighbours))
+        object.__setattr__(self, "conditions", tuple(self.conditions))
+
+    @property
+    def noise(self) -> str:
+        """Say where the noise came from."""
+        return NOISE if self.is_private else SEEDED_NOISE
+
+    @property
+    def ledger_note(self) -> str:
+        """Say which ledger was charged, or that none was."""
+        return NO_LEDGER if self.ledger is None else f"Charged to ledger {self.ledger}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        plain = asdict(self)
+        plain["neighbours"] = str(self.neighbours)
+        plain["conditions"] = list(self.conditions)
+        return {**plain, "noise": self.noise, "ledger_note": self.ledger_note}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Guarantee:
+        """Rebuild a guarantee from `to_dict`; the sentences are made anew, never believed."""
+        derived = {"noise", "ledger_note"}
+        try:
+            return cls(**{name: value for name, value in values.items() if name not in derived})
+        except TypeError as error:
+            raise BadBudget(
+                f"this is not a guarantee as this version writes it ({error}). Read it with the "
+                f"version that wrote it."
+            ) from None

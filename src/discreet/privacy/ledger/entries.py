@@ -1,0 +1,62 @@
+"""One line of a ledger's history: what was charged, when, to which population."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.privacy.accounting import Spend
+
+__all__ = ["Entry", "by_population", "read_entry"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the history."""
+
+    number: int
+    reservation: str
+    population: str
+    description: str
+    spend: Spend
+    reserved_at: str
+    completed_at: str | None
+    fingerprint: str = field(repr=False)  # for the steward's ledger only, never printed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for `discreet ledger show --json`."""
+        return {
+            "number": self.number,
+            "population": self.population,
+            "description": self.description,
+            "mechanism": self.spend.mechanism,
+            "epsilon": self.spend.epsilon,
+            "delta": self.spend.delta,
+            "rho": None if self.spend.rho is None else float(self.spend.rho),
+            "neighbours": str(self.spend.neighbours),
+            "reserved_at": self.reserved_at,
+            "completed_at": self.completed_at,
+        }
+
+
+def by_population(entries: Iterable[Entry]) -> dict[str, list[Spend]]:
+    """Return the spends of each population, oldest first."""
+    groups: dict[str, list[Spend]] = {}
+    for entry in entries:
+        groups.setdefault(entry.population, []).append(entry.spend)
+    return groups
+
+
+def read_entry(number: int, values: dict[str, Any], completed_at: str | None) -> Entry:
+    """Rebuild an entry from its stored values."""
+    return Entry(
+        number=number,
+        reservation=values["reservation"],
+        population=values["population"],
+        description=values["description"],
+        spend=Spend.from_dict(values["spend"]),
+        reserved_at=values["reserved_at"],
+        completed_at=completed_at,
+        fingerprint=values["fingerprint"],
+    )

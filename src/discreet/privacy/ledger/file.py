@@ -1,0 +1,203 @@
+"""The ledger's file: made whole or not at all, opened with checks, closed after every use.
+
+SQLite does the locking and the recovery after a crash; what goes wrong becomes a `LedgerError`
+that says what to do. The seal (a keyed hash that runs through the history) finds damage that
+SQLite cannot see, such as a flipped digit; it is no defence against someone who can read the
+key, nor against an old copy of the file put back in its place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from discreet.errors import BadUsage, LedgerError
+
+__all__ = [
+    "MissingLedger",
+    "check_whole",
+    "create_file",
+    "damaged",
+    "fingerprint_rows",
+    "open_file",
+    "seal",
+]
+
+APPLICATION_ID = 0x44495343  # "DISC", so that another program's database is not taken for ours
+SCHEMA_VERSION = 1
+SUM_BYTES = 64
+
+SCHEMA = """
+CREATE TABLE ledger (settings TEXT NOT NULL, key BLOB NOT NULL, head TEXT NOT NULL);
+CREATE TABLE releases (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    reservation TEXT NOT NULL UNIQUE,
+    body TEXT NOT NULL,
+    tag TEXT NOT NULL,
+    completed_at TEXT
+);
+"""
+
+
+class MissingLedger(BadUsage, LedgerError):
+    """The ledger file is not there: a wrong path, so the exit code of wrong usage."""
+
+
+def seal(key: bytes, text: str) -> str:
+    """Return the keyed hash of a text."""
+    return hashlib.blake2b(text.encode(), key=key, digest_size=32, person=b"seal").hexdigest()
+
+
+def fingerprint_rows(key: bytes, rows: Iterable[Any]) -> str:
+    """Return a keyed fingerprint of a multiset of rows: order does not matter, repeats do.
+
+    Each row is hashed with the key and the hashes are added modulo 2^512, so memory stays
+    bounded; without the key nobody can test a guess of the data against the result.
+
+    Examples
+    --------
+    >>> fingerprint_rows(b"k", [b"a", b"b"]) == fingerprint_rows(b"k", [b"b", b"a"])
+    True
+    """
+    total = count = 0
+    for row in rows:
+        digest = hashlib.blake2b(row, key=key, digest_size=SUM_BYTES, person=b"row").digest()
+        total += int.from_bytes(digest, "little")
+        count += 1
+    total %= 1 << (8 * SUM_BYTES)
+    body = total.to_bytes(SUM_BYTES, "little") + count.to_bytes(8, "little")
+    return hashlib.blake2b(body, key=key, digest_size=32, person=b"rows").hexdigest()
+
+
+def damaged(path: Path, what: str) -> LedgerError:
+    """Return the error for a ledger whose contents cannot be believed."""
+    return LedgerError(
+        f"{path}: the ledger is damaged: {what}. What was spent is not certain any more, so no "
+        f"release may be charged to it. Restore the latest backup and add what was released since."
+    )
+
+
+def create_file(path: Path, settings: str, key: bytes) -> None:
+    """Write a new ledger beside its place, then link it into place: whole or not at all."""
+    if path.exists():
+        raise BadUsage(
+            f"{path} exists already, and a ledger is never overwritten: that would forget what "
+            f"was spent. Choose another name."
+        )
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        # SQLite keeps the mode of an existing file; owner-only from the first byte.
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        try:
+            _fill(part, settings, key)
+            os.link(part, path)
+        finally:
+            part.unlink()
+        _sync_folder(path.parent)
+    except FileExistsError:
+        raise BadUsage(f"{path} was made by someone else just now; open that one.") from None
+    except (OSError, sqlite3.Error) as error:
+        raise LedgerError(
+            f"{path}: the ledger cannot be made ({error}). Its folder must exist and be writable, "
+            f"with room on the disk."
+        ) from error
+
+
+def _fill(part: Path, settings: str, key: bytes) -> None:
+    with closing(sqlite3.connect(part, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.executescript(SCHEMA)
+        connection.execute(
+            "INSERT INTO ledger VALUES (?, ?, ?)", (settings, key, seal(key, settings))
+        )
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def open_file(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+    """Give a connection to a ledger file; what SQLite refuses becomes a clear `LedgerError`.
+
+    One connection per use: nothing is shared across forks or threads, and no lock is left over.
+    """
+    if not path.exists():
+        raise MissingLedger(
+            f"{path}: there is no ledger here. Make one with "
+            f"'discreet ledger create {path} --epsilon E --delta D'."
+        )
+    if not path.is_file():
+        raise LedgerError(f"{path} is not a file, so it cannot be a ledger.")
+    try:
+        # mode=rw: never make a file; a journal left by a killed process is rolled back.
+        address = f"file:{quote(str(path.absolute()))}?mode=rw"
+        with closing(
+            sqlite3.connect(address, uri=True, timeout=timeout, isolation_level=None)
+        ) as connection:
+            # EXTRA: the commit of a reservation survives a power cut right after it.
+            connection.execute("PRAGMA synchronous = EXTRA")
+            _check_kind(connection, path)
+            yield connection
+    except sqlite3.Error as error:
+        raise _explain(error, path, timeout) from error
+
+
+def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
+    (kind,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if kind != APPLICATION_ID:
+        raise LedgerError(
+            f"{path} is not a ledger of this library. Point to the file that "
+            f"'discreet ledger create' made."
+        )
+    if version != SCHEMA_VERSION:
+        raise LedgerError(
+            f"{path} has ledger schema version {version}, this version of the library reads "
+            f"{SCHEMA_VERSION}. Use the version that wrote it."
+        )
+
+
+def check_whole(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that SQLite itself finds damaged, or whose one settings row is gone."""
+    (verdict,) = connection.execute("PRAGMA quick_check").fetchone()
+    if verdict != "ok":
+        raise damaged(path, str(verdict))
+    (rows,) = connection.execute("SELECT count(*) FROM ledger").fetchone()
+    if rows != 1:
+        raise damaged(path, f"it has {rows} rows of settings instead of one")
+
+
+def _explain(error: sqlite3.Error, path: Path, timeout: float) -> LedgerError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return LedgerError(
+            f"{path}: the ledger stayed locked by another process for {timeout:g} s. Nothing was "
+            f"charged. Wait for the other release, then try again."
+        )
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return LedgerError(
+            f"{path}: the ledger cannot be opened or written ({error}). Nothing was charged. "
+            f"The file and its folder must be writable by you."
+        )
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return LedgerError(
+            f"{path}: the disk refused to keep the ledger's entry ({error}). Nothing may be "
+            f"released. Make room on the disk, then try again."
+        )
+    if code == sqlite3.SQLITE_NOTADB:
+        return LedgerError(f"{path} is not a ledger of this library, or it is damaged ({error}).")
+    return damaged(path, str(error))
