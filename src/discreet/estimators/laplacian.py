@@ -1,0 +1,102 @@
+"""Weighted graph Laplacians: the system matrix of both estimators.
+
+In: symmetric non-negative weights between items (dense or CSR). Out: solutions of
+``L x = y`` with mean zero. The weights come from counts; nothing here sees a person.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import NotConverged
+
+__all__ = ["CholeskyFactor", "Laplacian", "build_laplacian", "factorise", "invert", "solve"]
+
+FloatArray = npt.NDArray[np.float64]
+
+CG_TOL = 1e-8
+"""Relative residual of a conjugate gradient solve; Newton's outer loop corrects the rest."""
+CG_ROUNDS = 5000
+
+
+@dataclass(frozen=True, eq=False)
+class Laplacian:
+    """``diag(row sums) - weights``; its null space is the constant vector."""
+
+    weights: Any
+    diagonal: FloatArray
+
+    def apply(self, vector: FloatArray) -> FloatArray:
+        """Multiply a vector (or the columns of a matrix) by the Laplacian."""
+        scale = self.diagonal if vector.ndim == 1 else self.diagonal[:, None]
+        return np.asarray(scale * vector - self.weights @ vector)
+
+
+@dataclass(frozen=True, eq=False)
+class CholeskyFactor:
+    """Cholesky factor of the Laplacian plus a multiple of the all-ones matrix."""
+
+    factor: tuple[FloatArray, bool]
+
+    def solve(self, rhs: FloatArray) -> FloatArray:
+        """Solve for a right-hand side whose columns have mean zero."""
+        from scipy.linalg import cho_solve
+
+        solution = cho_solve(self.factor, rhs, check_finite=False)
+        return np.asarray(solution - solution.mean(axis=0))
+
+
+def build_laplacian(weights: Any) -> Laplacian:
+    """Make the Laplacian of symmetric weights with a zero diagonal."""
+    return Laplacian(weights, np.asarray(weights.sum(axis=1)).ravel())
+
+
+def factorise(laplacian: Laplacian) -> CholeskyFactor:
+    """Factorise a dense copy of the Laplacian."""
+    from scipy.linalg import LinAlgError, cho_factor
+
+    weights = laplacian.weights
+    dense = weights if isinstance(weights, np.ndarray) else weights.toarray()
+    m = len(laplacian.diagonal)
+    # The all-ones direction is the null space; giving it the mean diagonal makes the matrix
+    # positive definite without touching solutions of mean zero.
+    matrix = laplacian.diagonal.mean() / m - dense
+    matrix[np.diag_indices(m)] += laplacian.diagonal
+    try:
+        return CholeskyFactor(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False))
+    except LinAlgError as error:
+        raise NotConverged(
+            f"the links between the {m} items are too uneven for double precision ({error}); "
+            "some items hang on the others by far too few answers: remove them, or use "
+            "method='spectral', which has no such limit"
+        ) from error
+
+
+def solve(laplacian: Laplacian, rhs: FloatArray) -> FloatArray:
+    """Solve ``L x = rhs`` with mean zero, by Cholesky (dense) or conjugate gradients (CSR)."""
+    if isinstance(laplacian.weights, np.ndarray):
+        return factorise(laplacian).solve(rhs)
+    from scipy.sparse.linalg import LinearOperator, cg
+
+    m = len(laplacian.diagonal)
+    operator = LinearOperator((m, m), matvec=laplacian.apply, dtype=np.float64)
+    scaling = LinearOperator((m, m), matvec=lambda v: v / laplacian.diagonal, dtype=np.float64)
+    solution, failed = cg(operator, rhs, rtol=CG_TOL, maxiter=CG_ROUNDS, M=scaling)
+    if failed:
+        raise NotConverged(
+            f"conjugate gradients over {m} items stopped after {CG_ROUNDS} rounds; "
+            "some items hang on the others by very few answers: remove them"
+        )
+    return np.asarray(solution - solution.mean())
+
+
+def invert(laplacian: Laplacian) -> FloatArray:
+    """Return the pseudo-inverse of a Laplacian as a dense matrix."""
+    m = len(laplacian.diagonal)
+    centring = np.eye(m) - 1.0 / m
+    inverse = factorise(laplacian).solve(centring)
+    return np.asarray((inverse + inverse.T) / 2)
