@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from importlib.metadata import version
 from typing import Any, Protocol
 
 import numpy as np
@@ -85,11 +86,10 @@ class OpenDPNoise:
 
     def __init__(self) -> None:
         try:
-            import opendp
             import opendp.prelude
         except ImportError as missing:
             raise MissingExtra("The OpenDP noise back end", "opendp") from missing
-        _refuse_biased(opendp.__version__)
+        _refuse_biased(version("opendp"))
         self._dp: Any = opendp.prelude
 
     def gaussian(self, sigma: Fraction, size: int) -> NDArray[np.int64]:
@@ -110,12 +110,12 @@ class OpenDPNoise:
         return self._dp.vector_domain(self._dp.atom_domain(T="i64"))
 
 
-def _refuse_biased(version: str) -> None:
+def _refuse_biased(installed: str) -> None:
     """OpenDP before 0.14.2 had a biased sampler."""
-    found = tuple(int(part) for part in version.split(".")[:3] if part.isdigit())
+    found = tuple(int(part) for part in installed.split(".")[:3] if part.isdigit())
     if found < (0, 14, 2):
         raise BadUsage(
-            f"OpenDP {version} is installed; versions before 0.14.2 draw biased noise, so the "
+            f"OpenDP {installed} is installed; versions before 0.14.2 draw biased noise, so the "
             "guarantee would not hold. Upgrade with: pip install -U 'discreet[opendp]'"
         )
 
