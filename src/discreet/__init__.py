@@ -11,7 +11,28 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_HOME: dict[str, str] = {}
+_HOME = {
+    "Budget": "discreet.privacy.accounting",
+    "Estimate": "discreet.estimate",
+    "Guarantee": "discreet.privacy.accounting",
+    "Ledger": "discreet.privacy.ledger",
+    "PairCounts": "discreet.counts",
+    "PrivateRasch": "discreet.rasch",
+    "Published": "discreet.publish",
+    "Ranking": "discreet.topk",
+    "Responses": "discreet.responses",
+    "SpectralRasch": "discreet.rasch",
+    "count_pairs": "discreet.engines",
+    "datasets": "discreet.datasets",
+    "errors": "discreet.errors",
+    "fit": "discreet.calibrate",
+    "rank": "discreet.topk",
+    "read_release": "discreet.publish",
+    "read_responses": "discreet.responses",
+    "release": "discreet.publish",
+    "simulate": "discreet.simulation",
+}
+"""Every public name and the module it comes from; a module is its own home."""
 
 __all__ = ["__version__", *sorted(_HOME)]
 
@@ -19,7 +40,8 @@ __all__ = ["__version__", *sorted(_HOME)]
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    home = importlib.import_module(_HOME[name])
+    value = home if _HOME[name] == f"discreet.{name}" else getattr(home, name)
     globals()[name] = value
     return value
 

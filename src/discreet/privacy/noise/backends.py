@@ -37,6 +37,11 @@ class Noise(Protocol):
         """Whether the randomness behind it is secret."""
         ...
 
+    @property
+    def source(self) -> RandomSource:
+        """Where coins and contribution caps of the same release come from."""
+        ...
+
     def gaussian(self, sigma: Fraction, size: int) -> NDArray[np.int64]:
         """Draw discrete Gaussians."""
         ...
@@ -85,6 +90,7 @@ class OpenDPNoise:
     is_private = True
 
     def __init__(self) -> None:
+        self.source: RandomSource = SystemSource()
         try:
             import opendp.prelude
         except ImportError as missing:

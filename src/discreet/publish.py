@@ -1,0 +1,195 @@
+"""Publish: data and a budget in, difficulties that may be published out.
+
+The order is fixed: public parameters, then the ledger, then the wall, then the estimate. The
+spend is reserved before any noise is drawn, so a crash can only leave budget unused, never
+overspent. Nothing after the wall sees an answer or a count.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from discreet.bundle import describe_release, read_bundle, write_bundle
+from discreet.errors import BadUsage
+from discreet.estimate import Estimate
+from discreet.estimators.released import estimate_release
+from discreet.privacy.accounting import Budget, Guarantee, Neighbours
+from discreet.privacy.ledger import EVERYONE, Ledger
+from discreet.privacy.mechanisms import AnyMechanism, Calibration, Public, find_mechanism
+from discreet.privacy.noise import ExactNoise, Noise
+from discreet.privacy.wall import Release, release_statistics
+from discreet.responses import Responses, read_responses
+
+__all__ = ["Published", "read_release", "release"]
+
+FINGERPRINT_PERSONS = 16_384
+LARGE_EPSILON = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """A private calibration: what may be shown to everyone.
+
+    Attributes
+    ----------
+    estimate
+        Difficulties, standard errors and intervals, the privacy noise included.
+    guarantee
+        What is promised to each person.
+    record
+        The public facts of the release, as ``privacy.json`` holds them.
+    noisy
+        The noisy values behind the estimate; ``None`` when read back from a bundle.
+    """
+
+    estimate: Estimate
+    guarantee: Guarantee
+    record: dict[str, Any]
+    noisy: Release | None = None
+
+    def save(self, folder: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the bundle: table, privacy record, statement, registry draft, page.
+
+        The folder appears whole or not at all. An existing one is refused, or with ``force``
+        replaced.
+        """
+        write_bundle(folder, self.estimate, self.record, force=force)
+
+
+def release(
+    source: Responses | str | PathLike[str],
+    budget: Budget,
+    *,
+    items: Sequence[str],
+    max_answers: int | None = None,
+    mechanism: str | AnyMechanism = "margins",
+    ledger: Ledger | str | PathLike[str] | None = None,
+    population: str = EVERYONE,
+    noise: Noise | None = None,
+) -> Published:
+    """Release item difficulties under differential privacy.
+
+    Everything but ``source`` must be chosen without looking at the answers.
+
+    Parameters
+    ----------
+    source
+        Answers, or the path of a file with answers. Items that are not on the list are refused.
+    budget
+        Epsilon, delta and the neighbouring relation.
+    items
+        The public item list; the release keeps its order. Items that nobody answered are fine.
+    max_answers
+        The public cap: a person with more answers keeps that many, chosen at random. By
+        default every listed item.
+    mechanism
+        A name, or a mechanism with settings of its own.
+    ledger
+        Where the spend is recorded and limited; ``None`` is allowed and said in the guarantee.
+    population
+        Name of this data's persons, who are in no other population of the ledger.
+    noise
+        Where noise comes from; by default the exact sampler on secure randomness.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> budget = discreet.Budget(epsilon=1.0, delta=1e-6)
+    >>> published = discreet.release(answers, budget, items=answers.items)
+    >>> published.guarantee.epsilon
+    1.0
+    """
+    noise = noise or ExactNoise()
+    chosen = find_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
+    responses = source if isinstance(source, Responses) else read_responses(source)
+    public = _public_parameters(responses, budget, items, max_answers)
+    calibration = chosen.calibrate(public, budget, noise.source)
+    book = Ledger.open(ledger) if isinstance(ledger, (str, PathLike)) else ledger
+    reservation = _reserve(book, calibration, responses, population)
+    released = release_statistics(
+        responses,
+        mechanism=chosen,
+        public=public,
+        calibration=calibration,
+        guarantee=_promise(calibration, book, noise),
+        noise=noise,
+    )
+    estimate = estimate_release(released)
+    if book is not None and reservation is not None:
+        book.complete(reservation)
+    _warn_if_weak(budget, public)
+    return Published(
+        estimate=estimate,
+        guarantee=released.guarantee,
+        record=describe_release(released, estimate),
+        noisy=released,
+    )
+
+
+def read_release(folder: str | PathLike[str]) -> Published:
+    """Read a bundle back: the estimate and its guarantee, as published."""
+    estimate, record = read_bundle(folder)
+    guarantee = Guarantee.from_dict(record["guarantee"])
+    return Published(estimate=estimate, guarantee=guarantee, record=record)
+
+
+def _public_parameters(
+    responses: Responses, budget: Budget, items: Sequence[str], max_answers: int | None
+) -> Public:
+    if isinstance(items, str):
+        raise BadUsage("items must be a list of item names, found one string")
+    listed = tuple(str(item) for item in items)
+    persons = responses.n_persons if budget.neighbours is Neighbours.REPLACE_ONE else None
+    cap = len(listed) if max_answers is None else max_answers
+    return Public(items=listed, max_answers=cap, neighbours=budget.neighbours, persons=persons)
+
+
+def _reserve(
+    book: Ledger | None, calibration: Calibration, responses: Responses, population: str
+) -> str | None:
+    """Charge the ledger before any noise is drawn."""
+    if book is None:
+        return None
+    spend = calibration.spend
+    return book.reserve(
+        spend,
+        fingerprint=book.fingerprint(_person_rows(responses)),
+        description=f"{spend.mechanism}, epsilon {spend.epsilon:g}, delta {spend.delta:g}",
+        population=population,
+    )
+
+
+def _person_rows(responses: Responses) -> Iterator[Any]:
+    """Every person's answers, items in the order of their names."""
+    ordered = responses.select(sorted(responses.items)).store
+    for start in range(0, ordered.n_persons, FINGERPRINT_PERSONS):
+        yield from ordered.rows(start, start + FINGERPRINT_PERSONS)
+
+
+def _promise(calibration: Calibration, book: Ledger | None, noise: Noise) -> Guarantee:
+    return calibration.spend.guarantee(
+        ledger=None if book is None else book.id,
+        is_private=noise.is_private,
+        conditions=calibration.conditions,
+    )
+
+
+def _warn_if_weak(budget: Budget, public: Public) -> None:
+    """Warn about parameters that promise little; public values only."""
+    if budget.epsilon > LARGE_EPSILON:
+        warnings.warn(
+            f"epsilon {budget.epsilon:g} is above {LARGE_EPSILON:g}: the guarantee permits a "
+            "near-certain conclusion about a person; consider a smaller epsilon",
+            stacklevel=3,
+        )
+    if public.persons is not None and budget.delta * public.persons > 1:
+        warnings.warn(
+            f"delta {budget.delta:g} is above 1 / {public.persons} persons: it would permit "
+            "publishing somebody's answers outright; use a delta well below that",
+            stacklevel=3,
+        )
