@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 import typer
 from typer.main import get_command
 
-from discreet.cli import demo, fit, simulate, top
+from discreet.cli import audit, demo, fit, ledger, release, simulate, top
 from discreet.cli.failures import guard
 from discreet.cli.options import Shared, spread
 from discreet.cli.output import show_warning
@@ -38,13 +40,14 @@ def describe(shared: Shared) -> None:
 
 
 app.callback()(spread(describe))
-for module in (demo, fit, top, simulate):
+for module in (demo, fit, top, simulate, release, ledger, audit):
     module.add_to(app)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     code = 0
+    _survive_odd_names()
     with warnings.catch_warnings():
         warnings.showwarning = show_warning
         try:
@@ -62,3 +65,10 @@ def _parse_and_call(arguments: Sequence[str] | None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
+
+
+def _survive_odd_names() -> None:
+    # An item called "größe" on an ASCII terminal is worth an escape sequence, not a failure.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

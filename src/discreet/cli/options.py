@@ -21,7 +21,23 @@ import typer
 from discreet import __version__
 from discreet.cli.failures import guard
 
-__all__ = ["AsJson", "Force", "Layout", "OneMeans", "Reading", "Repeats", "Shared", "command"]
+__all__ = [
+    "AnswersFile",
+    "AsJson",
+    "Delta",
+    "Epsilon",
+    "Force",
+    "Layout",
+    "OneMeans",
+    "OutFolder",
+    "Reading",
+    "Relation",
+    "Repeats",
+    "Seed",
+    "Shared",
+    "command",
+    "spread",
+]
 
 # Set before the libraries load: each reads its own variable, once.
 THREAD_VARIABLES = (
@@ -54,6 +70,13 @@ class OneMeans(StrEnum):
 
     RIGHT = "right"
     WRONG = "wrong"
+
+
+class Relation(StrEnum):
+    """Between which data sets a guarantee holds."""
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
 
 
 def _print_version(asked: bool) -> None:
@@ -155,6 +178,15 @@ AnswersFile = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Epsilon = Annotated[
+    float, typer.Option("--epsilon", metavar="E", help="The bound on the privacy loss, above 0.")
+]
+Delta = Annotated[
+    float,
+    typer.Option(
+        "--delta", metavar="D", help="The chance that the bound fails, from 0 to below 1."
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
 Seed = Annotated[int | None, typer.Option(metavar="S", min=0, help="Makes the result repeatable.")]
 OutFolder = Annotated[

@@ -1,0 +1,108 @@
+"""``discreet ledger``: a steward's limit, and what has been spent of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.options import AsJson, Delta, Epsilon, Relation, Shared, command, spread
+from discreet.cli.output import Column, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Ledger
+
+__all__ = ["add_to"]
+
+LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
+NewLedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="The new ledger.")]
+FixedRelation = Annotated[
+    Relation | None,
+    typer.Option(
+        help="The neighbouring relation that every release must use. Default: the first one's."
+    ),
+]
+
+
+def create(
+    file: NewLedgerFile,
+    *,
+    epsilon: Epsilon,
+    delta: Delta = 1e-6,
+    neighbours: FixedRelation = None,
+    shared: Shared,
+) -> None:
+    """Make a ledger with a total limit. All releases about one population share it."""
+    del shared
+    from discreet.privacy.ledger import Ledger
+
+    ledger = Ledger.create(file, epsilon, delta, neighbours=neighbours)
+    say(
+        f"Made {file} with a limit of epsilon {ledger.limit.epsilon:g} at delta "
+        f"{ledger.limit.delta:g}. Keep it safe: it is the only record of what is spent."
+    )
+
+
+def show(file: LedgerFile, *, as_json: AsJson = False, shared: Shared) -> None:
+    """Show what has been spent and what is left. For the steward's eyes."""
+    del shared
+    from discreet.privacy.ledger import Ledger
+
+    ledger = Ledger.open(file)
+    if as_json:
+        print_json(_document(ledger))
+        return
+    epsilon, delta = ledger.spent()
+    say(f"Ledger {ledger.id}, rule: {ledger.rule}")
+    say(f"Limit  epsilon {ledger.limit.epsilon:.4g} at delta {ledger.limit.delta:g}")
+    say(f"Spent  epsilon {epsilon:.4g} at delta {delta:g}")
+    say(f"Left   epsilon {ledger.left()[0]:.4g} for one more release")
+    say()
+    _print_history([entry.to_dict() for entry in ledger.releases()])
+
+
+def _document(ledger: Ledger) -> dict[str, Any]:
+    spent = ledger.spent()
+    return {
+        "spent": {"epsilon": spent[0], "delta": spent[1]},
+        "limit": {"epsilon": ledger.limit.epsilon, "delta": ledger.limit.delta},
+        "releases": [entry.to_dict() for entry in ledger.releases()],
+    }
+
+
+def _print_history(entries: list[dict[str, Any]]) -> None:
+    if not entries:
+        say("No release yet.")
+        return
+
+    def values(name: str) -> list[Any]:
+        return [entry[name] for entry in entries]
+
+    print_table(
+        [
+            Column("release", values("number")),
+            Column("reserved at", values("reserved_at")),
+            Column("finished", ["yes" if done else "no" for done in values("completed_at")]),
+            Column("mechanism", values("mechanism")),
+            Column("epsilon", values("epsilon"), digits=4),
+            Column("delta", [f"{value:g}" for value in values("delta")]),
+            Column("neighbours", values("neighbours")),
+            Column("population", values("population")),
+            Column("description", values("description")),
+        ]
+    )
+
+
+def describe(shared: Shared) -> None:
+    """Keep account of the privacy budget."""
+    del shared
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make ``ledger`` a family of commands of ``app``."""
+    family = typer.Typer(name="ledger", no_args_is_help=True, rich_markup_mode=None)
+    family.callback()(spread(describe))
+    command(family, "create")(create)
+    command(family, "show")(show)
+    app.add_typer(family)

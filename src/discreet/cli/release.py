@@ -1,0 +1,168 @@
+"""``discreet release``: difficulties under differential privacy, as a bundle to publish."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.answers import read_answers
+from discreet.cli.options import (
+    AnswersFile,
+    AsJson,
+    Delta,
+    Epsilon,
+    Force,
+    Reading,
+    Relation,
+    Shared,
+    command,
+)
+from discreet.cli.output import Column, note, print_json, print_table, say, working
+from discreet.cli.writing import check_new_folder
+from discreet.errors import BadUsage
+
+if TYPE_CHECKING:
+    from discreet.publish import Published
+
+__all__ = ["add_to", "print_release", "read_items"]
+
+ItemsFile = Annotated[
+    Path,
+    typer.Option(
+        "--items",
+        metavar="LIST",
+        help="A file with one item per line, fixed without looking at the answers.",
+    ),
+]
+MaxAnswers = Annotated[
+    int | None,
+    typer.Option(
+        "--max-answers",
+        metavar="Q",
+        help="Use at most Q answers of each person. Default: as many as there are items.",
+    ),
+]
+LedgerFile = Annotated[
+    Path,
+    typer.Option(
+        "--ledger", metavar="FILE", help="The ledger to charge (see `discreet ledger create`)."
+    ),
+]
+Bundle = Annotated[Path, typer.Option("--out", metavar="DIR", help="The new folder to publish.")]
+MechanismName = Annotated[
+    str,
+    typer.Option(
+        "--mechanism",
+        metavar="NAME",
+        help="pairs, sparse-pairs, laplace-pairs or randomized-response.",
+    ),
+]
+Neighbouring = Annotated[Relation, typer.Option(help="Between which data sets.")]
+
+
+def release(
+    file: AnswersFile,
+    *,
+    items: ItemsFile,
+    max_answers: MaxAnswers = None,
+    epsilon: Epsilon,
+    delta: Delta = 1e-6,
+    ledger: LedgerFile,
+    out: Bundle,
+    mechanism: MechanismName = "pairs",
+    neighbours: Neighbouring = Relation.REPLACE_ONE,
+    force: Force = False,
+    as_json: AsJson = False,
+    reading: Reading,
+    shared: Shared,
+) -> None:
+    """Release item difficulties with a privacy guarantee. Charges the ledger first."""
+    check_new_folder(out, force=force)
+    listed = read_items(items)
+    from discreet.privacy.accounting import Budget, Neighbours
+    from discreet.privacy.ledger import Ledger
+
+    budget = Budget(epsilon, delta, Neighbours(neighbours))
+    book = Ledger.open(ledger)
+    responses = read_answers(file, reading, quiet=shared.quiet)
+    from discreet.publish import release as publish
+
+    with working("Releasing", quiet=shared.quiet):
+        released = publish(
+            responses,
+            budget,
+            items=listed,
+            max_answers=max_answers,
+            mechanism=mechanism,
+            ledger=book,
+        )
+        released.save(out, force=force)
+    if as_json:
+        print_json(release_document(released))
+    else:
+        print_release(released)
+    note(f"Wrote {out} (may be published)", quiet=shared.quiet)
+
+
+def read_items(path: Path) -> list[str]:
+    """Return the names in a file with one item per line; empty lines do not count."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise BadUsage(f"{path} is not UTF-8 text ({error}); save the list as UTF-8.") from error
+    first_seen: dict[str, int] = {}
+    for number, line in enumerate(lines, start=1):
+        name = line.strip()
+        if name in first_seen:
+            raise BadUsage(
+                f"{path}, line {number}: item '{name}' is on the list already, in line "
+                f"{first_seen[name]}; each item has one line."
+            )
+        if name:
+            first_seen[name] = number
+    if not first_seen:
+        raise BadUsage(f"{path} names no item; it must have one item per line.")
+    return list(first_seen)
+
+
+def release_document(released: Published) -> dict[str, Any]:
+    """Return what ``discreet release --json`` prints."""
+    columns = released.estimate.to_dict()
+    names = ("item", "difficulty", "se", "lower", "upper")
+    rows = zip(*(columns[name] for name in names), strict=True)
+    guarantee = released.guarantee
+    return {
+        "mechanism": guarantee.mechanism,
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "rho": guarantee.rho,
+        "neighbours": str(guarantee.neighbours),
+        "items": [dict(zip(names, row, strict=True)) for row in rows],
+    }
+
+
+def print_release(released: Published) -> None:
+    """Print the guarantee and the item table."""
+    guarantee = released.guarantee
+    columns = released.estimate.to_dict()
+    say(
+        f"{guarantee.mechanism}: epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}, "
+        f"{guarantee.neighbours}; protects {guarantee.unit}"
+    )
+    say()
+    print_table(
+        [
+            Column("item", columns["item"]),
+            Column("difficulty", columns["difficulty"], digits=3),
+            Column("se", columns["se"], digits=3),
+            Column("95% from", columns["lower"], digits=3),
+            Column("to", columns["upper"], digits=3),
+        ]
+    )
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make ``release`` a command of ``app``."""
+    command(app, "release")(release)
