@@ -29,10 +29,10 @@ def count_responses(
     source: Responses | str | PathLike[str], weighting: Weighting | None
 ) -> PairCounts:
     """Count the pairs of answers that are, or can be read, into memory."""
-    if isinstance(source, (str, PathLike)):
+    if isinstance(source, str | PathLike):
         from discreet.responses import read_responses
 
-        source = read_responses(source)
+        return count_responses(read_responses(source), weighting)
     answers, right = source.store.item_totals()
     return PairCounts(
         items=source.items,

@@ -10,12 +10,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from discreet.responses.compiling import worth_compiling
 from discreet.responses.packing_plain import BadCell, Bits, empty_planes, pack_cells
 from discreet.responses.store import BitPlanes, UInt64Array
 from discreet.responses.threads import run_tasks
 
 __all__ = ["pack_columns"]
+
+PLAIN_CELL = 2e-9
+"""Seconds that NumPy needs to pack one number of a column."""
+
+COMPILED_TYPES = {np.dtype(kind).str for kind in "?bBqfd"}
+"""Types with a compiled loop; other integers are rare and take the NumPy path."""
 
 
 def pack_columns(columns: Sequence[Any]) -> BitPlanes:
@@ -51,7 +59,7 @@ def _scalar(cell: Any) -> Any:
 def _column_bits(column: Any) -> tuple[Bits, Bits, Bits]:
     """Return right, wrong and bad bits of one whole column."""
     if isinstance(column, np.ndarray):
-        return pack_cells(column)
+        return _number_bits(column)
     chunks = column.chunks if hasattr(column, "chunks") else [column]
     parts = [(_arrow_bits(chunk), len(chunk)) for chunk in chunks if len(chunk)]
     if len(parts) == 1:
@@ -83,8 +91,27 @@ def _arrow_bits(chunk: Any) -> tuple[Bits, Bits, Bits]:
         return values & valid, ~values & valid, np.zeros_like(valid)
     dtype = np.dtype(chunk.type.to_pandas_dtype())
     numbers = np.frombuffer(data, dtype=dtype, count=offset + length)[offset:]
-    right, wrong, bad = pack_cells(numbers)
+    right, wrong, bad = _number_bits(numbers)
     return right & valid, wrong & valid, bad & valid
+
+
+def _number_bits(values: npt.NDArray[Any]) -> tuple[Bits, Bits, Bits]:
+    """Return right, wrong and bad bits of a vector of numbers."""
+    if values.dtype.str not in COMPILED_TYPES or not worth_compiling(PLAIN_CELL * len(values)):
+        return pack_cells(values)
+    from discreet.responses.packing_kernels import pack_values
+
+    numbers = np.ascontiguousarray(values.view(np.uint8) if values.dtype == np.bool_ else values)
+    numbers = numbers.view()
+    numbers.setflags(write=False)
+    words = len(numbers) // 64
+    bits = [np.empty(words, dtype=np.uint64) for _ in range(3)]
+    pack_values(numbers, *bits)
+    ends = pack_cells(numbers[64 * words :])
+    right, wrong, bad = (
+        np.concatenate([body.view(np.uint8), end]) for body, end in zip(bits, ends, strict=True)
+    )
+    return right, wrong, bad
 
 
 def _full(length: int) -> Bits:

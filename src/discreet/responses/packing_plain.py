@@ -6,6 +6,7 @@ every size where their answers are already bits.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -46,10 +47,16 @@ class Repeated(Exception):
 
 
 def empty_planes(n_persons: int, n_items: int) -> tuple[UInt64Array, UInt64Array]:
-    """Return two planes with nobody's answers."""
+    """Return two planes with nobody's answers, each starting on a cache line."""
     blocks, words = block_shape(n_persons)
-    shape = (blocks, n_items, words)
-    return np.zeros(shape, dtype=np.uint64), np.zeros(shape, dtype=np.uint64)
+    return _aligned_zeros((blocks, n_items, words)), _aligned_zeros((blocks, n_items, words))
+
+
+def _aligned_zeros(shape: tuple[int, int, int]) -> UInt64Array:
+    size = math.prod(shape)
+    room = np.zeros(size + 7, dtype=np.uint64)
+    skip = -(room.ctypes.data // 8) % 8
+    return room[skip : skip + size].reshape(shape)
 
 
 def pack_row_block(

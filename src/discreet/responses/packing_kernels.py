@@ -1,0 +1,101 @@
+"""Compiled loops that pack answers; imported only where the input is large.
+
+In: blocks of answers in the layout they came in. Out: words of bit planes. Nothing here
+raises: a loop reports that something is wrong, and the caller finds the place with NumPy.
+Arrays that are only read are passed read-only, so that each loop is compiled once a type.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from discreet.responses.packing_vectors import LANES, LINE, pack_strip, pack_vector, write_lines
+
+__all__ = ["fill_planes", "order_rows", "pack_values", "pack_words"]
+
+
+@njit(nogil=True, cache=True)
+def pack_words(cells, words, at, right, wrong, aligned):
+    """Pack ``words`` times 64 persons into the planes from word ``at`` on.
+
+    Reads up to 63 cells past the last person, which must exist. Returns non-zero if a cell
+    is not 0, 1 or missing. ``aligned``: every 8 words of a plane are one cache line.
+    """
+    items = cells.shape[1]
+    width = (items + LANES - 1) // LANES * LANES
+    lines_right = np.empty((LINE, width), dtype=np.uint64)
+    lines_wrong = np.empty((LINE, width), dtype=np.uint64)
+    bad = np.uint64(0)
+    for start in range(0, words, LINE):
+        stop = min(start + LINE, words)
+        for word in range(start, stop):
+            for item in range(0, items, LANES):
+                bad |= pack_strip(
+                    cells,
+                    LANES * word * items + item,
+                    lines_right[word - start, item:],
+                    lines_wrong[word - start, item:],
+                )
+        whole = items // LINE * LINE if aligned and stop - start == LINE else 0
+        for item in range(0, whole, LINE):
+            write_lines(lines_right, item, right, at + start)
+            write_lines(lines_wrong, item, wrong, at + start)
+        for item in range(whole, items):
+            for word in range(start, stop):
+                right[item, at + word] = lines_right[word - start, item]
+                wrong[item, at + word] = lines_wrong[word - start, item]
+    return bad
+
+
+@njit(nogil=True, cache=True)
+def pack_values(values, right, wrong, bad):
+    """Pack whole words of 64 values of one column."""
+    for word in range(len(right)):
+        right[word], wrong[word], bad[word] = pack_vector(values, LANES * word)
+
+
+@njit(nogil=True, cache=True)
+def fill_planes(person, item, is_right, right, wrong):
+    """Set the bit of every long row; return the index of the first repeated one, or -1."""
+    words = right.shape[2]
+    for row in range(len(person)):
+        word = person[row] // 64
+        block = word // words
+        bit = np.uint64(1) << np.uint64(person[row] % 64)
+        old = right[block, item[row], word % words] | wrong[block, item[row], word % words]
+        if old & bit:
+            return row
+        if is_right[row]:
+            right[block, item[row], word % words] |= bit
+        else:
+            wrong[block, item[row], word % words] |= bit
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def order_rows(person, item, is_right, place, items_out, right_out):
+    """Sort long rows by person, then item; return whether a pair occurs twice.
+
+    ``place`` holds the start of every person and ends holding the start of the next one.
+    """
+    for row in range(len(person)):
+        spot = place[person[row]]
+        items_out[spot] = item[row]
+        right_out[spot] = is_right[row]
+        place[person[row]] = spot + 1
+    start = 0
+    for stop in place[:-1]:
+        for spot in range(start + 1, stop):
+            key, flag, back = items_out[spot], right_out[spot], spot
+            while back > start and items_out[back - 1] > key:
+                items_out[back] = items_out[back - 1]
+                right_out[back] = right_out[back - 1]
+                back -= 1
+            items_out[back] = key
+            right_out[back] = flag
+            if back > start and items_out[back - 1] == key:
+                return True
+        start = stop
+    return False
