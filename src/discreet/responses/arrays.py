@@ -21,7 +21,7 @@ __all__ = ["compact", "store_array"]
 
 Store = BitPlanes | SparseRows
 
-_PACKED_AS_THEY_ARE = frozenset("bool int8 uint8 int64 float32 float64".split())
+_PACKED_AS_THEY_ARE = frozenset({"bool", "int8", "uint8", "int64", "float32", "float64"})
 _CELLS = 1 << 24
 """Cells unpacked together when planes become rows: 16 MB."""
 

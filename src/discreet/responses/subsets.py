@@ -6,6 +6,9 @@ the secure source only, because it is a step of a private release.
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,7 +16,7 @@ from discreet.responses.packing import pack_rows
 from discreet.responses.store import AnswerStore, BitPlanes, SparseRows
 from discreet.secure import RandomSource, random_ranks
 
-__all__ = ["ABSENT", "cap_answers", "flip_answers", "select_columns"]
+__all__ = ["ABSENT", "cap_answers", "flip_answers", "number_items", "select_columns"]
 
 _CELLS = 1 << 22
 """Cells looked at together when planes are capped: a few tens of megabytes of random ranks."""
@@ -48,9 +51,8 @@ def _select_rows(store: SparseRows, columns: npt.NDArray[np.int64]) -> SparseRow
     if (np.diff(new_column[new_column != ABSENT]) < 0).any():
         order = np.argsort(person * max(len(columns), 1) + item, kind="stable")
         item, kept = item[order], kept[order]
-    narrow = np.uint16 if len(columns) <= 1 << 16 else np.int32
     indptr = _row_starts(person, store.n_persons)
-    return SparseRows(indptr, item.astype(narrow), store.right[kept], len(columns))
+    return SparseRows(indptr, number_items(item, len(columns)), store.right[kept], len(columns))
 
 
 def cap_answers(store: AnswerStore, max_answers: int, source: RandomSource) -> AnswerStore:
@@ -68,7 +70,7 @@ def _cap_rows(store: SparseRows, max_answers: int, source: RandomSource) -> Spar
     # Whole persons, about _CELLS answers at a time, so that the ranks stay small.
     edges = np.searchsorted(starts, np.arange(0, store.n_answers + _CELLS, _CELLS))
     edges = np.unique(np.minimum(edges, store.n_persons))
-    for first, last in zip(edges[:-1], edges[1:], strict=True):
+    for first, last in itertools.pairwise(edges.tolist()):
         ranks = random_ranks(source, starts[first : last + 1] - starts[first])
         keep[starts[first] : starts[last]] = ranks < max_answers
     indptr = _row_starts(_person_of_answers(store)[keep], store.n_persons)
@@ -107,6 +109,13 @@ def flip_answers(store: BitPlanes | SparseRows) -> BitPlanes | SparseRows:
     if isinstance(store, BitPlanes):
         return BitPlanes(store.wrong, store.right, store.n_persons)
     return SparseRows(store.indptr, store.item, ~store.right, store.n_items)
+
+
+def number_items(
+    item: npt.NDArray[Any], n_items: int
+) -> npt.NDArray[np.uint16] | npt.NDArray[np.int32]:
+    """Return column numbers in the narrowest type that :class:`SparseRows` has for them."""
+    return item.astype(np.uint16) if n_items <= 1 << 16 else item.astype(np.int32)
 
 
 def _person_of_answers(store: SparseRows) -> npt.NDArray[np.int64]:

@@ -120,7 +120,7 @@ def _score_dictionary(array: Any, at_least: float | None) -> Int8Array:
     indices = array.indices
     if indices.null_count:
         indices = indices.cast("int64").fill_null(len(words))
-    return codes[indices.to_numpy(zero_copy_only=False)]
+    return np.asarray(codes[indices.to_numpy(zero_copy_only=False)])
 
 
 def _score_numbers(array: Any, at_least: float | None) -> Int8Array:

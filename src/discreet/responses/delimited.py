@@ -1,0 +1,180 @@
+"""Read CSV and TSV files, a block at a time.
+
+In: a path. Out: a source whose columns are dictionary-encoded text exactly as written. A file
+of any length needs a few blocks of memory. Only when a row is to be named in a message is the
+file looked at a second time, to count lines as an editor does.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from discreet.errors import BadResponses
+from discreet.responses.opening import (
+    bad_encoding,
+    decode,
+    explain_read_errors,
+    find_encoding,
+    is_gzip,
+    open_bytes,
+    open_text,
+)
+
+__all__ = ["DelimitedSource", "NotUtf8"]
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+_BLOCK_BYTES = (1 << 22, 1 << 26)
+"""Smallest and largest block: 4 MB for few columns, up to 64 MB so that a block of a table with
+10,000 columns still has thousands of rows and a column's overhead is paid rarely."""
+
+csv.field_size_limit(min(sys.maxsize, 1 << 31 - 1))
+
+
+class NotUtf8(Exception):
+    """Bytes far into a file turned out not to be UTF-8; the file must be read again."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path))
+        self.path = path
+
+
+class DelimitedSource:
+    """A file with one record per line and a delimiter between its fields.
+
+    Parameters
+    ----------
+    path
+        The file, gzipped or not.
+    head
+        Its first bytes, unpacked.
+    encoding
+        None to find it out.
+    progress
+        Called with the bytes of the file read so far.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        head: bytes,
+        encoding: str | None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.path = path
+        self.name = str(path)
+        self._encoding = encoding or find_encoding(path, head)
+        self._progress = progress
+        text = decode(path, head, self._encoding)
+        self._delimiter = _find_delimiter(text, path)
+        reader = csv.reader(text.splitlines(keepends=True), delimiter=self._delimiter)
+        header = next(record for record in reader if record)
+        self._header_lines = reader.line_num
+        self.names = [name.strip() for name in header]
+
+    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+        """Yield columns as text; see :class:`discreet.responses.source.Source`."""
+        wanted = [str(number) for number in columns]
+        with explain_read_errors(self.path), pa.OSFile(self.name, "rb") as raw:
+            stream = pa.CompressedInputStream(raw, "gzip") if is_gzip(self.path) else raw
+            try:
+                for batch in self._open(stream, wanted):
+                    yield [batch.column(name) for name in wanted]
+                    if self._progress is not None:
+                        self._progress(raw.tell())
+            except pa.ArrowInvalid as error:
+                self._explain(error)
+            except UnicodeDecodeError:
+                raise BadResponses(bad_encoding(self.path)) from None
+
+    def _open(self, stream: Any, wanted: list[str]) -> Iterator[Any]:
+        n_columns = len(self.names)
+        block = min(max(n_columns * 8192, _BLOCK_BYTES[0]), _BLOCK_BYTES[1])
+        names = [str(number) for number in range(n_columns)]
+        reader = pacsv.open_csv(
+            stream,
+            read_options=pacsv.ReadOptions(
+                column_names=names,
+                skip_rows=self._header_lines,
+                block_size=block,
+                encoding="utf8" if self._encoding == "utf-8" else self._encoding,
+            ),
+            parse_options=pacsv.ParseOptions(
+                delimiter=self._delimiter,
+                newlines_in_values=True,
+                # In a table of one column an empty line is a person without an answer.
+                ignore_empty_lines=n_columns > 1,
+            ),
+            convert_options=pacsv.ConvertOptions(
+                column_types=dict.fromkeys(wanted, _TEXT),
+                include_columns=wanted,
+                strings_can_be_null=False,
+            ),
+        )
+        yield from reader
+
+    def _explain(self, error: Exception) -> None:
+        """Raise what an error of the CSV reader means; return where it means "no rows"."""
+        text = str(error)
+        if "Could not skip initial" in text or "Empty CSV" in text:
+            return
+        if "UTF8" in text and self._encoding == "utf-8":
+            raise NotUtf8(self.path) from None
+        for fields, line in self._records():
+            if fields and len(fields) != len(self.names):
+                raise BadResponses(
+                    f"{self.path}, line {line}: found {len(fields)} fields, but the first row has "
+                    f"{len(self.names)} column names, so it is not clear which answer is which. "
+                    f"Correct the line (the delimiter is {_NAMES[self._delimiter]})."
+                ) from None
+        raise BadResponses(f"{self.path} cannot be read as a table: {text}.") from None
+
+    def place(self, row: int) -> str:
+        """Return file and line of a row, counted as an editor counts lines."""
+        if self._lines_are_rows():
+            return f"{self.path}, line {self._header_lines + 1 + row}"
+        skip_empty = len(self.names) > 1
+        rows = ((f, line) for f, line in self._records() if f or not skip_empty)
+        for number, (_, line) in enumerate(rows):
+            if number == row:
+                return f"{self.path}, line {line}"
+        return f"{self.path}, row {row + 1}"
+
+    def _lines_are_rows(self) -> bool:
+        """Say whether every line after the header is one row: no quotes, no empty lines."""
+        with open_bytes(self.path) as stream:
+            last = b"\n"
+            while chunk := stream.read(1 << 22):
+                text = (last + chunk).replace(b"\r\n", b"\n")
+                if b'"' in text or b"\n\n" in text or b"\r" in text[:-1]:
+                    return False
+                last = chunk[-2:]
+        return True
+
+    def _records(self) -> Iterator[tuple[list[str], int]]:
+        """Yield the fields of each record after the header and the line it begins on."""
+        with open_text(self.path, self._encoding) as text:
+            reader = csv.reader(text, delimiter=self._delimiter)
+            line = 1
+            for fields in reader:
+                if line > self._header_lines:
+                    yield fields, line
+                line = reader.line_num + 1
+
+
+_NAMES = {",": "a comma", "\t": "a tab", ";": "a semicolon"}
+
+
+def _find_delimiter(text: str, path: Path) -> str:
+    """Return the most frequent of comma, tab and semicolon in the first row, outside quotes."""
+    if path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
+        return "\t"
+    first = next(line for line in text.splitlines() if line.strip())
+    bare = "".join(first.split('"')[::2])
+    return max(_NAMES, key=bare.count)

@@ -1,0 +1,98 @@
+"""Turn person and item ids into numbers, a batch at a time.
+
+In: Arrow columns of ids, of any type. Out: ids as text, each once, in order of first
+appearance, and an int32 code per row. Text stays as written ("007" stays "007") but for blanks
+around it, which would make two persons of one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from discreet.responses.values import MISSING_WORDS
+
+__all__ = ["IdCodes", "encode_ids", "plain_column"]
+
+_ENTRIES = 1 << 20
+"""Distinct ids that may wait for unification: about 20 MB. Past that, work is done at once."""
+
+_EXACT_FLOAT = float(1 << 53)
+"""Up to here every whole number has its own float64, so "7.0" can safely become "7"."""
+
+
+def plain_column(column: Any) -> Any:
+    """Return a column without its dictionary, which may hold ids that no row uses."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def encode_ids(column: Any) -> Any:
+    """Return ids as a dictionary of distinct texts; rows without an id are null."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    words = pc.utf8_trim_whitespace(_as_text(encoded.dictionary))
+    indices = encoded.indices.cast(pa.int32())
+    missing = _is_missing(words)
+    if pc.any(missing).as_py():
+        dropped = pc.fill_null(pc.take(missing, indices), True)
+        indices = pc.if_else(dropped, pa.scalar(None, pa.int32()), indices)
+    return pa.DictionaryArray.from_arrays(indices, pc.fill_null(words, ""))
+
+
+def _as_text(words: Any) -> Any:
+    if pa.types.is_floating(words.type):
+        numbers = words.cast(pa.float64())
+        whole = pc.and_(
+            pc.equal(pc.floor(numbers), numbers), pc.less(pc.abs(numbers), _EXACT_FLOAT)
+        )
+        if pc.all(pc.or_kleene(whole, pc.is_null(numbers, nan_is_null=True))).as_py():
+            usable = pc.if_else(pc.fill_null(whole, False), numbers, None)
+            return usable.cast(pa.int64()).cast(pa.string())
+    return words.cast(pa.string())
+
+
+def _is_missing(words: Any) -> Any:
+    spelled = pa.array(sorted(MISSING_WORDS), type=pa.string())
+    return pc.or_kleene(pc.is_in(pc.utf8_lower(words), value_set=spelled), pc.is_null(words))
+
+
+class IdCodes:
+    """Distinct ids in order of first appearance, and the code of every row added."""
+
+    def __init__(self) -> None:
+        self._known = pa.array([], type=pa.string())
+        self._codes: list[npt.NDArray[np.int32]] = []
+        self._waiting: list[Any] = []
+        self._entries = 0
+
+    def add(self, ids: Any) -> None:
+        """Take a batch from :func:`encode_ids`; null rows get the code -1."""
+        self._waiting.append(ids)
+        self._entries += len(ids.dictionary)
+        # Waiting for as many entries as are known already keeps the total work linear.
+        if self._entries > max(_ENTRIES, len(self._known)):
+            self._unify()
+
+    def _unify(self) -> None:
+        known = pa.DictionaryArray.from_arrays(pa.array([], type=pa.int32()), self._known)
+        unified = pa.chunked_array([known, *self._waiting]).unify_dictionaries()
+        self._known = unified.chunk(0).dictionary
+        for chunk in unified.chunks[1:]:
+            self._codes.append(pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False))
+        self._waiting, self._entries = [], 0
+
+    def names(self) -> Any:
+        """Return the distinct ids as Arrow strings."""
+        self._unify()
+        return self._known
+
+    def take_codes(self) -> npt.NDArray[np.int32]:
+        """Return the codes of all rows, in order, and forget them."""
+        self._unify()
+        codes, self._codes = self._codes, []
+        return np.concatenate(codes) if codes else np.zeros(0, dtype=np.int32)

@@ -1,0 +1,181 @@
+"""Find and open files: which ones, packed or not, in which encoding.
+
+In: a path, folder or pattern. Out: paths, byte streams, and errors that say what is wrong with
+a file before anything tries to read answers from it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import glob
+import gzip
+import io
+import os
+import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from discreet.errors import BadResponses, BadUsage
+
+__all__ = ["explain_read_errors", "find_files", "is_gzip", "open_bytes", "read_head", "sniff"]
+
+_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
+_HEAD = 1 << 20
+"""Bytes looked at to find the encoding: 1 MB, tens of thousands of rows."""
+
+
+def find_files(path: str | os.PathLike[str]) -> list[Path]:
+    """Return the files that a path, a folder or a pattern such as ``logs/*.csv`` stands for."""
+    try:
+        text = os.fspath(path)
+    except TypeError:
+        raise BadUsage(
+            f"A path is needed (text or os.PathLike); found {type(path).__name__}. Use "
+            "Responses.from_array or Responses.from_dataframe for data in memory."
+        ) from None
+    place = Path(text)
+    if place.is_dir():
+        return _files_of_folder(place)
+    if place.exists():
+        return [place]
+    if not glob.has_magic(text):
+        raise BadUsage(f"There is no file '{text}'. Check the path and the folder you are in.")
+    found = sorted(Path(name) for name in glob.iglob(text, recursive=True))  # noqa: PTH207 (text may be absolute)
+    files = [file for file in found if file.is_file()]
+    if not files:
+        raise BadUsage(f"No file matches '{text}'. Check the pattern and the folder you are in.")
+    return files
+
+
+def _files_of_folder(folder: Path) -> list[Path]:
+    files = sorted(
+        file
+        for file in folder.iterdir()
+        if file.is_file()
+        and not file.name.startswith((".", "_"))
+        and file.name.lower().removesuffix(".gz").endswith(_SUFFIXES)
+    )
+    if not files:
+        raise BadUsage(
+            f"The folder '{folder}' holds no file of answers. Looked for names that end in "
+            f"{', '.join(_SUFFIXES)}, each also with .gz."
+        )
+    return files
+
+
+@contextmanager
+def explain_read_errors(path: Path) -> Iterator[None]:
+    """Turn what goes wrong while bytes are read into errors that say what to do."""
+    try:
+        yield
+    except PermissionError:
+        raise BadUsage(f"'{path}' may not be read: permission denied. Check its rights.") from None
+    except gzip.BadGzipFile as error:
+        if "Not a gzipped" not in str(error):
+            raise BadResponses(_damaged(path)) from None
+        raise BadResponses(
+            f"{path} is named like a gzip file but is not one. Rename it without .gz, or pack it."
+        ) from None
+    except (EOFError, zlib.error):
+        raise BadResponses(_damaged(path)) from None
+    except OSError as error:
+        if "compressed stream" not in str(error) and "zlib" not in str(error):
+            raise
+        raise BadResponses(_damaged(path)) from None
+
+
+def _damaged(path: Path) -> str:
+    return (
+        f"{path} is a damaged or cut-off gzip file: the compressed data ends early or does not "
+        "match its checksum, so answers would be lost. Copy or download the file again."
+    )
+
+
+def is_gzip(path: Path) -> bool:
+    """Say whether a file is gzipped: by its first bytes, or because its name promises it."""
+    with explain_read_errors(path), path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b" or path.suffix.lower() == ".gz"
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file for reading, unpacked."""
+    return gzip.open(path) if is_gzip(path) else path.open("rb")  # type: ignore[return-value]
+
+
+def read_head(path: Path) -> bytes:
+    """Return the first bytes of a file, unpacked; an empty file is refused."""
+    with explain_read_errors(path), open_bytes(path) as stream:
+        head = stream.read(_HEAD)
+    if not head.strip(b"\xef\xbb\xbf \t\r\n"):
+        raise BadResponses(
+            f"{path} is empty. A file of answers has a first row of column names and then one row "
+            "per person, or per person and item."
+        )
+    return head
+
+
+def sniff(path: Path, head: bytes) -> str:
+    """Return "parquet", "jsonl" or "text"; refuse what can be none of them."""
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith((".parquet", ".pq")):
+        raise BadResponses(
+            f"{path} is named like a Parquet file but is not one (it does not begin with PAR1). "
+            "It may be cut off, or another format; name it after what it is."
+        )
+    if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise BadResponses(
+            f"{path} is a spreadsheet or zip file, which cannot be read. Save it as CSV."
+        )
+    if name.endswith((".jsonl", ".ndjson")) or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return "jsonl"
+    return "text"
+
+
+def find_encoding(path: Path, head: bytes) -> str:
+    """Return the encoding of a text file; one that is not UTF-8 is read as Windows-1252."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return warn_encoding(path)
+    return "utf-8"
+
+
+def warn_encoding(path: Path) -> str:
+    """Say that a file is not UTF-8, and how it is read instead."""
+    warnings.warn(
+        f"{path} is not UTF-8; it is read as Windows-1252 (Latin-1). If names look wrong, save "
+        "the file as UTF-8.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return "cp1252"
+
+
+def decode(path: Path, data: bytes, encoding: str) -> str:
+    """Return bytes as text, without a byte-order mark; the last character may be cut off."""
+    codec = "utf-8-sig" if encoding == "utf-8" else encoding
+    try:
+        return codecs.getincrementaldecoder(codec)().decode(data)
+    except UnicodeDecodeError:
+        raise BadResponses(bad_encoding(path)) from None
+
+
+def bad_encoding(path: Path) -> str:
+    """Return the message for text in no encoding that is known here."""
+    return (
+        f"{path} is neither UTF-8 nor Windows-1252 (Latin-1) text, so its names cannot be read. "
+        "Save it as UTF-8."
+    )
+
+
+def open_text(path: Path, encoding: str) -> Any:
+    """Open a file as text, line ends untouched, for the second look that messages need."""
+    codec = "utf-8-sig" if encoding == "utf-8" else encoding
+    return io.TextIOWrapper(open_bytes(path), encoding=codec, errors="replace", newline="")
