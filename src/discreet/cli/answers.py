@@ -17,10 +17,10 @@ __all__ = ["read_answers"]
 def read_answers(file: str, reading: Reading, *, quiet: bool) -> Responses:
     """Return the answers in ``file``."""
     from discreet.responses import read_responses
+    from discreet.responses.opening import find_files
 
-    path = Path(file)
-    total = path.stat().st_size if path.is_file() else None
-    with ReadingBar(f"Reading {path.name}", total, quiet=quiet) as progress:
+    total = sum(path.stat().st_size for path in find_files(file))
+    with ReadingBar(f"Reading {Path(file).name}", total, quiet=quiet) as progress:
         return read_responses(
             file,
             layout=reading.layout,

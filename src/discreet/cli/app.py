@@ -49,6 +49,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     code = 0
     _survive_odd_names()
     with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
         warnings.showwarning = show_warning
         try:
             with guard():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.cli.output import Column, note, print_table
 from discreet.cli.writing import check_writable, staged
+from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.estimate import Estimate
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "calibration_document",
     "check_calibration_folder",
+    "check_method",
     "explain_calibration",
     "print_calibration",
     "write_calibration",
@@ -31,16 +33,6 @@ CONFIDENTIAL = (
     "confidential: computed from persons' answers without privacy protection; "
     "do not publish, use `discreet release` for that"
 )
-
-REASONS = {
-    "always_right": "everyone who answered had it right, so it is easier than any number says",
-    "always_wrong": "everyone who answered had it wrong, so it is harder than any number says",
-    "no_answers": "nobody answered",
-    "not_connected": "no chain of right and wrong answers links it to the other items",
-}
-
-NAMED_ITEMS = 5
-"""Items that a note names before it only counts them."""
 
 
 def print_calibration(estimate: Estimate) -> None:
@@ -61,21 +53,19 @@ def print_calibration(estimate: Estimate) -> None:
 
 
 def explain_calibration(estimate: Estimate, *, quiet: bool) -> None:
-    """Say why items have no number, and what the estimator wants the user to know."""
-    for status, reason in REASONS.items():
-        names = [
-            item for item, one in zip(estimate.items, estimate.status, strict=True) if one == status
-        ]
-        if names:
-            note(f"Note: no difficulty ({status}) for {_listed(names)}: {reason}.", quiet=quiet)
+    """Say what the user should know: items without a number and why, other warnings."""
     for warning in estimate.warnings:
         note(f"Warning: {warning}", quiet=quiet)
 
 
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:NAMED_ITEMS])
-    rest = len(names) - NAMED_ITEMS
-    return f"{shown} and {rest:,} more items" if rest > 0 else shown
+def check_method(name: str) -> None:
+    """Refuse an unknown method before a large file is read for nothing."""
+    from discreet.calibrate import METHODS
+
+    if name not in METHODS:
+        raise BadUsage(
+            f"--method {name}: there is no such method; choose one of: {', '.join(METHODS)}."
+        )
 
 
 def calibration_document(estimate: Estimate) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``discreet demo``: the bundled LSAT answers, from the raw patterns to an item table."""
+"""``discreet demo``: the bundled LSAT answers, calibrated and then released privately."""
 
 from __future__ import annotations
 
@@ -14,28 +14,73 @@ from discreet.cli.calibration import (
     write_calibration,
 )
 from discreet.cli.options import Force, Shared, command
-from discreet.cli.output import say
+from discreet.cli.output import say, working
+from discreet.cli.release import print_release
+from discreet.cli.writing import check_new_folder
 
 __all__ = ["add_to"]
 
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")]
 
+EPSILON, DELTA = 1.0, 1e-6
+
+# With as few as five items this one has the smallest error.
+MECHANISM = "pairs"
+
 
 def demo(*, out: Out = Path("demo"), force: Force = False, shared: Shared) -> None:
-    """Calibrate the bundled LSAT answers. Five items, a thousand persons, published in 1970."""
+    """Calibrate and privately release the bundled LSAT answers. Takes a few seconds."""
+    ledger, bundle = out / "ledger.db", out / "release"
     check_calibration_folder(out, force=force)
+    check_new_folder(bundle, force=force)
+    _calibrate(out, quiet=shared.quiet)
+    say()
+    # The answers were printed in 1970, so nothing is lost with the ledger of an earlier demo.
+    ledger.unlink(missing_ok=True)
+    _release(ledger, bundle, quiet=shared.quiet)
+
+
+def _calibrate(out: Path, *, quiet: bool) -> None:
     from discreet.calibrate import fit
     from discreet.datasets import citation, lsat
 
     estimate = fit(lsat())
-    say("LSAT, section 6: 5 items answered by 1,000 persons in the 1960s")
+    say("LSAT, section 6: 5 items answered by 1,000 persons")
     say(citation("lsat"))
     say()
+    say("1. Without privacy, for the steward only")
+    say()
     print_calibration(estimate)
-    explain_calibration(estimate, quiet=shared.quiet)
+    explain_calibration(estimate, quiet=quiet)
     say()
     for path in write_calibration(out, estimate):
         say(f"Wrote {path} (confidential)")
+
+
+def _release(ledger: Path, bundle: Path, *, quiet: bool) -> None:
+    from discreet.datasets import lsat
+    from discreet.privacy.accounting import Budget
+    from discreet.privacy.ledger import Ledger
+    from discreet.publish import release
+
+    responses = lsat()
+    book = Ledger.create(ledger, EPSILON, DELTA)
+    with working("Releasing", quiet=quiet):
+        released = release(
+            responses,
+            Budget(EPSILON, DELTA),
+            items=responses.items,
+            mechanism=MECHANISM,
+            ledger=book,
+        )
+        released.save(bundle, force=True)
+    say("2. With privacy, for everyone (the noise is new every time)")
+    say()
+    print_release(released)
+    say()
+    for path in sorted(bundle.iterdir()):
+        say(f"Wrote {path}")
+    say(f"Wrote {ledger} (what was spent; see `discreet ledger show {ledger}`)")
 
 
 def add_to(app: typer.Typer) -> None:

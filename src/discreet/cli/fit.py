@@ -10,6 +10,7 @@ from discreet.cli.answers import read_answers
 from discreet.cli.calibration import (
     calibration_document,
     check_calibration_folder,
+    check_method,
     explain_calibration,
     print_calibration,
     write_calibration,
@@ -27,7 +28,7 @@ Regularisation = Annotated[
     typer.Option(
         metavar="A",
         min=0.0,
-        help="Add A to every pair count, which links items that the answers leave apart.",
+        help="Add A persons to both directions of every compared pair. Pulls items together.",
     ),
 ]
 
@@ -45,6 +46,7 @@ def fit(
 ) -> None:
     """Estimate item difficulties from answers. The results are confidential."""
     check_calibration_folder(out, force=force)
+    check_method(method)
     responses = read_answers(file, reading, quiet=shared.quiet)
     from discreet.calibrate import fit as calibrate
 

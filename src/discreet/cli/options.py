@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
@@ -88,8 +89,11 @@ def _print_version(asked: bool) -> None:
 def _merge_quiet(context: typer.Context, asked: bool) -> bool:
     # `meta` is one dictionary for the whole command line: what was said before the command
     # counts as if it had been said after it.
-    context.meta["discreet.quiet"] = asked or context.meta.get("discreet.quiet", False)
-    return bool(context.meta["discreet.quiet"])
+    quiet = asked or bool(context.meta.get("discreet.quiet", False))
+    context.meta["discreet.quiet"] = quiet
+    if quiet:
+        warnings.simplefilter("ignore")  # until the command line ends: see app.run
+    return quiet
 
 
 def _limit_threads(asked: int | None) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,6 +63,14 @@ MechanismName = Annotated[
 ]
 Neighbouring = Annotated[Relation, typer.Option(help="Between which data sets.")]
 
+Population = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Declares that these persons are in no other population of the ledger.",
+    ),
+]
+
 
 def release(
     file: AnswersFile,
@@ -73,6 +83,7 @@ def release(
     out: Bundle,
     mechanism: MechanismName = "pairs",
     neighbours: Neighbouring = Relation.REPLACE_ONE,
+    population: Population = "everyone",
     force: Force = False,
     as_json: AsJson = False,
     reading: Reading,
@@ -83,20 +94,23 @@ def release(
     listed = read_items(items)
     from discreet.privacy.accounting import Budget, Neighbours
     from discreet.privacy.ledger import Ledger
+    from discreet.privacy.mechanisms import find_mechanism
 
     budget = Budget(epsilon, delta, Neighbours(neighbours))
+    chosen = find_mechanism(mechanism)
     book = Ledger.open(ledger)
     responses = read_answers(file, reading, quiet=shared.quiet)
     from discreet.publish import release as publish
 
-    with working("Releasing", quiet=shared.quiet):
+    with _reminding(ledger), working("Releasing", quiet=shared.quiet):
         released = publish(
             responses,
             budget,
             items=listed,
             max_answers=max_answers,
-            mechanism=mechanism,
+            mechanism=chosen,
             ledger=book,
+            population=population,
         )
         released.save(out, force=force)
     if as_json:
@@ -104,6 +118,19 @@ def release(
     else:
         print_release(released)
     note(f"Wrote {out} (may be published)", quiet=shared.quiet)
+
+
+@contextmanager
+def _reminding(ledger: Path) -> Iterator[None]:
+    """Say, when a release stops half-way, that its budget may be gone all the same."""
+    try:
+        yield
+    except (OSError, MemoryError, KeyboardInterrupt):
+        note(
+            f"The release did not finish. If {ledger} was charged already, that stays spent; "
+            f"see `discreet ledger show {ledger}`."
+        )
+        raise
 
 
 def read_items(path: Path) -> list[str]:

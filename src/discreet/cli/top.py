@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.answers import read_answers
-from discreet.cli.calibration import explain_calibration
+from discreet.cli.calibration import check_method, explain_calibration
 from discreet.cli.fit import Method, Regularisation
 from discreet.cli.options import AnswersFile, AsJson, Reading, Shared, command
 from discreet.cli.output import Column, print_json, print_table, say, working
@@ -36,6 +36,7 @@ def top(
     shared: Shared,
 ) -> None:
     """Name the K hardest (or easiest) items."""
+    check_method(method)
     responses = read_answers(file, reading, quiet=shared.quiet)
     from discreet.calibrate import fit
     from discreet.topk import rank

@@ -1,0 +1,305 @@
+"""``release``, ``ledger`` and ``audit`` as a steward types them."""
+
+import json
+
+import pytest
+
+from commandline import LSAT_ITEMS, discreet
+from discreet.cli.release import read_items
+from discreet.datasets import lsat
+from discreet.errors import BadUsage
+from discreet.privacy.audit import AuditReport
+from discreet.privacy.ledger import Ledger
+
+BUNDLE = ["difficulties.csv", "privacy.json", "registry.yaml", "report.html", "statement.md"]
+
+
+@pytest.fixture
+def desk(tmp_path):
+    """A steward's folder: answers, an item list and a ledger with a limit of epsilon 1."""
+    rows = lsat().store.rows(0, 1000).tolist()
+    lines = [",".join(LSAT_ITEMS), *(",".join(map(str, row)) for row in rows)]
+    (tmp_path / "answers.csv").write_text("\n".join(lines))
+    (tmp_path / "items.txt").write_text("\n".join(LSAT_ITEMS))
+    assert discreet("ledger", "create", tmp_path / "spent.db", "--epsilon", 1).code == 0
+    return tmp_path
+
+
+def release(desk, *options, file="answers.csv", **changes):
+    """Release with ordinary parameters, some of them changed; None leaves one out."""
+    arguments = {
+        "items": desk / "items.txt",
+        "max_answers": 5,
+        "epsilon": 0.5,
+        "delta": 1e-6,
+        "ledger": desk / "spent.db",
+        "out": desk / "release",
+        "mechanism": "pairs",
+        **changes,
+    }
+    typed = [
+        part
+        for name, value in arguments.items()
+        if value is not None
+        for part in (f"--{name.replace('_', '-')}", value)
+    ]
+    return discreet("release", desk / file, *typed, *options)
+
+
+def spent(desk):
+    return discreet("ledger", "show", desk / "spent.db", "--json").document
+
+
+def test_a_release_prints_the_contract_and_writes_the_whole_bundle(desk):
+    ended = release(desk, "--json")
+    assert ended.code == 0, ended.err
+    document = ended.document
+    assert list(document) == ["mechanism", "epsilon", "delta", "rho", "neighbours", "items"]
+    assert document["mechanism"] == "pairs"
+    assert document["epsilon"] == 0.5
+    assert document["delta"] == 1e-6
+    assert document["neighbours"] == "replace-one"
+    assert [item["item"] for item in document["items"]] == LSAT_ITEMS
+    keys = ["item", "difficulty", "se", "lower", "upper"]
+    assert all(list(item) == keys for item in document["items"])
+    assert sorted(path.name for path in (desk / "release").iterdir()) == BUNDLE
+
+
+def test_a_release_prints_a_table_and_its_guarantee(desk):
+    ended = release(desk)
+    assert ended.code == 0, ended.err
+    assert "epsilon 0.5" in ended.out
+    assert "replace-one" in ended.out
+    for item in LSAT_ITEMS:
+        assert item in ended.out
+    assert "release" in ended.err
+
+
+def test_delta_and_the_cap_have_defaults(desk):
+    assert release(desk, "--json", delta=None, max_answers=None).document["delta"] == 1e-6
+
+
+def test_the_relation_is_the_one_asked_for(desk):
+    document = release(desk, "--json", neighbours="add-remove").document
+    assert document["neighbours"] == "add-remove"
+
+
+def test_the_ledger_is_charged_once_per_release(desk):
+    release(desk)
+    document = spent(desk)
+    assert list(document) == ["spent", "limit", "releases"]
+    assert document["limit"] == {"epsilon": 1.0, "delta": 1e-6}
+    assert document["spent"]["epsilon"] == pytest.approx(0.5, rel=1e-6)
+    (entry,) = document["releases"]
+    assert entry["mechanism"] == "pairs"
+    assert entry["completed_at"]
+    shown = discreet("ledger", "show", desk / "spent.db").out
+    assert "Left" in shown
+    assert "pairs" in shown
+
+
+def test_more_than_the_limit_is_refused_with_what_is_left(desk):
+    ended = release(desk, "--json", epsilon=1.5)
+    assert (ended.code, ended.out) == (4, "")
+    assert "left" in ended.err
+    assert spent(desk)["releases"] == []
+    assert not (desk / "release").exists()
+
+
+def test_an_existing_folder_is_refused_before_anything_is_spent(desk):
+    (desk / "release").mkdir()
+    (desk / "release" / "mine.txt").write_text("mine")
+    ended = release(desk)
+    assert ended.code == 2
+    assert "--force" in ended.err
+    assert spent(desk)["releases"] == []
+    assert (desk / "release" / "mine.txt").read_text() == "mine"
+
+
+def test_force_replaces_an_existing_bundle(desk):
+    assert release(desk, epsilon=0.3).code == 0
+    assert release(desk, "--force", epsilon=0.4).code == 0
+    record = json.loads((desk / "release" / "privacy.json").read_text())
+    assert "0.4" in json.dumps(record)
+
+
+@pytest.mark.parametrize("name", ["items", "epsilon", "ledger", "out"])
+def test_what_must_be_said_must_be_said(desk, name):
+    ended = release(desk, **{name: None})
+    assert ended.code == 2
+    assert f"--{name}" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": -1}, "epsilon"),
+        ({"epsilon": "nan"}, "epsilon"),
+        ({"epsilon": "inf"}, "epsilon"),
+        ({"delta": 0}, "delta"),
+        ({"delta": 1}, "delta"),
+        ({"max_answers": 0}, "0"),
+        ({"max_answers": 1}, "1"),
+        ({"mechanism": "magic"}, "magic"),
+        ({"neighbours": "friends"}, "--neighbours"),
+    ],
+)
+def test_parameters_that_mean_nothing_spend_nothing(desk, changes, word):
+    ended = release(desk, "--json", **changes)
+    assert (ended.code, ended.out) == (2, ""), ended.err
+    assert word in ended.err
+    assert spent(desk)["releases"] == []
+    assert not (desk / "release").exists()
+
+
+def test_an_item_outside_the_list_is_refused(desk):
+    (desk / "items.txt").write_text("\n".join(LSAT_ITEMS[:-1]))
+    ended = release(desk, "--json", max_answers=4)
+    assert ended.code in (2, 3)
+    assert "Traceback" not in ended.err
+    assert ended.out == ""
+    assert not (desk / "release").exists()
+
+
+def test_an_item_that_nobody_answered_is_released_like_any_other(desk):
+    (desk / "items.txt").write_text("\n".join([*LSAT_ITEMS, "Item6"]))
+    ended = release(desk, "--json")
+    assert ended.code in (0, 5), ended.err
+    if ended.code == 0:
+        assert [item["item"] for item in ended.document["items"]] == [*LSAT_ITEMS, "Item6"]
+
+
+def test_bad_answers_are_refused_before_anything_is_spent(desk):
+    (desk / "bad.csv").write_text("Item1,Item2\n1,2\n")
+    assert release(desk, file="bad.csv").code == 3
+    assert release(desk, file="nowhere.csv").code == 2
+    assert spent(desk)["releases"] == []
+
+
+def test_a_missing_ledger_says_how_to_make_one(desk):
+    ended = release(desk, ledger=desk / "none.db")
+    assert ended.code == 2
+    assert "discreet ledger create" in ended.err
+
+
+def test_a_damaged_ledger_is_never_charged(desk):
+    (desk / "spent.db").write_bytes(b"this is no ledger" * 100)
+    ended = release(desk)
+    assert ended.code == 1
+    assert "Traceback" not in ended.err
+    assert not (desk / "release").exists()
+
+
+def test_an_interruption_says_that_the_budget_may_be_spent(desk, monkeypatch):
+    def interrupt(*arguments, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("discreet.publish.Published.save", interrupt)
+    ended = release(desk)
+    assert ended.code == 130
+    assert "ledger show" in ended.err
+    assert len(spent(desk)["releases"]) == 1
+    assert not (desk / "release").exists()
+
+
+def test_a_weak_promise_warns_unless_quiet(desk):
+    Ledger.create(desk / "large.db", 100.0, 1e-6)
+    loud = release(desk, ledger=desk / "large.db", epsilon=8)
+    assert "Warning: epsilon 8" in loud.err
+    quiet = release(desk, "--quiet", "--force", ledger=desk / "large.db", epsilon=8)
+    assert quiet.err == ""
+
+
+# --- the item list ----------------------------------------------------------------------------
+
+
+def test_the_item_list_keeps_its_order_and_skips_empty_lines(tmp_path):
+    path = tmp_path / "items.txt"
+    path.write_bytes("\ufeffb\r\n\r\n a \n#3\n".encode())
+    assert read_items(path) == ["b", "a", "#3"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"a\nb\na\n", "line 3"),
+        (b"\n \n", "no item"),
+        ("größe".encode("latin-1"), "UTF-8"),
+    ],
+)
+def test_a_list_that_cannot_be_meant_is_refused(tmp_path, content, words):
+    path = tmp_path / "items.txt"
+    path.write_bytes(content)
+    with pytest.raises(BadUsage, match=words):
+        read_items(path)
+
+
+def test_a_missing_item_list_is_wrong_usage(desk):
+    ended = release(desk, items=desk / "nowhere.txt")
+    assert ended.code == 2
+    assert "nowhere.txt" in ended.err
+
+
+# --- the ledger -------------------------------------------------------------------------------
+
+
+def test_a_new_ledger_is_empty(desk):
+    document = spent(desk)
+    assert document["spent"] == {"epsilon": 0.0, "delta": 0.0}
+    assert document["releases"] == []
+    assert "No release yet" in discreet("ledger", "show", desk / "spent.db").out
+
+
+def test_a_ledger_is_never_overwritten(desk):
+    before = (desk / "spent.db").read_bytes()
+    ended = discreet("ledger", "create", desk / "spent.db", "--epsilon", 9)
+    assert ended.code == 2
+    assert (desk / "spent.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "inf", "many"])
+def test_a_limit_that_means_nothing_makes_no_ledger(tmp_path, epsilon):
+    ended = discreet("ledger", "create", tmp_path / "new.db", "--epsilon", epsilon)
+    assert ended.code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_that_is_not_there(tmp_path):
+    ended = discreet("ledger", "show", tmp_path / "none.db", "--json")
+    assert (ended.code, ended.out) == (2, "")
+    assert "none.db" in ended.err
+
+
+def test_a_ledger_in_a_folder_that_is_not_there(tmp_path):
+    ended = discreet("ledger", "create", tmp_path / "no" / "new.db", "--epsilon", 1)
+    assert ended.code in (1, 2)
+    assert "Traceback" not in ended.err
+
+
+# --- the audit --------------------------------------------------------------------------------
+
+
+def test_the_audit_prints_the_contract_and_passes(monkeypatch):
+    ended = discreet("audit", "--mechanism", "pairs", "--epsilon", 1, "--runs", 100, "--json")
+    assert ended.code == 0, ended.err
+    assert list(ended.document) == ["claimed_epsilon", "lower_bound", "passed"]
+    assert ended.document["claimed_epsilon"] == 1.0
+    assert ended.document["passed"] is True
+
+
+def test_a_refuted_promise_is_exit_1(monkeypatch):
+    def refute(mechanism, budget, *, runs):
+        return AuditReport(mechanism.name, budget.epsilon, budget.delta, 7.0, False, runs, "x")
+
+    monkeypatch.setattr("discreet.privacy.audit.audit_mechanism", refute)
+    arguments = ["audit", "--mechanism", "pairs", "--epsilon", 1]
+    ended = discreet(*arguments, "--json")
+    assert ended.code == 1
+    assert ended.document == {"claimed_epsilon": 1.0, "lower_bound": 7.0, "passed": False}
+    assert "FAILED" in discreet(*arguments).out
+
+
+def test_an_audit_of_nothing_is_wrong_usage():
+    assert discreet("audit", "--mechanism", "magic", "--epsilon", 1).code == 2
+    assert discreet("audit", "--mechanism", "pairs", "--epsilon", 0).code == 2
