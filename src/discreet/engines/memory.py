@@ -1,28 +1,47 @@
 """Count pairs in memory: the reference that every other engine must equal.
 
 In: a store of answers and, if wanted, an integer weight per person. Out: exact int64 sums.
+Three ways give the same numbers, and the cheapest is taken: NumPy for small jobs, bit planes
+for dense answers, sparse rows for thin ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from discreet.counts import PairCounts
-from discreet.responses.store import AnswerStore, Int8Array, Int64Array
+from discreet.engines.dense import count_both, count_planes, count_planes_weighted
+from discreet.engines.sparse import count_rows, list_rows, pack_sparse
+from discreet.errors import BadUsage
+from discreet.responses.compiling import worth_compiling
+from discreet.responses.store import BitPlanes, Int8Array, Int64Array, SparseRows
 
 if TYPE_CHECKING:
     from discreet.responses import Responses
 
-__all__ = ["Weighting", "count_joint", "count_responses", "count_store"]
+__all__ = ["Weighting", "count_joint", "count_responses", "count_store", "weigh_persons"]
 
+Store = BitPlanes | SparseRows
 Weighting = Callable[[Int64Array, Int64Array], Int64Array]
 """Integer weight per person from (answered, right); picklable."""
 
 SLAB_PERSONS = 16_384
+"""Persons per matrix product: sums of up to 2^14 weights of 2^30 are exact in float64."""
+
+LARGEST_WEIGHT = 1 << 30
+
+PLAIN_PAIR = 1e-10
+"""Seconds that NumPy's matrix product needs per person and pair of items."""
+
+SPARSE_SHARE = 0.035
+"""Sparse counting wins when its pairs are fewer than this share of the dense words."""
+
+SLICE_BYTES = 1 << 26
+"""Bit planes made from sparse rows at one time."""
 
 
 def count_responses(
@@ -36,40 +55,111 @@ def count_responses(
     answers, right = source.store.item_totals()
     return PairCounts(
         items=source.items,
-        right_wrong=count_store(source.store, weighting),
+        right_wrong=count_store(cast(Store, source.store), weighting),
         answers=answers,
         right=right,
         persons=source.n_persons,
     )
 
 
-def count_store(store: AnswerStore, weighting: Weighting | None = None) -> Int64Array:
-    """Count, for every pair, the persons with item ``i`` right and item ``j`` wrong."""
+def count_store(store: Store, weighting: Weighting | None = None) -> Int64Array:
+    """Sum, for every pair, over the persons with item ``i`` right and item ``j`` wrong.
+
+    Parameters
+    ----------
+    store
+        Bit planes or sparse rows.
+    weighting
+        Integer weight per person; None counts every person once.
+    """
+    weights = None if weighting is None else weigh_persons(store, weighting)
+    if not worth_compiling(PLAIN_PAIR * store.n_persons * store.n_items**2):
+        return _count_plain(store, weights)
+    if _is_thin(store):
+        return count_rows(store if isinstance(store, SparseRows) else list_rows(store), weights)
     total = np.zeros((store.n_items, store.n_items), dtype=np.int64)
-    for cells in _slabs(store):
-        right = (cells == 1).astype(np.float64)
-        wrong = (cells == 0).astype(np.float64)
-        if weighting is not None:
-            answered = np.count_nonzero(cells >= 0, axis=1).astype(np.int64)
-            weights = weighting(answered, np.count_nonzero(cells == 1, axis=1).astype(np.int64))
-            right *= weights[:, None]
+    for planes, span in _plane_slices(store):
+        if weights is None:
+            total += count_planes(planes)
+        else:
+            total += count_planes_weighted(planes, weights[span])
+    return total
+
+
+def weigh_persons(store: Store, weighting: Weighting) -> Int64Array:
+    """Return every person's weight, checked."""
+    weights = np.asarray(weighting(*store.person_totals()))
+    if weights.shape != (store.n_persons,) or weights.dtype.kind not in "iu":
+        raise BadUsage(
+            f"a weighting must return one whole number per person, {store.n_persons} in all; "
+            f"found {weights.dtype} of shape {weights.shape}"
+        )
+    low, high = int(weights.min(initial=0)), int(weights.max(initial=0))
+    if low < 0 or high > LARGEST_WEIGHT or high * store.n_persons >= 1 << 63:
+        raise BadUsage(
+            f"weights must lie between 0 and {LARGEST_WEIGHT} (2^30), so that their sums are "
+            f"exact 64-bit integers; found {low} to {high} for {store.n_persons} persons"
+        )
+    return weights.astype(np.int64)
+
+
+def _is_thin(store: Store) -> bool:
+    """Say whether going from answer to answer is cheaper than going through every word."""
+    words = store.n_persons * store.n_items**2 / 64
+    if isinstance(store, BitPlanes) and store.n_answers**2 > words * store.n_persons:
+        return False  # at least half the pairs of an average person: no need to look closer
+    answered, right = store.person_totals()
+    return float(right @ (answered - right)) < SPARSE_SHARE * words
+
+
+def _plane_slices(store: Store) -> Iterator[tuple[BitPlanes, slice]]:
+    """Yield the answers as bit planes, all at once or, from sparse rows, in slices."""
+    if isinstance(store, BitPlanes):
+        yield store, slice(None)
+        return
+    blocks = max(1, 4 * SLICE_BYTES // (SLAB_PERSONS * max(store.n_items, 1)))
+    for start in range(0, store.n_persons, blocks * SLAB_PERSONS):
+        stop = min(start + blocks * SLAB_PERSONS, store.n_persons)
+        yield pack_sparse(store, start, stop), slice(start, stop)
+
+
+def _count_plain(store: Store, weights: Int64Array | None) -> Int64Array:
+    total = np.zeros((store.n_items, store.n_items), dtype=np.int64)
+    # Without weights a slab's counts stay below 2^24, where float32 is exact.
+    number = np.float32 if weights is None else np.float64
+    for start, cells in _slabs(store):
+        right, wrong = (cells == 1).astype(number), (cells == 0).astype(number)
+        if weights is not None:
+            right *= weights[start : start + len(cells), None]
         total += (right.T @ wrong).astype(np.int64)
     return total
 
 
-def _slabs(store: AnswerStore) -> Iterator[Int8Array]:
+def _slabs(store: Store) -> Iterator[tuple[int, Int8Array]]:
     for start in range(0, store.n_persons, SLAB_PERSONS):
-        yield store.rows(start, start + SLAB_PERSONS)
+        yield start, store.rows(start, start + SLAB_PERSONS)
 
 
-def count_joint(store: AnswerStore) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Count pairs that are both right, right and wrong, and both wrong."""
-    shape = (store.n_items, store.n_items)
-    both_right, right_wrong, both_wrong = (np.zeros(shape, dtype=np.int64) for _ in range(3))
-    for cells in _slabs(store):
-        right = (cells == 1).astype(np.float64)
-        wrong = (cells == 0).astype(np.float64)
-        both_right += (right.T @ right).astype(np.int64)
-        right_wrong += (right.T @ wrong).astype(np.int64)
-        both_wrong += (wrong.T @ wrong).astype(np.int64)
+def count_joint(store: Store) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Count pairs that are both right, right and wrong, and both wrong.
+
+    The diagonals of the first and the last are the right and the wrong answers per item.
+    """
+    if worth_compiling(3 * PLAIN_PAIR * store.n_persons * store.n_items**2):
+        parts = [_count_joint_planes(planes) for planes, _ in _plane_slices(store)]
+    else:
+        parts = [_count_joint_plain(cells) for _, cells in _slabs(store)]
+    shape = (3, store.n_items, store.n_items)
+    both_right, right_wrong, both_wrong = sum(parts, start=np.zeros(shape, dtype=np.int64))
     return both_right, right_wrong, both_wrong
+
+
+def _count_joint_planes(planes: BitPlanes) -> Int64Array:
+    both_right, both_wrong = (count_both(plane, planes) for plane in (planes.right, planes.wrong))
+    return np.stack([both_right, count_planes(planes), both_wrong])
+
+
+def _count_joint_plain(cells: Int8Array) -> Int64Array:
+    right, wrong = (cells == 1).astype(np.float32), (cells == 0).astype(np.float32)
+    products = [right.T @ right, right.T @ wrong, wrong.T @ wrong]
+    return np.stack(products).astype(np.int64)

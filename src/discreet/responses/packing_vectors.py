@@ -5,7 +5,7 @@ end of every row; spelled out, packing runs at the speed of memory. LLVM turns t
 into whatever the processor has, so nothing here depends on AVX-512.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped, var-annotated"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped"
 # ruff: noqa: ARG001 - numba reads the arguments of an intrinsic from its signature
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ def pack_strip(_typing, cells, first, right, wrong):
         element = context.get_data_type(number)
         source = _array(context, builder, signature.args[0], args[0])
         stride = builder.extract_value(source.shape, 1)
-        offset, bad, octets = args[1], _splat(ir.IntType(1), 0), ([], [])
+        offset, bad = args[1], _splat(ir.IntType(1), 0)
+        octets: tuple[list[ir.Value], list[ir.Value]] = ([], [])
         for _ in range(8):
             offsets = []
             for _ in range(8):

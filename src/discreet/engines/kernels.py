@@ -1,0 +1,126 @@
+"""Compiled loops that count pairs; imported only where the answers are many.
+
+In: bit planes or sorted rows. Out: counts added to a matrix that the caller owns. The loops
+release the interpreter lock; no two calls write to the same matrix.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from discreet.engines.vectors import TILE_COLUMNS, TILE_ROWS, count_tile, lowest_bit
+
+__all__ = [
+    "copy_planes",
+    "count_complete",
+    "count_cross",
+    "count_strip",
+    "is_complete",
+    "list_answers",
+    "split_answers",
+]
+
+CACHED_ROWS = 48
+"""Items whose words stay in the second-level cache while the columns pass by."""
+
+
+@njit(nogil=True, cache=True)
+def copy_planes(plane, first, stop, out):
+    """Put the words of several blocks side by side, ``out[item, word]``."""
+    words = plane.shape[2]
+    for item in range(plane.shape[1]):
+        for block in range(first, stop):
+            for word in range(words):
+                out[item, (block - first) * words + word] = plane[block, item, word]
+
+
+@njit(nogil=True, cache=True)
+def is_complete(right, wrong, first, stop, persons):
+    """Say whether every person of these blocks answered every item."""
+    words = right.shape[2]
+    for block in range(first, stop):
+        whole = min(words, persons // 64 - block * words)
+        for item in range(right.shape[1]):
+            common = ~np.uint64(0)
+            for word in range(whole):
+                common &= right[block, item, word] | wrong[block, item, word]
+            if common != ~np.uint64(0):
+                return False
+            if whole < words and persons % 64:
+                ends = right[block, item, whole] | wrong[block, item, whole]
+                if ends != (np.uint64(1) << np.uint64(persons % 64)) - np.uint64(1):
+                    return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def count_cross(left, right, total):
+    """Add ``|left[i] & right[j]|`` to ``total[i, j]`` for every row and column."""
+    for start in range(0, left.shape[0], CACHED_ROWS):
+        for j in range(0, right.shape[0], TILE_COLUMNS):
+            for i in range(start, min(start + CACHED_ROWS, left.shape[0]), TILE_ROWS):
+                count_tile(left, i, right, j, total)
+
+
+@njit(nogil=True, cache=True)
+def count_complete(left, first, right, total):
+    """Do the same where ``left`` is ``right`` from row ``first`` on, above the diagonal only.
+
+    Tiles that touch the diagonal are counted whole, so a few pairs below it come along.
+    """
+    for start in range(0, left.shape[0], CACHED_ROWS):
+        for j in range(
+            (first + start) // TILE_COLUMNS * TILE_COLUMNS, right.shape[0], TILE_COLUMNS
+        ):
+            for i in range(start, min(start + CACHED_ROWS, left.shape[0]), TILE_ROWS):
+                if j + TILE_COLUMNS > first + i:
+                    count_tile(left, i, right, j, total)
+
+
+@njit(nogil=True, cache=True)
+def split_answers(indptr, item, is_right, strip, starts, person_out, item_out, wrong_ptr, wrong):
+    """Sort right answers into strips of items, in person order, and collect wrong ones.
+
+    ``starts`` holds where each strip begins and ends holding where the next one begins.
+    """
+    spot = 0
+    for person in range(len(indptr) - 1):
+        for entry in range(indptr[person], indptr[person + 1]):
+            if is_right[entry]:
+                bucket = item[entry] // strip
+                person_out[starts[bucket]] = person
+                item_out[starts[bucket]] = item[entry]
+                starts[bucket] += 1
+            else:
+                wrong[spot] = item[entry]
+                spot += 1
+        wrong_ptr[person + 1] = spot
+
+
+@njit(nogil=True, cache=True)
+def count_strip(person, item, first, wrong_ptr, wrong, weight, panel):
+    """Add every person's weight to the pairs of a right item of this strip and a wrong one."""
+    for entry in range(len(person)):
+        who = person[entry]
+        row = panel[item[entry] - first]
+        add = weight[who]
+        for spot in range(wrong_ptr[who], wrong_ptr[who + 1]):
+            row[wrong[spot]] += add
+
+
+@njit(nogil=True, cache=True)
+def list_answers(right, wrong, place, item_out, right_out):
+    """Write the answers of one block as sparse rows; ``place`` is where each person starts."""
+    for item in range(right.shape[0]):
+        for word in range(right.shape[1]):
+            ones = right[item, word]
+            left = ones | wrong[item, word]
+            while left:
+                bit = lowest_bit(left)
+                spot = place[64 * word + bit]
+                item_out[spot] = item
+                right_out[spot] = (ones >> np.uint64(bit)) & np.uint64(1)
+                place[64 * word + bit] = spot + 1
+                left &= left - np.uint64(1)
