@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
 from math import inf, log
 from typing import Any
 
@@ -34,10 +36,12 @@ from discreet.privacy.mechanisms import (
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.wall import Release, release_statistics
 from discreet.responses import Responses
+from discreet.secure import RandomSource
 
 __all__ = ["Attack", "AuditReport", "audit_mechanism"]
 
 FloatArray = npt.NDArray[np.float64]
+Int64Array = npt.NDArray[np.int64]
 Score = Callable[[FloatArray], FloatArray]
 
 MISTAKES = 0.001
@@ -46,12 +50,13 @@ MISTAKES = 0.001
 
 @dataclass(frozen=True)
 class Attack:
-    """Two neighbouring data sets, and the public parameters of their release."""
+    """Two neighbouring data sets, and how they are released."""
 
     name: str
     data: Responses
     neighbour: Responses
     public: Public
+    calibration: Calibration
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ def audit_mechanism(
     mechanism: AnyMechanism,
     budget: Budget,
     *,
-    runs: int = 4000,
+    runs: int = 10_000,
     noise: Noise | None = None,
     release: Callable[..., Release] = release_statistics,
     progress: Callable[[int, int], None] | None = None,
@@ -99,17 +104,18 @@ def audit_mechanism(
     budget
         What it claims.
     runs
-        Releases per data set and attack; half of them choose the test, half judge it.
+        Releases per data set and attack. A test that has to be learnt uses half of them.
     release
         The wall; tests pass a faulty one, which the audit must catch.
     progress
         Called with (done, all) attacks.
     """
-    attacks = make_attacks(budget.neighbours)
-    noise = noise or ExactNoise()
+    noise = PooledNoise(noise or ExactNoise())
+    attacks = make_attacks(mechanism, budget, noise.source)
+    mistakes = MISTAKES / len(attacks)
     found = (0.0, "none")
     for done, attack in enumerate(attacks):
-        bound = _strongest_claim(attack, mechanism, budget, runs, noise, release, len(attacks))
+        bound = _strongest_claim(attack, mechanism, runs, noise, release, mistakes)
         found = max(found, (bound, attack.name))
         if progress:
             progress(done + 1, len(attacks))
@@ -124,50 +130,104 @@ def audit_mechanism(
     )
 
 
-def make_attacks(neighbours: Neighbours) -> list[Attack]:
+class PooledNoise:
+    """The same sampler, asked for many draws at a time: an audit makes thousands of releases."""
+
+    POOL = 1 << 16
+
+    def __init__(self, noise: Noise) -> None:
+        self.noise, self.name, self.source = noise, noise.name, noise.source
+        self.is_private = noise.is_private
+        self._pools: dict[tuple[str, Fraction], Int64Array] = {}
+
+    def gaussian(self, sigma: Fraction, size: int) -> Int64Array:
+        """Hand out discrete Gaussians."""
+        return self._take("gaussian", sigma, size)
+
+    def laplace(self, scale: Fraction, size: int) -> Int64Array:
+        """Hand out discrete Laplace draws."""
+        return self._take("laplace", scale, size)
+
+    def _take(self, family: str, scale: Fraction, size: int) -> Int64Array:
+        pool = self._pools.get((family, scale), np.zeros(0, dtype=np.int64))
+        if pool.size < size:
+            draw = self.noise.gaussian if family == "gaussian" else self.noise.laplace
+            pool = draw(scale, max(self.POOL, size))
+        self._pools[family, scale] = pool[size:]
+        return pool[:size]
+
+
+def make_attacks(mechanism: AnyMechanism, budget: Budget, source: RandomSource) -> list[Attack]:
     """Build neighbouring data sets that stretch a mechanism: one person, empty surroundings.
 
-    Reversing every answer moves pair counts as far as they go. The other persons leave most
-    counts at zero, so a zero that gets no noise shows. A person with more answers than the cap
-    shows a cap that is not enforced.
+    The other persons leave most counts at zero, so a zero that gets no noise shows. One attack
+    takes the answers that move the mechanism's own numbers farthest. The other has more answers
+    than the cap and shows a cap that is not enforced.
     """
-    background = [[1.0, 0.0, np.nan, np.nan]]
-    wide = [[1.0, 0.0, np.nan, np.nan, np.nan, np.nan]]
+    persons = 2 if budget.neighbours is Neighbours.REPLACE_ONE else None
+
+    def attack(name: str, rows: list[list[int]], cap: int) -> Attack:
+        items = tuple(f"item {i}" for i in range(len(rows[0])))
+        public = Public(items, cap, budget.neighbours, persons)
+        calibration = mechanism.calibrate(public, budget, source)
+        tried = [_neighbours(name, row, public, calibration) for row in rows]
+        return max(tried, key=lambda one: _distance(one, mechanism))
+
+    patterns = [[1, *rest] for rest in product([0, 1], repeat=3) if not all(rest)]
     return [
-        _attack("all answers reversed", background, [1, 1, 0, 0], 4, neighbours),
-        _attack("one answer against the rest", background, [1, 0, 0, 0], 4, neighbours),
-        _attack("more answers than the cap", wide, [1, 1, 1, 0, 0, 0], 2, neighbours),
+        attack("the farthest answers", patterns, 4),
+        attack("more answers than the cap", [[1, 1, 1, 0, 0, 0]], 2),
     ]
 
 
-def _attack(
-    name: str, background: list[list[float]], person: list[float], cap: int, relation: Neighbours
-) -> Attack:
-    data = np.array([*background, person], dtype=float)
-    other = np.array(background, dtype=float)
-    if relation is Neighbours.REPLACE_ONE:
-        other = np.array([*background, [1 - answer for answer in person]], dtype=float)
-    items = tuple(f"item {i}" for i in range(len(person)))
-    persons = len(data) if relation is Neighbours.REPLACE_ONE else None
-    return Attack(
-        name=name,
-        data=Responses.from_array(data, items=items),
-        neighbour=Responses.from_array(other, items=items),
-        public=Public(items, cap, relation, persons),
+def _neighbours(name: str, person: list[int], public: Public, calibration: Calibration) -> Attack:
+    """One person beside another: reversed, or left out."""
+    other_person = [1.0, 0.0, *[np.nan] * (len(person) - 2)]
+    changed = [[1 - answer for answer in person]] if public.persons else []
+    data, neighbour = (
+        Responses.from_array(np.array([other_person, *rows], dtype=float), items=public.items)
+        for rows in ([person], changed)
     )
+    return Attack(name, data, neighbour, public, calibration)
+
+
+def _distance(attack: Attack, mechanism: AnyMechanism) -> float:
+    """Say how far apart the exact numbers of the two data sets are, in units of their noise."""
+    if isinstance(mechanism, RandomizedResponse):
+        return 0.0
+    return sum(
+        float(np.sum(np.abs(one - other) ** (2 if law.family == "gaussian" else 1)))
+        / float(law.scale) ** (2 if law.family == "gaussian" else 1)
+        for law, one, other in _exact_cells(attack, mechanism)
+    )
+
+
+def _exact_cells(
+    attack: Attack, mechanism: Mechanism
+) -> list[tuple[NoiseLaw, Int64Array, Int64Array]]:
+    """Every array of cells by name: its noise law, and its exact values on both sides."""
+    calibration = attack.calibration
+    weighting = mechanism.weighting(attack.public, calibration)
+    first, second = (
+        mechanism.cells(count_pairs(side, weighting=weighting), calibration)
+        for side in (attack.data, attack.neighbour)
+    )
+    return [
+        (calibration.laws[name], np.ravel(first[name]), np.ravel(second[name]))
+        for name in sorted(first)
+    ]
 
 
 def _strongest_claim(
     attack: Attack,
     mechanism: AnyMechanism,
-    budget: Budget,
     runs: int,
     noise: Noise,
     release: Callable[..., Release],
-    attacks: int,
+    mistakes: float,
 ) -> float:
     """Return the epsilon that the best threshold test on one attack proves."""
-    calibration = mechanism.calibrate(attack.public, budget, noise.source)
+    calibration = attack.calibration
     guarantee = calibration.spend.guarantee(ledger=None, is_private=noise.is_private)
 
     def repeat(data: Responses) -> FloatArray:
@@ -188,11 +248,11 @@ def _strongest_claim(
     if (inside != np.rint(inside)).any() or (outside != np.rint(outside)).any():
         return inf  # the low bits of a float betray the exact count (Mironov 2012)
     half = runs // 2
-    score = choose_score(inside[:half], outside[:half], attack, mechanism, calibration)
-    threshold = choose_threshold(score(inside[:half]), score(outside[:half]), calibration.spend)
-    misses = int(np.sum(score(inside[half:]) < threshold))
-    alarms = int(np.sum(score(outside[half:]) >= threshold))
-    return prove_epsilon(misses, alarms, runs - half, calibration.spend, MISTAKES / attacks)
+    test = choose_test(inside[:half], outside[:half], attack, mechanism)
+    judged = slice(half if test.is_learnt else 0, runs)
+    misses = int(np.sum(test.score(inside[judged]) < test.threshold))
+    alarms = int(np.sum(test.score(outside[judged]) >= test.threshold))
+    return prove_epsilon(misses, alarms, len(inside[judged]), calibration.spend, mistakes)
 
 
 def flatten(values: Any) -> FloatArray:
@@ -200,26 +260,44 @@ def flatten(values: Any) -> FloatArray:
     return np.concatenate([np.ravel(values[name]) for name in sorted(values)]).astype(float)
 
 
-def choose_score(
+@dataclass(frozen=True)
+class Test:
+    """Say "the first data set" where the score reaches the threshold.
+
+    A test that was learnt from some runs must be judged on others.
+    """
+
+    score: Score
+    threshold: float
+    is_learnt: bool
+
+
+def choose_test(
     inside: FloatArray,
     outside: FloatArray,
     attack: Attack,
     mechanism: AnyMechanism,
-    calibration: Calibration,
-) -> Score:
-    """Return the statistic that tells the two data sets apart, larger for the first.
+) -> Test:
+    """Return the test that tells the two data sets apart best.
 
     First whatever is wrong in a crude way: a number that never varies on one side. Then the
     likelihood ratio, which is known for additive noise; where the cap makes the centre random,
     and for randomized response, the best linear statistic on the runs at hand.
     """
-    telltale = find_telltale(inside, outside)
-    if telltale is not None:
-        return telltale
-    if not isinstance(mechanism, RandomizedResponse) and cap_is_idle(attack):
-        return likelihood_ratio(attack, mechanism, calibration)
-    spread = inside.var(axis=0) + outside.var(axis=0) + 1e-12
-    direction = (inside.mean(axis=0) - outside.mean(axis=0)) / spread
+    score = find_telltale(inside, outside)
+    if score is None and not isinstance(mechanism, RandomizedResponse) and cap_is_idle(attack):
+        score = likelihood_ratio(attack, mechanism)
+        if not attack.calibration.spend.is_pure:
+            return Test(score, 0.0, is_learnt=False)  # equal errors prove most of a Gaussian
+    if score is None:
+        spread = inside.var(axis=0) + outside.var(axis=0) + 1e-12
+        direction = (inside.mean(axis=0) - outside.mean(axis=0)) / spread
+        score = _projection(direction)
+    threshold = choose_threshold(score(inside), score(outside), attack.calibration.spend)
+    return Test(score, threshold, is_learnt=True)
+
+
+def _projection(direction: FloatArray) -> Score:
     return lambda values: values @ direction
 
 
@@ -240,17 +318,9 @@ def cap_is_idle(attack: Attack) -> bool:
     return most <= attack.public.max_answers
 
 
-def likelihood_ratio(attack: Attack, mechanism: Mechanism, calibration: Calibration) -> Score:
+def likelihood_ratio(attack: Attack, mechanism: Mechanism) -> Score:
     """Return the log likelihood ratio of additive noise around the two exact answers."""
-    weighting = mechanism.weighting(attack.public, calibration)
-    first, second = (
-        mechanism.cells(count_pairs(side, weighting=weighting), calibration)
-        for side in (attack.data, attack.neighbour)
-    )
-    parts = [
-        (calibration.laws[name], np.ravel(first[name]), np.ravel(second[name]))
-        for name in sorted(first)
-    ]
+    parts = _exact_cells(attack, mechanism)
 
     def score(values: FloatArray) -> FloatArray:
         total = np.zeros(len(values))
