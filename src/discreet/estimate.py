@@ -20,10 +20,13 @@ from discreet.stationary import Solution
 if TYPE_CHECKING:
     from discreet.privacy.accounting import Guarantee
 
-__all__ = ["Estimate", "Solution", "Status"]
+__all__ = ["Estimate", "Solution", "Status", "check_level", "draw_errors"]
 
 FloatArray = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
+
+ERROR_DRAWS = 10_000
+"""Gaussian draws behind a simultaneous quantile; its 95% point is then known to about 1%."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,42 @@ class Estimate:
         half = ndtri(0.5 + check_level(level) / 2) * self.se
         return np.column_stack([self.difficulty - half, self.difficulty + half])
 
+    def simultaneous_interval(
+        self, level: float = 0.95, *, rng: np.random.Generator | None = None
+    ) -> FloatArray:
+        """Intervals that contain all difficulties at once with the given probability.
+
+        The half-width is the quantile of the largest standardised error over all items, from
+        Gaussian draws with the estimate's covariance (in law a multiplier bootstrap on the
+        persons' scores). Without a covariance it is the Bonferroni quantile, which is a
+        little wider.
+
+        Parameters
+        ----------
+        level
+            Probability that every interval contains its difficulty.
+        rng
+            Source of the draws; by default always the same one.
+
+        Returns
+        -------
+        numpy.ndarray
+            ``float[item, 2]``; NaN where there is no number.
+        """
+        half = self._largest_error(check_level(level), rng) * self.se
+        return np.column_stack([self.difficulty - half, self.difficulty + half])
+
+    def _largest_error(self, level: float, rng: np.random.Generator | None) -> float:
+        """Quantile of the largest error over items, in standard errors."""
+        known = int(np.isfinite(self.se).sum())
+        if self.covariance is None or known < 2:
+            return float(ndtri(1 - (1 - level) / 2 / max(known, 1)))
+        spread = np.sqrt(self.covariance.diagonal())
+        draws = draw_errors(self.covariance, rng)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            largest = np.nanmax(np.abs(draws / spread), axis=1)
+        return float(np.quantile(largest, level))
+
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, difficulty, se, lower, upper, status, answers, right."""
         interval = self.interval()
@@ -109,6 +148,14 @@ class Estimate:
             return table.to_pandas()
         except ModuleNotFoundError:
             return table
+
+
+def draw_errors(covariance: FloatArray, rng: np.random.Generator | None) -> FloatArray:
+    """Draw Gaussian errors with a covariance that may be singular, ``float[draw, item]``."""
+    source = np.random.default_rng(0) if rng is None else rng
+    values, vectors = np.linalg.eigh(covariance)
+    factor = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(source.standard_normal((ERROR_DRAWS, len(values))) @ factor.T)
 
 
 def check_level(level: float) -> float:

@@ -18,22 +18,35 @@ __all__ = ["CholeskyFactor", "Laplacian", "build_laplacian", "factorise", "inver
 
 FloatArray = npt.NDArray[np.float64]
 
-CG_TOL = 1e-8
+CG_TOL = 1e-6
 """Relative residual of a conjugate gradient solve; Newton's outer loop corrects the rest."""
-CG_ROUNDS = 5000
+CG_ROUNDS = 2000
 
 
 @dataclass(frozen=True, eq=False)
 class Laplacian:
-    """``diag(row sums) - weights``; its null space is the constant vector."""
+    """``diag(row sums) - weights``; its null space is the constant vector.
+
+    Dense weights are symmetric; of sparse (CSR) weights only the upper triangle is held.
+    """
 
     weights: Any
     diagonal: FloatArray
 
     def apply(self, vector: FloatArray) -> FloatArray:
-        """Multiply a vector (or the columns of a matrix) by the Laplacian."""
-        scale = self.diagonal if vector.ndim == 1 else self.diagonal[:, None]
-        return np.asarray(scale * vector - self.weights @ vector)
+        """Multiply a vector by the Laplacian."""
+        if isinstance(self.weights, np.ndarray):
+            return np.asarray(self.diagonal * vector - self.weights @ vector)
+        flow = self.weights @ vector + self.weights.T @ vector
+        return np.asarray(self.diagonal * vector - flow)
+
+    def to_dense(self) -> FloatArray:
+        """Return the symmetric weights as an array."""
+        if isinstance(self.weights, np.ndarray):
+            return self.weights
+        upper = self.weights.toarray()
+        upper += upper.T.copy()
+        return np.asarray(upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,20 +64,21 @@ class CholeskyFactor:
 
 
 def build_laplacian(weights: Any) -> Laplacian:
-    """Make the Laplacian of symmetric weights with a zero diagonal."""
-    return Laplacian(weights, np.asarray(weights.sum(axis=1)).ravel())
+    """Make the Laplacian of weights: symmetric and dense, or a CSR upper triangle."""
+    diagonal = np.asarray(weights.sum(axis=1)).ravel()
+    if not isinstance(weights, np.ndarray):
+        diagonal = diagonal + np.asarray(weights.sum(axis=0)).ravel()
+    return Laplacian(weights, diagonal)
 
 
 def factorise(laplacian: Laplacian) -> CholeskyFactor:
     """Factorise a dense copy of the Laplacian."""
     from scipy.linalg import LinAlgError, cho_factor
 
-    weights = laplacian.weights
-    dense = weights if isinstance(weights, np.ndarray) else weights.toarray()
     m = len(laplacian.diagonal)
     # The all-ones direction is the null space; giving it the mean diagonal makes the matrix
     # positive definite without touching solutions of mean zero.
-    matrix = laplacian.diagonal.mean() / m - dense
+    matrix = laplacian.diagonal.mean() / m - laplacian.to_dense()
     matrix[np.diag_indices(m)] += laplacian.diagonal
     try:
         return CholeskyFactor(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False))

@@ -153,22 +153,27 @@ class _DensePairs:
 
 
 class _SparsePairs:
-    """Score and curvature from a CSR matrix of counts."""
+    """Score and curvature from a CSR matrix of counts; each pair is visited once."""
 
     def __init__(self, rates: Any) -> None:
-        both = (rates + rates.T).tocsr()
-        both.sort_indices()
-        self._both = both
-        self._row = np.repeat(np.arange(both.shape[0]), np.diff(both.indptr))
-        self._right = np.asarray(rates.sum(axis=1)).ravel()
+        from scipy.sparse import triu
+
+        self._both = triu(rates + rates.T, 1, format="csr")
+        self._right = np.asarray(rates.sum(axis=1)).ravel() - rates.diagonal()
+        self._row = np.repeat(np.arange(rates.shape[0]), np.diff(self._both.indptr))
 
     def evaluate(self, difficulty: FloatArray) -> tuple[FloatArray, Laplacian]:
-        from scipy.sparse import csr_array
-
         both, m = self._both, len(difficulty)
-        log_odds = difficulty[both.indices] - difficulty[self._row]
-        expected = both.data * _logistic(log_odds)
-        total = np.bincount(self._row, weights=expected, minlength=m).astype(np.float64)
-        residual = self._right - total
-        weights = csr_array((expected * _logistic(-log_odds), both.indices, both.indptr), (m, m))
-        return residual, build_laplacian(weights)
+        log_odds = difficulty[both.indices]
+        log_odds -= difficulty[self._row]
+        chance = _logistic(log_odds)
+        first = both.data * chance
+        expected = np.bincount(self._row, weights=first, minlength=m)
+        expected += np.bincount(both.indices, weights=both.data - first, minlength=m)
+        # chance (1 - chance) = exp(-|x|) chance(|x|)^2, without cancellation at large |x|.
+        np.abs(log_odds, out=log_odds)
+        larger = np.maximum(chance, 1.0 - chance)
+        np.exp(-log_odds, out=log_odds)
+        weights = both.copy()
+        weights.data = both.data * larger * larger * log_odds
+        return self._right - expected, build_laplacian(weights)

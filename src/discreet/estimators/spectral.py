@@ -56,6 +56,8 @@ def balance(rates: Any, difficulty: FloatArray) -> Laplacian:
         flow = (flow + flow.T) / 2
         np.fill_diagonal(flow, 0.0)
     else:
+        from scipy.sparse import triu
+
         flow = rates.multiply(weight[:, None]).tocsr()
-        flow = ((flow + flow.T) / 2).tocsr()
+        flow = triu((flow + flow.T) / 2, 1, format="csr")
     return build_laplacian(flow)
