@@ -1,0 +1,103 @@
+"""The loop of the fit: denoise the disagreements, move the difficulties, repeat.
+
+In: an observation (released values that know their own noise). Out: a posterior and the
+disagreements it rests on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+
+from discreet.estimators.noisefit.disagreements import (
+    Disagreements,
+    Layout,
+    denoise_disagreements,
+)
+from discreet.estimators.noisefit.result import FloatArray
+from discreet.estimators.noisefit.solve import (
+    LinearView,
+    Posterior,
+    solve_posterior,
+    step_fixed_prior,
+)
+
+__all__ = ["Observation", "State", "iterate_fit"]
+
+LONGEST_STEP = 1.0
+"""No difficulty moves by more than this in one step: tanh is linear about that far."""
+
+
+class Observation(Protocol):
+    """Released values that can be linearised and drawn again."""
+
+    @property
+    def disagreement(self) -> FloatArray:
+        """Noisy disagreements."""
+        ...
+
+    @property
+    def layout(self) -> Layout:
+        """What is public about the pairs."""
+        ...
+
+    def view(self, difficulty: FloatArray, disagreements: Disagreements) -> LinearView:
+        """Return the normal equations around the given difficulties."""
+        ...
+
+    def redraw(self, difficulty: FloatArray, mean: FloatArray, rng: np.random.Generator) -> Self:
+        """Draw what would be released if these were the truth; ``mean``: disagreements."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where the loop stands."""
+
+    posterior: Posterior
+    disagreements: Disagreements
+    rounds: int
+
+
+def iterate_fit(
+    observation: Observation,
+    start: FloatArray,
+    *,
+    rounds: int = 8,
+    steps: int = 3,
+    near: tuple[float, float] | None = None,
+    tol: float = 1e-3,
+) -> State:
+    """Alternate between disagreements and difficulties until they settle.
+
+    The map has no guarantee to contract at tiny epsilon, where the answer is near zero anyway;
+    so the number of rounds is bounded and the last round stands.
+    """
+    difficulty = start
+    done = 0
+    while True:
+        done += 1
+        disagreements = denoise_disagreements(
+            observation.disagreement, difficulty, observation.layout, near
+        )
+        near = (disagreements.ability_mean, disagreements.ability_spread)
+        posterior = solve_posterior(observation.view(difficulty, disagreements))
+        moved = _limit(difficulty, posterior.mean)
+        for _ in range(steps):
+            view = observation.view(moved, disagreements)
+            moved = _limit(moved, step_fixed_prior(view, posterior.spread))
+        change = float(np.abs(moved - difficulty).max())
+        difficulty = moved
+        if done >= rounds or change < tol:
+            break
+    final = solve_posterior(observation.view(difficulty, disagreements))
+    mean = _limit(difficulty, final.mean)
+    return State(Posterior(mean, final.covariance, final.spread), disagreements, done)
+
+
+def _limit(old: FloatArray, new: FloatArray) -> FloatArray:
+    step = new - old
+    longest = float(np.abs(step).max())
+    return old + step * min(1.0, LONGEST_STEP / max(longest, 1e-300))

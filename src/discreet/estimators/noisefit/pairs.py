@@ -1,0 +1,115 @@
+"""The same fit for noisy pair counts: `pairs`, `sparse-pairs`, `laplace-pairs`, debiased answers.
+
+In: noisy counts ``Y[i, j]`` (i right, j wrong) and the variance of their noise. Out: a `NoiseFit`.
+
+The difference ``Y_ij - Y_ji`` has mean ``D_ij tanh((b_j - b_i) / 2)`` and the sum ``Y_ij + Y_ji``
+is a noisy ``D_ij``; their noises are uncorrelated. Nothing is clipped: a pair with few
+disagreements simply weighs little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import BadUsage
+from discreet.estimators.noisefit.disagreements import Disagreements, Layout
+from discreet.estimators.noisefit.margins import fit_observation
+from discreet.estimators.noisefit.result import FloatArray, NoiseFit
+from discreet.estimators.noisefit.solve import LinearView, laplacian, tanh_differences
+
+__all__ = ["fit_noisy_pairs"]
+
+
+@dataclass(frozen=True, eq=False)
+class PairsObservation:
+    """Noisy differences and sums of the two directions of each pair."""
+
+    difference: FloatArray
+    disagreement: FloatArray
+    layout: Layout
+    answers: float
+
+    def view(self, difficulty: FloatArray, disagreements: Disagreements) -> LinearView:
+        """Return the normal equations with one equation per pair."""
+        values, tanh = disagreements.values, tanh_differences(difficulty)
+        slope = values * (1 - tanh**2) / 2
+        # One person is in many pairs, so sampling does not average out over the pairs of an
+        # item: it is as large as if every pair carried about half an answer set.
+        share = min(1.0, disagreements.freedom / self.layout.pairs)
+        left = (share + disagreements.trust) * tanh**2
+        variance = self.layout.sigma**2 * (1 + left) + self.answers / 2 * values
+        weight = self.layout.counted * slope / variance
+        precision = laplacian(weight * slope)
+        surprise = self.difference - values * tanh
+        target = precision @ difficulty - (weight * surprise).sum(axis=1)
+        return LinearView(precision, target)
+
+    def redraw(self, difficulty: FloatArray, mean: FloatArray, rng: np.random.Generator) -> Self:
+        """Draw counts as if these were the truth."""
+        m = len(difficulty)
+        tanh = tanh_differences(difficulty)
+        counted = self.layout.counted
+        # Sampling moves whole rows: independent draws per pair, scaled to the row's variance.
+        sampling = np.sqrt(self.answers / 2 * mean * (1 - tanh**2))
+        spread = np.sqrt(self.layout.sigma**2 + sampling**2)
+        skew = np.triu(spread * rng.standard_normal((m, m)), 1)
+        even = np.triu(self.layout.sigma * rng.standard_normal((m, m)), 1)
+        return replace(
+            self,
+            difference=(mean * tanh + skew - skew.T) * counted,
+            disagreement=(mean + even + even.T) * counted,
+        )
+
+
+def fit_noisy_pairs(
+    right_wrong_noisy: FloatArray,
+    *,
+    variance: float,
+    mask: npt.NDArray[np.bool_] | None = None,
+    answers: float | None = None,
+    persons: int | None = None,
+    rng: np.random.Generator | None = None,
+) -> NoiseFit:
+    """Fit difficulties to noisy pair counts.
+
+    Parameters
+    ----------
+    right_wrong_noisy
+        ``Y[i, j]`` with noise: how many persons were right on i and wrong on j.
+    variance
+        Of the noise on each count, whatever its distribution.
+    mask
+        Which pairs were counted (symmetric); by default all.
+    answers
+        Typical number of answers per person, for the sampling part; by default all items.
+    persons
+        How many persons, where that is public.
+    rng
+        For the bootstrap of the standard errors; by default a fixed public seed.
+
+    Examples
+    --------
+    >>> odds = np.exp([-0.5, 0.0, 0.5])
+    >>> counts = 1000 * odds[None] / (odds[None] + odds[:, None])
+    >>> fit_noisy_pairs(counts, variance=4.0).difficulty.round(1)
+    array([-0.5,  0. ,  0.5])
+    """
+    m = len(right_wrong_noisy)
+    if right_wrong_noisy.shape != (m, m):
+        raise BadUsage(f"pair counts must be square, found shape {right_wrong_noisy.shape}")
+    counted = np.ones((m, m)) if mask is None else np.asarray(mask, dtype=np.float64)
+    counted = np.maximum(counted, counted.T)
+    np.fill_diagonal(counted, 0.0)
+    typical = float(m if answers is None else answers)
+    ceiling = None if persons is None else persons * typical**2 / 4 * counted.mean()
+    observation = PairsObservation(
+        difference=(right_wrong_noisy - right_wrong_noisy.T) * counted,
+        disagreement=(right_wrong_noisy + right_wrong_noisy.T) * counted,
+        layout=Layout(counted, float(np.sqrt(2 * variance)), ceiling),
+        answers=typical * float(counted.sum()) / (m * (m - 1)),
+    )
+    return fit_observation(observation, m, rng)

@@ -1,0 +1,60 @@
+"""How far the fit really scatters: a small bootstrap from released values only.
+
+In: an observation and its fit. Out: the factor by which each variance has to be multiplied.
+
+The covariance of the last linear step ignores that the disagreements were chosen with the same
+noise. So: draw difficulties from the posterior (which keeps the shrinkage honest: truths that
+were drawn are wider than the estimate), draw what would be released, fit again, and compare the
+errors with the covariance. Errors are pooled over items as a smooth function of the difficulty,
+so a few draws are enough.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet.estimators.noisefit.iterate import Observation, State, iterate_fit
+from discreet.estimators.noisefit.result import FloatArray
+
+__all__ = ["bootstrap_ratios"]
+
+POOLED_ERRORS = 500
+"""Squared errors to pool: the ratio is then good to about 8%."""
+
+FEWEST_DRAWS, MOST_DRAWS = 3, 25
+SMALLEST_RATIO, LARGEST_RATIO = 0.5, 9.0
+
+
+def bootstrap_ratios(
+    observation: Observation, state: State, rng: np.random.Generator
+) -> FloatArray:
+    """Ratio of the bootstrap variance to the variance of the last linear step, per item."""
+    posterior = state.posterior
+    m = len(posterior.mean)
+    draws = int(np.clip(np.ceil(POOLED_ERRORS / m), FEWEST_DRAWS, MOST_DRAWS))
+    variance = np.maximum(np.diag(posterior.covariance), 1e-300)
+    values, vectors = np.linalg.eigh(posterior.covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    near = (state.disagreements.ability_mean, state.disagreements.ability_spread)
+    truth, ratio = [], []
+    for _ in range(draws):
+        difficulty = posterior.mean + root @ rng.standard_normal(m)
+        mean = state.disagreements.redraw(difficulty, observation.layout)
+        drawn = observation.redraw(difficulty, mean, rng)
+        again = iterate_fit(drawn, posterior.mean, rounds=2, steps=1, near=near)
+        truth.append(difficulty)
+        ratio.append((again.posterior.mean - difficulty) ** 2 / variance)
+    return _smooth_ratio(np.concatenate(truth), np.concatenate(ratio), posterior.mean)
+
+
+def _smooth_ratio(truth: FloatArray, ratio: FloatArray, at: FloatArray) -> FloatArray:
+    """Mean ratio as a constant plus a slope in the squared difficulty."""
+    overall = float(np.clip(ratio.mean(), SMALLEST_RATIO, LARGEST_RATIO))
+    square = truth**2
+    centred = square - square.mean()
+    slope = float((centred * ratio).sum() / max((centred**2).sum(), 1e-300))
+    fitted = overall + slope * (at**2 - (at**2).mean())
+    fitted = np.clip(fitted, 0.6 * overall, 2.0 * overall)
+    # The bootstrap world obeys the model of the disagreements exactly, the real one does not:
+    # where it promises less than the linear step, go half the way (in logarithms).
+    return np.asarray(np.maximum(fitted, np.sqrt(fitted)) if overall > 1 else np.sqrt(fitted))
