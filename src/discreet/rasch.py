@@ -1,0 +1,134 @@
+"""The scikit-learn estimators: glue only.
+
+In: an answer matrix as scikit-learn passes it. Out: fitted attributes and abilities. Importing
+this module imports scikit-learn; nothing else in the package does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.calibrate import fit
+from discreet.errors import BadUsage, MissingExtra
+from discreet.persons import abilities
+from discreet.responses import Responses
+
+try:
+    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] != "sklearn":
+        raise
+    raise MissingExtra("discreet.SpectralRasch", "sklearn") from error
+
+__all__ = ["SpectralRasch"]
+
+
+class SpectralRasch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Rasch difficulties of the columns, abilities of the rows.
+
+    Parameters
+    ----------
+    method : {"refined", "spectral"}
+        The estimator, as in :func:`discreet.fit`.
+    regularisation : float
+        Added to both directions of every compared pair; 0 leaves items without a connection
+        without a number.
+    at_least : float or None
+        Turn numbers into answers: 1 where a value is at least this large, 0 below. ``None``
+        refuses anything but 0, 1 and missing.
+
+    Attributes
+    ----------
+    difficulty_, se_ : ndarray of shape (n_features,)
+        In logits, mean zero, harder is larger. NaN where ``status_`` says why.
+    status_ : ndarray of shape (n_features,)
+        ``"estimated"``, ``"always_right"``, ``"always_wrong"``, ``"no_answers"`` or
+        ``"not_connected"``.
+    estimate_ : Estimate
+        The whole result.
+    n_features_in_ : int
+        Number of items.
+    feature_names_in_ : ndarray of str
+        Item names, when X had any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, np.nan]])
+    >>> SpectralRasch().fit(X).transform(X).shape
+    (5, 1)
+    """
+
+    def __init__(
+        self,
+        method: str = "refined",
+        *,
+        regularisation: float = 0.0,
+        at_least: float | None = None,
+    ) -> None:
+        self.method = method
+        self.regularisation = regularisation
+        self.at_least = at_least
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Estimate the difficulty of every column.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_persons, n_items)
+            1 right, 0 wrong, NaN missing.
+        y : ignored
+            Present for pipelines.
+        """
+        answers = self._answers(X, reset=True)
+        names = getattr(self, "feature_names_in_", None)
+        responses = Responses.from_array(answers, items=None if names is None else list(names))
+        self.estimate_ = fit(responses, method=self.method, regularisation=self.regularisation)
+        self.difficulty_ = np.array(self.estimate_.difficulty)
+        self.se_ = np.array(self.estimate_.se)
+        self.status_ = np.array([str(status) for status in self.estimate_.status])
+        self._n_features_out = 1
+        return self
+
+    def transform(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return Warm's ability estimate of every row, as one column.
+
+        NaN for a row without an answer to an item that has a difficulty.
+        """
+        check_is_fitted(self, "difficulty_")
+        answers = self._answers(X, reset=False)
+        return abilities(answers, self.difficulty_).ability.reshape(-1, 1)
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Return the name of the one output column, ``"ability"``."""
+        super().get_feature_names_out(input_features)  # checks input_features
+        return np.array(["ability"], dtype=object)
+
+    def _answers(self, X: Any, *, reset: bool) -> npt.NDArray[Any]:
+        """Check X as scikit-learn does, and turn numbers into answers if asked to."""
+        # Difficulties are relative and need answers of more than one person; abilities do not.
+        least = 2 if reset else 1
+        matrix: npt.NDArray[Any] = validate_data(
+            self,
+            X,
+            reset=reset,
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=least,
+            ensure_min_features=least,
+        )
+        if self.at_least is None:
+            return matrix
+        if not np.isfinite(self.at_least):
+            raise BadUsage(f"at_least must be a finite number, found {self.at_least}")
+        values = matrix.astype(np.float64)
+        return np.where(np.isnan(values), np.nan, values >= self.at_least)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # a missing answer
+        tags.transformer_tags.preserves_dtype = []  # abilities are float64 whatever X is
+        return tags
