@@ -1,0 +1,119 @@
+"""From a release to difficulties: the table from mechanism to estimator.
+
+In: a :class:`~discreet.privacy.wall.Release`. Out: an :class:`~discreet.estimate.Estimate` whose
+standard errors include the privacy noise. Everything here is post-processing of noisy values and
+public parameters; no answer and no exact count is in reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import exp, sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.estimate import Estimate, Solution, Status
+from discreet.estimators.noisefit import MarginsNoise, NoiseFit, fit_margins, fit_noisy_pairs
+from discreet.privacy.wall import Release
+
+__all__ = ["ESTIMATORS", "estimate_release"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def estimate_release(release: Release) -> Estimate:
+    """Estimate difficulties from noisy values alone.
+
+    Every listed item gets a number: whether anybody answered it is confidential. Where the noise
+    drowns an item, the number is near zero and its interval wide.
+    """
+    fit = ESTIMATORS[release.mechanism](release)
+    return Estimate(
+        items=release.public.items,
+        difficulty=np.array(fit.difficulty),
+        se=np.array(fit.se),
+        status=(Status.ESTIMATED,) * len(release.public.items),
+        method="noise-aware",
+        solution=Solution("empirical-Bayes least squares", fit.rounds, 0.0),
+        covariance=np.array(fit.covariance),
+        persons=release.public.persons,
+        guarantee=release.guarantee,
+    )
+
+
+def _fit_pairs(release: Release) -> NoiseFit:
+    """Noise on every ordered pair."""
+    m = len(release.public.items)
+    noisy = np.zeros((m, m))
+    noisy[~np.eye(m, dtype=bool)] = release.values["right_wrong"]
+    return _fit_counts(release, noisy, None)
+
+
+def _fit_sparse_pairs(release: Release) -> NoiseFit:
+    """Noise on the pairs of a public graph: first one direction of each edge, then the other."""
+    m = len(release.public.items)
+    first, second = np.asarray(release.settings["edges"], dtype=np.int64).T
+    forth, back = np.split(release.values["right_wrong"].astype(np.float64), 2)
+    noisy = np.zeros((m, m))
+    noisy[first, second], noisy[second, first] = forth, back
+    mask = np.zeros((m, m), dtype=bool)
+    mask[first, second] = mask[second, first] = True
+    return _fit_counts(release, noisy, mask)
+
+
+def _fit_counts(
+    release: Release, noisy: FloatArray, mask: npt.NDArray[np.bool_] | None
+) -> NoiseFit:
+    return fit_noisy_pairs(
+        noisy,
+        variance=release.laws["right_wrong"].variance,
+        mask=mask,
+        answers=release.public.max_answers,
+        persons=release.public.persons,
+    )
+
+
+def _fit_randomized_response(release: Release) -> NoiseFit:
+    """Undo the flips on average, then fit as if totals and disagreements had additive noise.
+
+    An answer z that was flipped with probability f gives the unbiased ``(z - f) / (1 - 2f)``,
+    with variance ``v = f (1 - f) / (1 - 2f)^2``, independently over answers. With weight 1/q a
+    person's total r x_i - k then has noise variance v in every direction that sums to zero, and
+    a disagreement ``x_i + x_j - 2 x_i x_j`` has 2 v + 4 v^2.
+    """
+    flip = 1 / (1 + exp(float(release.settings["answer_epsilon"])))
+    keep, lie = (1 - flip) / (1 - 2 * flip), -flip / (1 - 2 * flip)
+    both, one, none = (
+        release.values[name].astype(np.float64)
+        for name in ("right_right", "right_wrong", "wrong_wrong")
+    )
+    counts = keep**2 * one + lie**2 * one.T + keep * lie * (both + none)
+    np.fill_diagonal(counts, 0.0)
+    together = both + one + one.T + none
+    np.fill_diagonal(together, 0.0)
+    persons = max(release.public.persons or 0, 1)
+    # Persons who answered q items are in q (q - 1) ordered pairs.
+    answers = (1 + sqrt(1 + 4 * together.sum() / persons)) / 2
+    variance = flip * (1 - flip) / (1 - 2 * flip) ** 2
+    takers = together.sum(axis=1).mean() / max(answers - 1, 1e-9)
+    pairs = max(len(counts) * (len(counts) - 1), 1)
+    noise = MarginsNoise(
+        sigma_total=sqrt(variance * takers),
+        sigma_disagreement=sqrt((2 * variance + 4 * variance**2) * together.sum() / pairs)
+        / answers,
+        longest=sqrt(answers) / 2,
+        persons=release.public.persons,
+        max_answers=release.public.max_answers,
+    )
+    balance = counts - counts.T
+    return fit_margins(balance.sum(axis=1) / answers, (counts + counts.T) / answers, noise=noise)
+
+
+ESTIMATORS: dict[str, Callable[[Release], NoiseFit]] = {
+    "pairs": _fit_pairs,
+    "sparse-pairs": _fit_sparse_pairs,
+    "laplace-pairs": _fit_pairs,
+    "randomized-response": _fit_randomized_response,
+}
+"""Which estimator fits a mechanism's release."""
