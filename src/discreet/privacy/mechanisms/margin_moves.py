@@ -1,0 +1,192 @@
+"""How far one person moves the margins: totals and disagreements together.
+
+In: the integer weight of a person by (answered, right), the cap, the item list's length. Out: the
+extreme moves, as pairs (squared length in the totals, squared length in the disagreements).
+
+A person with r answers, k of them right, and weight w adds w (r - k) to the total of each right
+item and -w k to that of each wrong one, and w to each of the k (r - k) disagreements. So the
+squared lengths are ``w^2 k (r - k) r`` and ``w^2 k (r - k)``.
+
+Replacing a person by another one (weight v, s answers, l right), let x be the number of items
+right before and wrong after, y the number wrong before and right after. Items that are right
+in both, or wrong in both, only bring the two closer. The squared lengths are then
+
+    totals         w^2 k (r-k) r + v^2 l (s-l) s + 2 w v [x (r-k) l + y k (s-l)]
+    disagreements  w^2 k (r-k)   + v^2 l (s-l)   - 2 w v x y
+
+with x <= min(k, s-l), y <= min(r-k, l). Any sum of the two with positive weights is linear in x
+for fixed y and the other way round, so it is largest at one of the four corners. When both
+persons cannot avoid common items (r + s > m) the corners may not be attained: the bound stays
+valid, and for short lists (``SHORT_LIST``) every overlap is tried instead, which is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from discreet.privacy.accounting import Neighbours
+
+__all__ = ["extreme_moves", "longest_moves"]
+
+Int64Array = npt.NDArray[np.int64]
+Weighting = Callable[[Int64Array, Int64Array], Int64Array]
+Moves = list[tuple[int, int]]
+
+SHORT_LIST = 10
+"""Up to this many items every overlap of two persons is tried: a second at most."""
+
+LARGEST_PAIRED_CAP = 160
+"""Up to this cap every two kinds of persons are compared: 10^8 pairs, under a second."""
+
+BINS = 8192
+"""Moves are kept by the length of their totals, to 1/8192 of the longest; rounded up."""
+
+
+def extreme_moves(
+    weighting: Weighting, *, items: int, max_answers: int, neighbours: Neighbours
+) -> Moves:
+    """Return squared lengths (totals, disagreements) that no move of one person exceeds.
+
+    For any two positive noise variances, the largest ``totals / var + disagreements / var`` over
+    this list bounds that of every pair of neighbouring data sets.
+
+    Examples
+    --------
+    >>> def one(answered, right):
+    ...     return np.ones_like(answered)
+    >>> extreme_moves(one, items=3, max_answers=3, neighbours=Neighbours.ADD_REMOVE)
+    [(6, 2)]
+    """
+    table = _weight_table(weighting, max_answers)
+    if neighbours is Neighbours.ADD_REMOVE:
+        totals, disagreements = _single_moves(table)
+    elif items <= SHORT_LIST:
+        totals, disagreements = _all_overlaps(table, items)
+    elif max_answers <= LARGEST_PAIRED_CAP:
+        totals, disagreements = _paired_moves(table, BINS)
+    else:
+        # |t - t'|^2 <= 2 |t|^2 + 2 |t'|^2; disagreements are not negative, so
+        # |d - d'|^2 <= |d|^2 + |d'|^2; a sum over two persons is at most twice the larger one.
+        totals, disagreements = _single_moves(table)
+        totals, disagreements = 4 * totals, 2 * disagreements
+    return _upper_hull(totals, disagreements)
+
+
+def longest_moves(weighting: Weighting, *, max_answers: int) -> tuple[int, int]:
+    """Return the largest L1 length of one person in the totals and in the disagreements."""
+    table = _weight_table(weighting, max_answers)
+    answered, right = np.indices(table.shape)
+    pairs = table * right * np.maximum(answered - right, 0)
+    largest = int(pairs.max())
+    return 2 * largest, largest
+
+
+def _weight_table(weighting: Weighting, max_answers: int) -> Int64Array:
+    """``table[answered, right]``, zero where there is no pair."""
+    answered, right = np.indices((max_answers + 1, max_answers + 1))
+    table = np.zeros_like(answered)
+    real = (right >= 1) & (right < answered)
+    table[real] = weighting(answered[real], right[real])
+    return np.asarray(table, dtype=np.int64)
+
+
+def _single_moves(table: Int64Array) -> tuple[Int64Array, Int64Array]:
+    answered, right = np.indices(table.shape)
+    disagreements = table**2 * right * np.maximum(answered - right, 0)
+    return (disagreements * answered).ravel(), disagreements.ravel()
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _paired_moves(table: Int64Array, bins: int) -> tuple[Int64Array, Int64Array]:
+    """Largest moves over all pairs of persons and corners, one per bin of the totals' length."""
+    cap = table.shape[0] - 1
+    longest = 1
+    for r in range(2, cap + 1):
+        for k in range(1, r):
+            longest = max(longest, 4 * table[r, k] ** 2 * k * (r - k) * r)
+    width = longest // bins + 1
+    totals = np.zeros(bins + 1, np.int64)
+    disagreements = np.zeros(bins + 1, np.int64)
+    for r in range(2, cap + 1):
+        for k in range(1, r):
+            w = table[r, k]
+            d = w * w * k * (r - k)
+            for s in range(2, r + 1):
+                for right in range(1, s):
+                    v = table[s, right]
+                    e = v * v * right * (s - right)
+                    x = min(k, s - right)
+                    y = min(r - k, right)
+                    for corner in range(4):
+                        a = x * (corner & 1)
+                        b = y * (corner >> 1)
+                        t = d * r + e * s
+                        t += 2 * w * v * (a * (r - k) * right + b * k * (s - right))
+                        f = d + e - 2 * w * v * a * b
+                        place = min(t // width, bins)
+                        totals[place] = max(totals[place], t)
+                        disagreements[place] = max(disagreements[place], f)
+    return totals, disagreements
+
+
+def _all_overlaps(table: Int64Array, items: int) -> tuple[Int64Array, Int64Array]:
+    """Every pair of persons with every number of items in common, exactly."""
+    cap = len(table) - 1
+    found: set[tuple[int, int]] = {(0, 0)}
+    kinds = [(r, k) for r in range(2, cap + 1) for k in range(1, r)]
+    for r, k in kinds:
+        w = int(table[r, k])
+        found.add((w * w * k * (r - k) * r, w * w * k * (r - k)))
+        for s, right in kinds:
+            v = int(table[s, right])
+            if (s, right) <= (r, k):
+                found |= _overlaps(w, r, k, v, s, right, items)
+    moves = np.array(sorted(found), dtype=np.int64)
+    return moves[:, 0], moves[:, 1]
+
+
+def _overlaps(
+    w: int, r: int, k: int, v: int, s: int, right: int, items: int
+) -> set[tuple[int, int]]:
+    """Return the moves from (r answers, k right) to (s, right), over all ways to share items."""
+    found = set()
+    for both in range(min(k, right) + 1):
+        for x in range(min(k - both, s - right) + 1):
+            for y in range(min(r - k, right - both) + 1):
+                fewest = max(0, r + s - items - both - x - y)
+                most = min(r - k - y, s - right - x)
+                if fewest <= most:
+                    # Sharing another wrong item only brings the two persons closer.
+                    inner = both * (r - k) * (s - right) + fewest * k * right
+                    inner -= x * (r - k) * right + y * k * (s - right)
+                    t = w * w * k * (r - k) * r + v * v * right * (s - right) * s
+                    d = w * w * k * (r - k) + v * v * right * (s - right)
+                    common = both * fewest + x * y
+                    found.add((t - 2 * w * v * inner, d - 2 * w * v * common))
+    return found
+
+
+def _upper_hull(totals: Int64Array, disagreements: Int64Array) -> Moves:
+    """Keep the points that are largest for some positive weights."""
+    points = sorted({(int(t), int(d)) for t, d in zip(totals, disagreements, strict=True)})
+    pareto: Moves = []
+    for t, d in reversed(points):  # from the longest totals down
+        if not pareto or d > pareto[-1][1]:
+            pareto.append((t, d))
+    hull: Moves = []
+    for point in pareto:
+        while len(hull) >= 2 and _is_below(hull[-2], hull[-1], point):
+            hull.pop()
+        hull.append(point)
+    return hull
+
+
+def _is_below(first: tuple[int, int], middle: tuple[int, int], last: tuple[int, int]) -> bool:
+    """Say whether the middle point lies on or inside the chord from first to last."""
+    along = (middle[0] - first[0]) * (last[1] - first[1])
+    across = (middle[1] - first[1]) * (last[0] - first[0])
+    return across - along >= 0

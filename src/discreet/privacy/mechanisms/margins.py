@@ -1,0 +1,196 @@
+"""`margins`: how each item did against its own takers, and how often two items disagree.
+
+In: public parameters and a budget. Out: integer person weights, the noise of both summaries,
+what that spends. Both summaries come from one matrix, the weighted pair counts ``Yw``:
+``T = row sums - column sums`` and ``D = Yw + Yw'``. Derivation and proof: docs/margins.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, sqrt
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.counts import PairCounts
+from discreet.errors import BadUsage
+from discreet.privacy.accounting import (
+    Budget,
+    Neighbours,
+    bound_moves,
+    calibrate_laplace,
+    calibrate_scale,
+    moves_rho,
+    moves_spend,
+)
+from discreet.privacy.accounting.gaussian import GaussianBound
+from discreet.privacy.mechanisms.margin_moves import extreme_moves, longest_moves
+from discreet.privacy.mechanisms.protocol import Calibration, NoiseLaw, Public
+from discreet.secure import RandomSource
+
+__all__ = ["Margins", "PersonWeights", "disagreement_matrix"]
+
+Int64Array = npt.NDArray[np.int64]
+Norm = Literal["euclidean", "absolute"]
+
+GRID = 2**20
+"""Grid steps per unit of a total. Weights are rounded to it, contributions never are."""
+
+CLIP = 0.7
+"""Longest contribution, as a share of that of a person with half of ``answers`` right.
+
+Below it everybody weighs 1 / answered, which is best without noise; above it weights shrink so
+that contributions have equal length, which is best with noise. Between .6 and .8 no error in
+docs/decisions/0005-margins.md changes by more than 3%; 1 costs up to 20%.
+"""
+
+SHARE = 0.3
+"""Variance ratio of a total to a disagreement, per answer. Joint moves make .15 free."""
+
+
+@dataclass(frozen=True)
+class PersonWeights:
+    """Integer weight of a person by (answered, right): 1 / answered, or less where that is long.
+
+    Any function of (answered, right) leaves the fit unbiased (docs/margins.md), so shortening
+    by weight clips without bias.
+
+    Attributes
+    ----------
+    grid
+        Steps per unit.
+    longest
+        Largest length of one person's contribution to the totals, in units.
+    norm
+        The length that is limited: Euclidean, or half the sum of absolute values.
+
+    Examples
+    --------
+    >>> weights = PersonWeights(grid=1000, longest=1.0)
+    >>> weights(np.array([4, 4, 2]), np.array([2, 1, 2]))
+    array([250, 250,   0])
+    """
+
+    grid: int
+    longest: float
+    norm: Norm = "euclidean"
+
+    def __call__(self, answered: Int64Array, right: Int64Array) -> Int64Array:
+        """Return the weights; zero for a person who compares no two items."""
+        pairs = right * (answered - right)
+        real = pairs > 0
+        safe = np.where(real, pairs, 1).astype(np.float64)
+        number = np.where(real, answered, 1).astype(np.float64)
+        length = np.sqrt(safe / number) if self.norm == "euclidean" else safe / number
+        weight = self.grid / number * np.minimum(1.0, self.longest / length)
+        return np.where(real, np.rint(weight), 0.0).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Noise on the totals and the disagreements of weighted answers.
+
+    Attributes
+    ----------
+    name
+        ``"margins"``, or ``"laplace-margins"`` for pure epsilon.
+    family
+        Discrete Gaussian noise, or discrete Laplace noise.
+    answers
+        Typical number of answers per person, known in advance; by default the cap. A cap far
+        above it costs little: long contributions are shortened by weight.
+    clip, share
+        See ``CLIP`` and ``SHARE``.
+    """
+
+    name: str = "margins"
+    family: Literal["gaussian", "laplace"] = "gaussian"
+    answers: float | None = None
+    clip: float = CLIP
+    share: float = SHARE
+
+    def __post_init__(self) -> None:
+        if not (self.clip > 0 and self.share > 0):
+            raise BadUsage(f"clip and share must be positive, found {self.clip}, {self.share}")
+        if self.answers is not None and not self.answers >= 2:
+            raise BadUsage(
+                f"answers, the typical number of answers per person, must be at least 2, "
+                f"found {self.answers}"
+            )
+
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:  # noqa: ARG002
+        """Find the least noise that keeps the budget."""
+        typical = min(self.answers or public.max_answers, public.max_answers)
+        if self.family == "laplace":
+            return self._calibrate_laplace(public, budget, typical)
+        weights = PersonWeights(GRID, self.clip * sqrt(typical) / 2)
+        moves = extreme_moves(
+            weights,
+            items=len(public.items),
+            max_answers=public.max_answers,
+            neighbours=public.neighbours,
+        )
+        ratio = _round_ratio(1 / sqrt(self.share * typical))
+        cells = len(public.items) * (len(public.items) + 1) // 2
+
+        def blocks(scale: Fraction) -> list[list[tuple[int, Fraction]]]:
+            return [[(t, scale), (d, scale * ratio)] for t, d in moves]
+
+        def bound_at(scale: Fraction) -> GaussianBound:
+            return bound_moves(blocks(scale), coordinates=cells)
+
+        scale = calibrate_scale(bound_at, budget, smallest=Fraction(2) / min(ratio, Fraction(1)))
+        spend = moves_spend(
+            bound_at(scale), rho=moves_rho(blocks(scale)), budget=budget, mechanism=self.name
+        )
+        return Calibration(self._laws(scale, ratio), spend, settings=self._settings(weights))
+
+    def _calibrate_laplace(self, public: Public, budget: Budget, typical: float) -> Calibration:
+        # The sum over pairs of one person is at most answers / 4 (half right): limit that.
+        weights = PersonWeights(GRID, self.clip * typical / 4, norm="absolute")
+        totals, disagreements = longest_moves(weights, max_answers=public.max_answers)
+        persons = 2 if public.neighbours is Neighbours.REPLACE_ONE else 1
+        ratio = _round_ratio(1 / sqrt(self.share * typical))
+        length = ceil(persons * (totals + disagreements / ratio))
+        scale, spend = calibrate_laplace(length, budget, mechanism=self.name)
+        return Calibration(self._laws(scale, ratio), spend, settings=self._settings(weights))
+
+    def _laws(self, scale: Fraction, ratio: Fraction) -> dict[str, NoiseLaw]:
+        return {
+            "total": NoiseLaw(self.family, scale),
+            "disagreement": NoiseLaw(self.family, scale * ratio),
+        }
+
+    def _settings(self, weights: PersonWeights) -> dict[str, Any]:
+        return {"grid": weights.grid, "longest": weights.longest, "norm": weights.norm}
+
+    def weighting(self, public: Public, calibration: Calibration) -> PersonWeights:  # noqa: ARG002
+        """Return the integer weights that the noise was calibrated for."""
+        return _weights_of(calibration.settings)
+
+    def cells(self, counts: PairCounts, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
+        """Return the totals and the upper triangle of the disagreements, exact. Confidential."""
+        weighted = counts.right_wrong
+        totals = weighted.sum(axis=1) - weighted.sum(axis=0)
+        both = weighted + weighted.T
+        return {"total": totals, "disagreement": both[np.triu_indices(len(both), 1)]}
+
+
+def _round_ratio(ratio: float) -> Fraction:
+    """Sigma of the disagreements over that of the totals: public, so any rounding is fine."""
+    return Fraction(ceil(ratio * 2**16), 2**16)
+
+
+def _weights_of(settings: Mapping[str, Any]) -> PersonWeights:
+    return PersonWeights(settings["grid"], settings["longest"], settings["norm"])
+
+
+def disagreement_matrix(upper: npt.NDArray[Any], items: int) -> npt.NDArray[np.float64]:
+    """Symmetric matrix with a zero diagonal from its upper triangle, row by row."""
+    matrix = np.zeros((items, items))
+    matrix[np.triu_indices(items, 1)] = upper
+    return np.asarray(matrix + matrix.T)
