@@ -1,0 +1,326 @@
+"""Publishing: the ledger first, then noise, then a bundle that holds nothing confidential."""
+
+import json
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet import datasets
+from discreet.bundle import write_bundle
+from discreet.errors import BadBudget, BadResponses, BadUsage, BudgetExceeded, LedgerError
+from discreet.privacy.mechanisms import MECHANISMS
+from discreet.privacy.noise import ExactNoise
+from discreet.responses import Responses
+from discreet.secure import SeededSource
+
+FILES = {"difficulties.csv", "privacy.json", "statement.md", "registry.yaml", "report.html"}
+PURE = {"laplace-pairs", "randomized-response"}
+
+
+@pytest.fixture
+def answers():
+    return datasets.lsat()
+
+
+def seeded(seed=3):
+    return ExactNoise(SeededSource(seed))
+
+
+def publish(answers, name="pairs", *, epsilon=1.0, **settings):
+    budget = discreet.Budget(epsilon, 0.0 if name in PURE else 1e-6)
+    settings = {"items": answers.items, "mechanism": name, "noise": seeded(), **settings}
+    return discreet.release(answers, budget, **settings)
+
+
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
+def test_every_mechanism_publishes_numbers_with_honest_intervals(answers, name):
+    made = publish(answers, name)
+    estimate = made.estimate
+    assert estimate.items == answers.items
+    assert np.isfinite(estimate.difficulty).all()
+    assert (estimate.se > 0).all()
+    assert estimate.difficulty.mean() == pytest.approx(0, abs=1e-9)
+    assert made.guarantee.mechanism == name
+    assert estimate.persons == 1000
+
+
+def test_the_release_keeps_the_order_of_the_item_list(answers):
+    backwards = tuple(reversed(answers.items))
+    assert publish(answers, items=backwards).estimate.items == backwards
+
+
+def test_a_bundle_has_its_five_files_and_reads_back(answers, tmp_path):
+    made = publish(answers)
+    made.save(tmp_path / "out")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
+    again = discreet.read_release(tmp_path / "out")
+    assert again.estimate.items == made.estimate.items
+    np.testing.assert_allclose(again.estimate.difficulty, made.estimate.difficulty, atol=1e-6)
+    np.testing.assert_allclose(again.estimate.se, made.estimate.se, atol=1e-6)
+    assert again.guarantee == made.guarantee
+    record = json.loads((tmp_path / "out" / "privacy.json").read_text())
+    assert record["schema_version"] == 1
+    assert "/" in record["noise"]["right_wrong"]["scale"] or record["noise"]["right_wrong"]["scale"]
+
+
+def test_an_existing_folder_is_refused_and_replaced_only_by_force(answers, tmp_path):
+    made = publish(answers)
+    made.save(tmp_path / "out")
+    (tmp_path / "out" / "old.txt").write_text("stays unless forced")
+    with pytest.raises(BadUsage, match="exists already"):
+        made.save(tmp_path / "out")
+    assert (tmp_path / "out" / "old.txt").exists()
+    made.save(tmp_path / "out", force=True)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
+
+
+def test_force_never_replaces_what_is_not_a_bundle(answers, tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
+    with pytest.raises(BadUsage, match="not a release bundle"):
+        publish(answers).save(tmp_path / "thesis", force=True)
+    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis"]
+
+
+def test_a_full_disk_leaves_nothing_behind(answers, tmp_path, monkeypatch):
+    made = publish(answers)
+    real = Path.write_text
+
+    def fails(self, *arguments, **settings):
+        if self.name == "registry.yaml":
+            raise OSError(28, "No space left on device")
+        return real(self, *arguments, **settings)
+
+    monkeypatch.setattr(Path, "write_text", fails)
+    with pytest.raises(OSError, match="No space left"):
+        made.save(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_bundle_holds_no_exact_count_no_person_and_no_seed(tmp_path):
+    """Counts are made recognisable (six digits), then searched for in every file."""
+    rng = np.random.default_rng(4)
+    X = np.repeat(rng.integers(0, 2, (40, 5)), rng.integers(20_000, 30_000, 40), axis=0)
+    persons = [f"pupil-{i:07d}" for i in range(len(X))]
+    items = ["red", "blue", "green", "pink", "grey"]
+    answers = Responses.from_array(X.astype(np.int8), items=items, persons=persons)
+    counts = discreet.count_pairs(answers)
+    budget = discreet.Budget(1.0, 1e-7, "add-remove")
+    noise = seeded(20_261_115)
+    made = discreet.release(answers, budget, items=items, mechanism="pairs", noise=noise)
+    made.save(tmp_path / "out")
+    secrets = {str(int(n)) for n in [*counts.right_wrong.ravel(), *counts.right, *counts.answers]}
+    secrets |= {str(counts.persons), "20261115", "seed="}
+    secrets -= {"0"}
+    for path in (tmp_path / "out").iterdir():
+        text = path.read_text()
+        numbers = set(re.findall(r"(?<![\d.])\d{5,}(?![\d.])", text))
+        assert not secrets & numbers, path.name
+        assert "pupil-" not in text
+        assert str(tmp_path) not in text
+
+
+def test_the_search_for_secrets_would_find_one(tmp_path):
+    text = "a count of 500123 pupils"
+    assert set(re.findall(r"(?<![\d.])\d{5,}(?![\d.])", text)) == {"500123"}
+
+
+def test_a_release_is_charged_before_noise_is_drawn(answers, tmp_path):
+    ledger = discreet.Ledger.create(tmp_path / "spent.db", 1.0, 1e-6)
+
+    class Broken(ExactNoise):
+        def gaussian(self, sigma, size):
+            assert len(ledger.releases()) == 1  # charged already
+            raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        publish(answers, ledger=ledger, noise=Broken())
+    assert ledger.releases()[0].completed_at is None
+    with pytest.raises(BudgetExceeded, match="left"):
+        publish(answers, ledger=ledger)
+
+
+def test_a_refused_release_draws_no_noise(answers, tmp_path):
+    ledger = discreet.Ledger.create(tmp_path / "spent.db", 0.5, 1e-6)
+
+    class Untouchable(ExactNoise):
+        def gaussian(self, sigma, size):
+            raise AssertionError("noise was drawn for a refused release")
+
+    with pytest.raises(BudgetExceeded):
+        publish(answers, ledger=ledger, noise=Untouchable())
+    assert ledger.releases() == ()
+
+
+def test_a_first_release_at_exactly_the_limit_is_accepted(answers, tmp_path):
+    path = tmp_path / "spent.db"
+    discreet.Ledger.create(path, 1.0, 1e-6)
+    made = publish(answers, ledger=path)
+    assert made.guarantee.ledger == discreet.Ledger.open(path).id
+    assert discreet.Ledger.open(path).releases()[0].completed_at is not None
+
+
+def test_the_fingerprint_does_not_depend_on_the_order_of_persons_or_items(answers, tmp_path):
+    path = tmp_path / "spent.db"
+    discreet.Ledger.create(path, 10.0, 1e-5)
+    shuffled = Responses.from_array(
+        answers.to_array()[::-1, ::-1], items=tuple(reversed(answers.items))
+    )
+    for data in (answers, shuffled):
+        discreet.release(
+            data,
+            discreet.Budget(0.5, 1e-6),
+            items=answers.items,
+            mechanism="pairs",
+            ledger=path,
+            noise=seeded(),
+        )
+    first, second = discreet.Ledger.open(path).releases()
+    assert first.fingerprint == second.fingerprint
+
+
+def test_the_same_answers_cannot_be_declared_another_population(answers, tmp_path):
+    path = tmp_path / "spent.db"
+    discreet.Ledger.create(path, 10.0, 1e-5)
+    publish(answers, ledger=path, population="spring")
+    with pytest.raises(LedgerError, match="already charged"):
+        publish(answers, ledger=path, population="autumn")
+
+
+def test_without_a_ledger_the_guarantee_says_so(answers):
+    made = publish(answers)
+    assert "No ledger" in made.guarantee.ledger_note
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan"), float("inf")])
+def test_an_epsilon_that_means_nothing_is_refused(epsilon):
+    with pytest.raises(BadBudget, match="epsilon"):
+        discreet.Budget(epsilon, 1e-6)
+
+
+def test_gaussian_noise_needs_a_delta(answers):
+    with pytest.raises(BadBudget, match="delta"):
+        discreet.release(answers, discreet.Budget(1.0, 0.0), items=answers.items, mechanism="pairs")
+
+
+def test_one_person_can_be_released():
+    one = Responses.from_array(np.array([[1.0, 0.0, 1.0]]), items=("a", "b", "c"))
+    made = discreet.release(
+        one, discreet.Budget(1.0, 1e-6), items=one.items, mechanism="pairs", noise=seeded()
+    )
+    assert np.isfinite(made.estimate.difficulty).all()
+    assert (made.estimate.se > 0.2).all()
+
+
+def test_items_outside_the_list_and_unknown_mechanisms_are_refused(answers):
+    with pytest.raises(BadResponses, match="not on the item list"):
+        publish(answers, items=answers.items[:3])
+    with pytest.raises(BadUsage, match="no mechanism called 'magic'"):
+        publish(answers, "magic")
+    with pytest.raises(BadUsage, match="list of item names"):
+        publish(answers, items="Item1")
+
+
+def test_weak_parameters_are_warned_about(answers):
+    with pytest.warns(UserWarning, match="near-certain"):
+        publish(answers, epsilon=8.0)
+    with pytest.warns(UserWarning, match="outright"):
+        discreet.release(
+            answers,
+            discreet.Budget(1.0, 0.01),
+            items=answers.items,
+            mechanism="pairs",
+            noise=seeded(),
+        )
+
+
+def test_sober_parameters_are_not_warned_about(answers):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        publish(answers)
+
+
+def test_the_statement_says_what_matters(answers, tmp_path):
+    publish(answers).save(tmp_path / "out")
+    text = (tmp_path / "out" / "statement.md").read_text()
+    for needed in ("epsilon | 1", "delta | 1e-06", "replace-one", "NOT PRIVATE", "without looking"):
+        assert needed in text
+    assert "GDPR" not in text
+    assert "FERPA" not in text
+
+
+def test_the_registry_draft_is_yaml_with_the_registrys_fields(answers, tmp_path):
+    yaml = pytest.importorskip("yaml")
+    publish(answers).save(tmp_path / "out")
+    entry = yaml.safe_load((tmp_path / "out" / "registry.yaml").read_text())
+    assert set(entry["deployment"]) == {
+        "product",
+        "dp_flavor",
+        "privacy_loss",
+        "model",
+        "accounting",
+        "implementation",
+    }
+    assert entry["deployment"]["privacy_loss"]["privacy_parameters"]["epsilon"] == 1
+
+
+def test_reading_what_is_not_a_bundle_is_explained(tmp_path):
+    with pytest.raises(BadUsage, match="is missing"):
+        discreet.read_release(tmp_path)
+    (tmp_path / "privacy.json").write_text('{"schema_version": 99}')
+    (tmp_path / "difficulties.csv").write_text("item\n")
+    with pytest.raises(BadUsage, match="schema version"):
+        discreet.read_release(tmp_path)
+
+
+def test_item_names_cannot_inject_html(tmp_path):
+    items = ("<script>alert(1)</script>", 'quote"and,comma', "plain")
+    data = Responses.from_array(np.array([[1, 0, 1], [0, 1, 0]]), items=items)
+    made = discreet.release(
+        data, discreet.Budget(1.0, 1e-6), items=items, mechanism="pairs", noise=seeded()
+    )
+    made.save(tmp_path / "out")
+    assert "<script>alert" not in (tmp_path / "out" / "report.html").read_text()
+    assert discreet.read_release(tmp_path / "out").estimate.items == items
+
+
+KILLED = """
+import os, signal, sys, threading, time
+import discreet
+answers = discreet.datasets.lsat()
+threading.Timer(float(sys.argv[2]), lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
+for turn in range(10_000):
+    made = discreet.release(answers, discreet.Budget(0.01, 1e-9), items=answers.items,
+                            mechanism="pairs", ledger=sys.argv[1] + "/spent.db")
+    made.save(sys.argv[1] + f"/release-{turn}")
+"""
+
+
+def test_a_killed_process_leaves_whole_bundles_and_every_one_is_charged(tmp_path):
+    discreet.Ledger.create(tmp_path / "spent.db", 50.0, 1e-5)
+    for delay in ("0.15", "0.4"):
+        folder = tmp_path / delay
+        folder.mkdir()
+        (tmp_path / "spent.db").rename(folder / "spent.db")
+        subprocess.run([sys.executable, "-c", KILLED, str(folder), delay], check=False)
+        charged = len(discreet.Ledger.open(folder / "spent.db").releases())
+        bundles = [p for p in folder.glob("release-*") if p.is_dir()]
+        assert all({f.name for f in bundle.iterdir()} == FILES for bundle in bundles)
+        assert len(bundles) <= charged
+        (folder / "spent.db").rename(tmp_path / "spent.db")
+
+
+def test_an_empty_bundle_target_may_be_filled(answers, tmp_path):
+    made = publish(answers)
+    (tmp_path / "out").mkdir()
+    with pytest.raises(BadUsage, match="exists already"):
+        made.save(tmp_path / "out")
+    write_bundle(tmp_path / "out", made.estimate, made.record, force=True)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
