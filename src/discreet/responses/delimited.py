@@ -8,7 +8,7 @@ file looked at a second time, to count lines as an editor does.
 from __future__ import annotations
 
 import csv
-import sys
+import io
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,10 @@ from discreet.responses.opening import (
 __all__ = ["DelimitedSource", "NotUtf8"]
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
-_BLOCK_BYTES = (1 << 22, 1 << 26)
-"""Smallest and largest block: 4 MB for few columns, up to 64 MB so that a block of a table with
-10,000 columns still has thousands of rows and a column's overhead is paid rarely."""
-
-csv.field_size_limit(min(sys.maxsize, 1 << 31 - 1))
+_BLOCK_BYTES = (1 << 21, 1 << 26)
+"""Smallest and largest block: 2 MB, which stays in cache, for few columns, up to 64 MB so that a
+block of a table with 10,000 columns has thousands of rows and a column's overhead is paid rarely.
+"""
 
 
 class NotUtf8(Exception):
@@ -73,9 +72,7 @@ class DelimitedSource:
         self._progress = progress
         text = decode(path, head, self._encoding)
         self._delimiter = _find_delimiter(text, path)
-        reader = csv.reader(text.splitlines(keepends=True), delimiter=self._delimiter)
-        header = next(record for record in reader if record)
-        self._header_lines = reader.line_num
+        header, self._header_lines = _read_header(text, self._delimiter, path)
         self.names = [name.strip() for name in header]
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
@@ -148,6 +145,8 @@ class DelimitedSource:
 
     def _lines_are_rows(self) -> bool:
         """Say whether every line after the header is one row: no quotes, no empty lines."""
+        if self._encoding == "utf-16":
+            return False
         with open_bytes(self.path) as stream:
             last = b"\n"
             while chunk := stream.read(1 << 22):
@@ -162,19 +161,34 @@ class DelimitedSource:
         with open_text(self.path, self._encoding) as text:
             reader = csv.reader(text, delimiter=self._delimiter)
             line = 1
-            for fields in reader:
-                if line > self._header_lines:
-                    yield fields, line
-                line = reader.line_num + 1
+            try:
+                for fields in reader:
+                    if line > self._header_lines:
+                        yield fields, line
+                    line = reader.line_num + 1
+            except csv.Error:  # a field beyond all measure: the caller says what it can
+                return
 
 
 _NAMES = {",": "a comma", "\t": "a tab", ";": "a semicolon"}
+
+
+def _read_header(text: str, delimiter: str, path: Path) -> tuple[list[str], int]:
+    """Return the fields of the first record and the number of lines up to its end."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        return next(record for record in reader if record), reader.line_num
+    except csv.Error as error:
+        raise BadResponses(
+            f"{path}: the first row cannot be read as column names ({error}). It should hold one "
+            "name per column, with a comma, tab or semicolon between them."
+        ) from None
 
 
 def _find_delimiter(text: str, path: Path) -> str:
     """Return the most frequent of comma, tab and semicolon in the first row, outside quotes."""
     if path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
         return "\t"
-    first = next(line for line in text.splitlines() if line.strip())
+    first = next(line for line in io.StringIO(text, newline="") if line.strip())
     bare = "".join(first.split('"')[::2])
     return max(_NAMES, key=bare.count)

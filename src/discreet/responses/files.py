@@ -90,7 +90,7 @@ def read_responses(
         try:
             return Responses(*_read(files, reading, encodings, progress))
         except NotUtf8 as found:
-            # Rare: the first megabyte was UTF-8. Everything is read again, this file otherwise.
+            # Rare: the first megabytes were UTF-8. Everything is read again, this file otherwise.
             encodings[found.path] = warn_encoding(found.path)
 
 

@@ -23,8 +23,8 @@ from discreet.errors import BadResponses, BadUsage
 __all__ = ["explain_read_errors", "find_files", "is_gzip", "open_bytes", "read_head", "sniff"]
 
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
-_HEAD = 1 << 20
-"""Bytes looked at to find the encoding: 1 MB, tens of thousands of rows."""
+_HEAD = 1 << 22
+"""Bytes looked at to find names and encoding: 4 MB hold the names of 100,000 columns."""
 
 
 def find_files(path: str | os.PathLike[str]) -> list[Path]:

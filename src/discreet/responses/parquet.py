@@ -30,7 +30,8 @@ class ParquetSource:
         self.name = str(path)
         self._progress = progress
         with explain_read_errors(path), _explain_damage(path):
-            self._file = pq.ParquetFile(_unpack(path) if is_gzip(path) else self.name)
+            self._copy = _unpack(path) if is_gzip(path) else None
+            self._file = pq.ParquetFile(self.name if self._copy is None else self._copy)
         self.names = [str(name).strip() for name in self._file.schema_arrow.names]
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
@@ -47,6 +48,8 @@ class ParquetSource:
                 done += batch.num_rows
                 if self._progress is not None:
                     self._progress(size * done // n_rows)
+        if self._copy is not None:
+            self._copy.close()
 
     def place(self, row: int) -> str:
         """Return file and row, counted from 1."""
