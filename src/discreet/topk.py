@@ -136,7 +136,7 @@ def _check_top(top: int, available: int) -> int:
 
 
 def _difference_errors(estimate: Estimate, where: npt.NDArray[np.intp]) -> FloatArray:
-    """Standard error of every difference between two items; infinite where it is unknown."""
+    """Return the standard error of every difference; infinite where it is unknown."""
     m = len(where)
     if estimate.covariance is not None:
         own = estimate.covariance.diagonal()
