@@ -1,0 +1,1 @@
+"""One script for each picture; the README maps picture to command."""
