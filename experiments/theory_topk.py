@@ -131,14 +131,14 @@ def draw(rows: list[dict[str, Any]], trials: int) -> Figure:
     style(scaled, "The same, on the scale of the theory", "n p gap² / log m", "")
     style(many, "The top m/4: a slow drift remains", "n p gap² / log m", "")
     for axes, top in ((scaled, "5"), (many, "m/4")):
-        plain_ticks(axes.xaxis, [2.5, 5, 10, 20, 40])
         middle, steepness = fit_curve([row for row in rows if row["top"] == top])
         fine = np.geomspace(2.5, 60, 200)
         label = f"one curve for all, half at {middle:.1f}"
         grey = axes.semilogx(
-            fine, s_curve(fine, middle, steepness), color="#999999", lw=6, alpha=0.5
+            fine, s_curve(fine, middle, steepness), color="#999999", lw=6, alpha=0.5, zorder=0
         )
         axes.legend(grey, [label], fontsize=8, frameon=False, loc="upper left")
+        plain_ticks(axes.xaxis, [2.5, 5, 10, 20, 40])
     raw.legend(fontsize=8, frameon=False, loc="upper left")
     return figure
 
