@@ -30,9 +30,9 @@ from discreet.responses.opening import (
 __all__ = ["DelimitedSource", "NotUtf8"]
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
-_BLOCK_BYTES = (1 << 21, 1 << 26)
-"""Smallest and largest block: 2 MB, which stays in cache, for few columns, up to 64 MB so that a
-block of a table with 10,000 columns has thousands of rows and a column's overhead is paid rarely.
+_BLOCK_BYTES = (1 << 21, 1 << 25)
+"""Smallest and largest block: 2 MB, which stays in cache, for few columns, up to 32 MB so that a
+block of a table with 10,000 columns has a thousand rows and a column's overhead is paid rarely.
 """
 
 
