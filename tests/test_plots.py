@@ -75,14 +75,19 @@ def test_the_ladder_puts_every_item_in_the_group_the_ranking_says(estimate):
     assert [name.split()[0] for name in names(axes)[:6]] == list(ranking.top)
 
 
+def test_the_ladder_says_how_many_items_it_leaves_out(estimate):
+    axes = ladder_plot(rank(estimate, 1, rng=np.random.default_rng(0)), estimate)
+    assert f"{30 - len(names(axes))} more below" in axes.get_xlabel()
+
+
 @pytest.mark.parametrize("top", [0, 3, 30])
 @pytest.mark.parametrize("easiest", [False, True])
 def test_the_ladder_starts_with_the_top_in_both_directions(estimate, top, easiest):
     ranking = rank(estimate, top, easiest=easiest, rng=np.random.default_rng(0))
     axes = ladder_plot(ranking, estimate)
     assert [name.split()[0] for name in names(axes)[:top]] == list(ranking.top)
-    cut = axes.lines[-1].get_ydata()[0]
-    assert cut == top - 0.5
+    assert axes.lines[-1].get_ydata()[0] == top - 0.5
+    assert ("easiest" if easiest else "hardest") in axes.get_title(loc="left")
 
 
 def test_a_given_axes_is_used(estimate):

@@ -97,9 +97,14 @@ def ladder_plot(
         face = colour if fill else "white"
         axes.plot(estimate.difficulty[item], members, marker, color=colour, label=label, mfc=face)
     axes.axhline(len(ranking.top) - 0.5, color="black", linewidth=0.9, linestyle="--")
-    _name_items(axes, [f"{estimate.items[i]}  {rank}" for rank, i in enumerate(order, start=1)])
-    axes.set_xlabel("difficulty in logits, harder to the right")
-    axes.set_title(f"The top {len(ranking.top)}, and how sure it is", loc="left")
+    _name_items(
+        axes, [f"{estimate.items[i]}  (#{place})" for place, i in enumerate(order, start=1)]
+    )
+    below = int(estimate.estimated.sum()) - len(order)
+    note = f"\n({below} more below, all out, not shown)" if below else ""
+    axes.set_xlabel(f"difficulty in logits, harder to the right{note}")
+    word = "easiest" if ranking.easiest else "hardest"
+    axes.set_title(f"The {len(ranking.top)} {word} items, and how sure that is", loc="left")
     axes.legend(loc="best", frameon=False)
     return axes
 
