@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.calibrate import fit
 from discreet.errors import BadUsage
 from discreet.responses.store import BitPlanes, SparseRows
 from discreet.simulation import BLOCK_PERSONS, DESIGNS, simulate
@@ -171,3 +172,23 @@ def test_item_names_are_the_default_ones():
 def test_nonsense_arguments_are_refused_with_a_reason(arguments, message):
     with pytest.raises(BadUsage, match=message):
         simulate(**arguments)
+
+
+@pytest.mark.parametrize("method", ["spectral", "refined"])
+@pytest.mark.parametrize(
+    ("design", "lowest", "highest"),
+    [
+        ("uniform", 0.93, 1.07),
+        ("booklets", 0.93, 1.07),
+        ("targeted", 0.93, 1.07),
+        ("two-stage", 1.1, 1.5),
+        ("adaptive", 1.3, 2.5),
+    ],
+)
+def test_pairs_are_sound_only_where_items_were_assigned_before_the_answers(
+    design, lowest, highest, method
+):
+    simulation = simulate(4000, 40, 1 / 3, design=design, rng=rng(8))
+    truth = simulation.difficulty
+    found = fit(simulation.responses, method=method, standard_errors=False).difficulty
+    assert lowest < found @ truth / (truth @ truth) < highest
