@@ -94,7 +94,10 @@ def largest_mu(epsilon: float, delta: float) -> float:
     low = high / 2
     while passes(low):
         low, high = low / 2, low
-    return 1 / math.nextafter(_bisect_down(passes, low, high), math.inf)
+    mu = 1 / _bisect_down(passes, low, high)
+    while gaussian_delta(mu, epsilon) > delta:  # the slack is not monotone to the last digit
+        mu *= 1 - 1e-13
+    return mu
 
 
 @dataclass(frozen=True)

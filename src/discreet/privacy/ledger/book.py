@@ -209,6 +209,12 @@ class Ledger:
 
     def _read(self, connection: sqlite3.Connection) -> list[Entry]:
         """Read the history and check the seal that runs through it."""
+        try:
+            return self._read_sealed(connection)
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(self.path, f"an entry cannot be read ({error})") from error
+
+    def _read_sealed(self, connection: sqlite3.Connection) -> list[Entry]:
         settings, head = connection.execute("SELECT settings, head FROM ledger").fetchone()
         tag = seal(self.key, settings)
         entries = []

@@ -135,13 +135,7 @@ def open_file(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
 
     One connection per use: nothing is shared across forks or threads, and no lock is left over.
     """
-    if not path.exists():
-        raise MissingLedger(
-            f"{path}: there is no ledger here. Make one with "
-            f"'discreet ledger create {path} --epsilon E --delta D'."
-        )
-    if not path.is_file():
-        raise LedgerError(f"{path} is not a file, so it cannot be a ledger.")
+    _check_place(path)
     try:
         # mode=rw: never make a file; a journal left by a killed process is rolled back.
         address = f"file:{quote(str(path.absolute()))}?mode=rw"
@@ -154,6 +148,21 @@ def open_file(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
             yield connection
     except sqlite3.Error as error:
         raise _explain(error, path, timeout) from error
+    except UnicodeDecodeError as error:  # SQLite quotes damaged bytes in its own messages
+        raise damaged(path, "it holds text that is no text") from error
+
+
+def _check_place(path: Path) -> None:
+    try:
+        if not path.exists():
+            raise MissingLedger(
+                f"{path}: there is no ledger here. Make one with "
+                f"'discreet ledger create {path} --epsilon E --delta D'."
+            )
+        if not path.is_file():
+            raise LedgerError(f"{path} is not a file, so it cannot be a ledger.")
+    except OSError as error:
+        raise LedgerError(f"{path}: the ledger cannot be opened or written ({error}).") from error
 
 
 def _check_kind(connection: sqlite3.Connection, path: Path) -> None:

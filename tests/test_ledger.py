@@ -1,0 +1,449 @@
+"""The ledger under competition, kills, damage and wrong use."""
+
+import json
+import multiprocessing
+import os
+import random
+import re
+import resource
+import signal
+import sqlite3
+import stat
+import sys
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discreet.errors import BadBudget, BadUsage, BudgetExceeded, LedgerError
+from discreet.privacy.accounting import (
+    Budget,
+    Neighbours,
+    Spend,
+    calibrate_counts,
+    calibrate_laplace,
+    pure_spend,
+)
+from discreet.privacy.ledger import EVERYONE, Ledger, MissingLedger, fingerprint_rows
+
+FORK = multiprocessing.get_context("forkserver")
+# What every child imports is imported once, in the server that forks them.
+FORK.set_forkserver_preload(["discreet.privacy.ledger", "numpy", "pytest"])
+
+
+@cache
+def spend_of(epsilon: float, neighbours: str = "replace-one", delta: float = 1e-6) -> Spend:
+    return calibrate_counts(500, Budget(epsilon, delta, neighbours))[1]
+
+
+@pytest.fixture
+def ledger(tmp_path) -> Ledger:
+    return Ledger.create(tmp_path / "spent.db", epsilon=1.0, delta=1e-6)
+
+
+def charge(ledger: Ledger, epsilon: float, **options: str) -> str:
+    options.setdefault("fingerprint", "f")
+    return ledger.reserve(spend_of(epsilon), description="a test", **options)
+
+
+# ---------------------------------------------------------------- spending
+
+
+def test_a_new_ledger_is_empty_private_and_has_its_own_id(tmp_path, ledger):
+    other = Ledger.create(tmp_path / "other.db", epsilon=1.0)
+    assert ledger.id != other.id
+    assert ledger.key != other.key
+    assert repr(ledger.key) not in repr(ledger)
+    assert ledger.spent() == (0.0, 0.0)
+    assert ledger.left() == (1.0, 1e-6)
+    assert ledger.releases() == ()
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.db", "spent.db"]
+
+
+def test_a_first_release_at_exactly_the_limit_is_accepted_and_the_next_refused(ledger):
+    charge(ledger, 1.0)
+    assert ledger.spent() == (pytest.approx(1.0, rel=1e-3), 1e-6)
+    with pytest.raises(BudgetExceeded, match=r"epsilon 0.* is left") as refusal:
+        charge(ledger, 0.1)
+    assert refusal.value.exit_code == 4
+    assert len(ledger.releases()) == 1
+
+
+def test_a_refusal_says_what_is_left_and_that_much_is_then_accepted(ledger):
+    charge(ledger, 0.7)
+    left, delta = ledger.left()
+    with pytest.raises(BudgetExceeded, match=f"epsilon {left:.4g} is left"):
+        charge(ledger, 0.9)
+    ledger.reserve(
+        calibrate_counts(500, Budget(left, delta))[1], fingerprint="f", description="the rest"
+    )
+    assert ledger.spent()[0] <= 1.0
+
+
+def test_a_reservation_counts_as_spent_without_being_completed(ledger):
+    first = charge(ledger, 0.5)
+    before = ledger.spent()
+    ledger.complete(first)
+    assert ledger.spent() == before
+    (entry,) = Ledger.open(ledger.path).releases()
+    assert entry.completed_at is not None
+    assert entry.spend == spend_of(0.5)
+    with pytest.raises(LedgerError, match="no reservation"):
+        ledger.complete("somebody else's")
+
+
+def test_the_history_is_plain_and_holds_no_fingerprint(ledger):
+    charge(ledger, 0.5, fingerprint="deadbeef")
+    (entry,) = ledger.releases()
+    shown = json.dumps(entry.to_dict())
+    assert "deadbeef" not in shown + repr(entry)
+    assert entry.to_dict()["epsilon"] == 0.5
+    assert entry.to_dict()["mechanism"] == "discrete Gaussian noise"
+
+
+def test_the_relation_is_fixed_by_the_first_release_or_by_the_steward(ledger, tmp_path):
+    charge(ledger, 0.1)
+    with pytest.raises(LedgerError, match="replace-one"):
+        ledger.reserve(spend_of(0.1, "add-remove"), fingerprint="f", description="")
+    strict = Ledger.create(tmp_path / "strict.db", 1.0, neighbours="add-remove")
+    assert strict.neighbours is Neighbours.ADD_REMOVE
+    with pytest.raises(LedgerError, match="add-remove"):
+        charge(strict, 0.1)
+
+
+def test_pure_releases_suit_the_basic_rule(tmp_path):
+    ledger = Ledger.create(tmp_path / "pure.db", 1.0, 0, rule="basic")
+    half = pure_spend(0.5, Neighbours.REPLACE_ONE, mechanism="laplace-pairs")
+    for _ in range(2):
+        ledger.reserve(half, fingerprint="f", description="")
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve(half, fingerprint="f", description="")
+    assert ledger.spent()[0] == 1.0
+
+
+def test_a_first_laplace_release_at_the_limit_is_accepted_by_the_default_rule(ledger):
+    _, spend = calibrate_laplace(12, Budget(1.0))
+    ledger.reserve(spend, fingerprint="f", description="")
+    assert ledger.spent() == (1.0, 1e-6)
+    assert ledger.left() == (0.0, 0.0)
+
+
+# ---------------------------------------------------------------- populations
+
+
+def test_different_data_is_charged_together_unless_declared_disjoint(ledger):
+    charge(ledger, 0.9, fingerprint="one")
+    with pytest.raises(BudgetExceeded):
+        charge(ledger, 0.9, fingerprint="two")
+    charge(ledger, 0.9, fingerprint="two", population="next year")
+    assert ledger.spent() == ledger.spent(EVERYONE)
+    assert ledger.spent("next year")[0] == pytest.approx(0.9, rel=1e-3)
+    with pytest.raises(BudgetExceeded):
+        charge(ledger, 0.9, fingerprint="three", population="next year")
+
+
+def test_the_same_data_cannot_be_declared_disjoint_from_itself(ledger):
+    charge(ledger, 0.1, fingerprint="one")
+    with pytest.raises(LedgerError, match="not disjoint"):
+        charge(ledger, 0.1, fingerprint="one", population="a fresh start")
+    assert len(ledger.releases()) == 1
+
+
+def test_a_fingerprint_ignores_order_and_sees_everything_else():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(-1, 2, (200, 7)).astype(np.int8)
+    mark = fingerprint_rows(b"key", rows)
+    assert mark == fingerprint_rows(b"key", rows[rng.permutation(200)])
+    changed = rows.copy()
+    changed[3, 2] = 1 if changed[3, 2] != 1 else 0
+    others = [changed, rows[:-1], np.vstack([rows, rows[:1]])]
+    marks = {fingerprint_rows(b"key", other) for other in others} | {mark}
+    assert len(marks) == 4
+    assert fingerprint_rows(b"other key", rows) != mark
+
+
+def test_fingerprints_of_two_ledgers_cannot_be_compared(ledger, tmp_path):
+    other = Ledger.create(tmp_path / "other.db", 1.0)
+    assert ledger.fingerprint([b"a"]) != other.fingerprint([b"a"])
+
+
+# ---------------------------------------------------------------- wrong use and damage
+
+
+def test_an_existing_file_is_never_overwritten(ledger):
+    before = ledger.path.read_bytes()
+    with pytest.raises(BadUsage, match="exists already"):
+        Ledger.create(ledger.path, 100.0)
+    assert ledger.path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"epsilon": 0}, {"epsilon": float("nan")}, {"delta": 1}, {"delta": 0}, {"rule": "best"}],
+)
+def test_a_limit_that_means_nothing_is_refused_and_leaves_no_file(tmp_path, wrong):
+    with pytest.raises(BadUsage):
+        Ledger.create(tmp_path / "spent.db", **{"epsilon": 1.0, **wrong})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_relation_is_refused(tmp_path):
+    with pytest.raises(BadBudget, match="neighbours"):
+        Ledger.create(tmp_path / "spent.db", 1.0, neighbours="friends")
+
+
+def test_a_missing_ledger_is_wrong_usage_and_is_not_made(tmp_path, ledger):
+    with pytest.raises(MissingLedger, match="ledger create") as refusal:
+        Ledger.open(tmp_path / "nowhere.db")
+    assert refusal.value.exit_code == 2
+    assert isinstance(refusal.value, LedgerError)
+    ledger.path.unlink()
+    with pytest.raises(MissingLedger):
+        charge(ledger, 0.1)
+    assert not ledger.path.exists()
+
+
+def test_a_ledger_cannot_be_made_in_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(LedgerError, match="folder"):
+        Ledger.create(tmp_path / "no" / "spent.db", 1.0)
+
+
+@pytest.mark.parametrize("content", [b"", b"just text, no database at all" * 100])
+def test_a_file_that_is_no_ledger_is_refused(tmp_path, content):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(LedgerError, match="not a ledger"):
+        Ledger.open(path)
+    assert path.read_bytes() == content
+    with pytest.raises(LedgerError, match="not a file"):
+        Ledger.open(tmp_path)
+
+
+def run_sql(path: Path, statement: str) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(statement)
+    connection.close()
+
+
+def test_another_programs_database_and_another_schema_are_refused(tmp_path, ledger):
+    foreign = tmp_path / "foreign.db"
+    run_sql(foreign, "CREATE TABLE ledger (settings TEXT)")
+    with pytest.raises(LedgerError, match="not a ledger"):
+        Ledger.open(foreign)
+    run_sql(ledger.path, "PRAGMA user_version = 99")
+    with pytest.raises(LedgerError, match="schema version 99"):
+        Ledger.open(ledger.path)
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "UPDATE releases SET body = replace(body, '0.5', '0.1') WHERE number = 1",
+        "DELETE FROM releases WHERE number = 2",
+        "DELETE FROM releases WHERE number = 1",
+        "DELETE FROM releases",
+        "UPDATE ledger SET settings = replace(settings, '1.0', '9.0')",
+        "UPDATE ledger SET head = 'x'",
+        "DELETE FROM ledger",
+        "DROP TABLE releases",
+        "UPDATE ledger SET settings = 'no json'",
+    ],
+)
+def test_a_changed_history_is_found_and_nothing_can_be_charged(ledger, tampering):
+    charge(ledger, 0.5)
+    charge(ledger, 0.3)
+    run_sql(ledger.path, tampering)
+    with pytest.raises(LedgerError, match="damaged"):
+        Ledger.open(ledger.path)
+    if "DELETE FROM ledger" not in tampering:
+        with pytest.raises(LedgerError, match="damaged"):
+            charge(ledger, 0.01)
+
+
+def test_random_damage_is_refused_or_changes_nothing(ledger):
+    for _ in range(4):
+        charge(ledger, 0.1)
+    whole, history = ledger.path.read_bytes(), ledger.releases()
+    rng = random.Random(5)
+    refused = 0
+    for _ in range(60):
+        broken = bytearray(whole)
+        start = rng.randrange(len(broken))
+        for at in range(start, min(len(broken), start + rng.choice([1, 1, 30, 3000]))):
+            broken[at] ^= rng.randrange(1, 256)
+        ledger.path.write_bytes(broken)
+        try:
+            survived = Ledger.open(ledger.path)
+            spends = [entry.spend for entry in survived.releases()]
+        except LedgerError:
+            refused += 1
+            continue
+        assert survived.limit == ledger.limit
+        assert spends == [entry.spend for entry in history]
+    assert refused > 20
+
+
+def test_a_truncated_ledger_is_refused(ledger):
+    charge(ledger, 0.5)
+    whole = ledger.path.read_bytes()
+    for keep in (len(whole) // 2, 4096, 100, 10):
+        ledger.path.write_bytes(whole[:keep])
+        with pytest.raises(LedgerError):
+            Ledger.open(ledger.path)
+
+
+def test_a_locked_ledger_says_so_and_charges_nothing(ledger):
+    waiting = Ledger.open(ledger.path, timeout=0.2)
+    holder = sqlite3.connect(ledger.path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        with pytest.raises(LedgerError, match="locked by another process"):
+            charge(waiting, 0.5)
+    finally:
+        holder.execute("ROLLBACK")
+        holder.close()
+    assert ledger.releases() == ()
+    charge(waiting, 0.5)
+
+
+def in_child(action, path: str, answers) -> None:
+    try:
+        answers.send(action(path))
+    except Exception as error:
+        answers.send(f"{type(error).__name__}: {error}")
+
+
+def ask_child(action, path: Path) -> str:
+    here, there = FORK.Pipe(duplex=False)
+    child = FORK.Process(target=in_child, args=(action, str(path), there))
+    child.start()
+    there.close()
+    assert here.poll(60), "the child did not answer"
+    answer = here.recv()
+    child.join()
+    return answer
+
+
+def reserve_as_nobody(path: str) -> str:
+    ledger = Ledger.open(path)
+    if os.geteuid() == 0:
+        os.setuid(65534)  # root may write everywhere; permissions bind others
+    ledger.reserve(spend_of(0.1), fingerprint="f", description="")
+    return "charged"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions are POSIX")
+def test_a_read_only_ledger_or_folder_charges_nothing():
+    refusal = "LedgerError.*cannot be opened or written"
+    # pytest's own folders are closed to other users, so this one lies beside them
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        ledger = Ledger.create(folder / "spent.db", 1.0)
+        for file_mode, folder_mode in [(0o444, 0o755), (0o666, 0o555), (0o666, 0o000)]:
+            ledger.path.chmod(file_mode)
+            folder.chmod(folder_mode)
+            assert re.search(refusal, ask_child(reserve_as_nobody, ledger.path))
+        folder.chmod(0o700)
+        assert ledger.releases() == ()
+
+
+def fill_the_disk(path: str) -> str:
+    ledger = Ledger.open(path)
+    size = Path(path).stat().st_size
+    # No file may grow: what a full disk does to the journal and to the ledger.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size // 8, size // 8))
+    ledger.reserve(spend_of(0.1), fingerprint="f", description="")
+    return "charged"
+
+
+def test_a_full_disk_charges_nothing_and_breaks_nothing(ledger):
+    charge(ledger, 0.1)
+    assert "disk" in ask_child(fill_the_disk, ledger.path)
+    assert len(Ledger.open(ledger.path).releases()) == 1
+    charge(ledger, 0.1)
+
+
+# ---------------------------------------------------------------- competition and kills
+
+
+def compete(path: str, spend: Spend, gate, answers) -> None:
+    ledger = Ledger.open(path)
+    gate.wait()
+    try:
+        answers.put(ledger.reserve(spend, fingerprint="f", description="at once"))
+    except BudgetExceeded:
+        answers.put(None)
+
+
+def test_fifty_processes_at_once_never_overspend(ledger):
+    alone = Ledger.create(ledger.path.with_name("alone.db"), 1.0, 1e-6)
+    fit = 0
+    while True:
+        try:
+            charge(alone, 0.2)
+        except BudgetExceeded:
+            break
+        fit += 1
+    gate, answers = FORK.Event(), FORK.SimpleQueue()
+    children = [
+        FORK.Process(target=compete, args=(str(ledger.path), spend_of(0.2), gate, answers))
+        for _ in range(50)
+    ]
+    for child in children:
+        child.start()
+    gate.set()
+    granted = [answers.get() for _ in children]
+    for child in children:
+        child.join()
+    reservations = {one for one in granted if one is not None}
+    assert len(reservations) == fit > 10
+    assert {entry.reservation for entry in ledger.releases()} == reservations
+    assert ledger.spent()[0] <= 1.0
+
+
+def reserve_for_ever(path: str, log: str, spend: Spend) -> None:
+    ledger = Ledger.open(path)
+    with Path(log).open("a", buffering=1) as told:
+        while True:
+            told.write("start\n")
+            reservation = ledger.reserve(spend, fingerprint="f", description="until killed")
+            told.write(reservation + "\n")  # from here on noise may have been drawn
+            ledger.complete(reservation)
+
+
+def kill_and_check(folder: Path, kills: int, seed: int) -> int:
+    rng = random.Random(seed)
+    acknowledged_in_all = 0
+    for number in range(kills):
+        path, log = folder / f"{number}.db", folder / f"{number}.log"
+        ledger = Ledger.create(path, 1.0, 1e-6)
+        log.touch()
+        child = FORK.Process(target=reserve_for_ever, args=(str(path), str(log), spend_of(0.01)))
+        child.start()
+        deadline = time.monotonic() + 30
+        while "start" not in log.read_text() and time.monotonic() < deadline:
+            time.sleep(0.002)
+        time.sleep(rng.uniform(0, 0.15))
+        os.kill(child.pid, signal.SIGKILL)
+        child.join()
+        told = {line for line in log.read_text().splitlines() if line != "start"}
+        kept = {entry.reservation for entry in Ledger.open(path).releases()}
+        assert told <= kept
+        assert len(kept) <= len(told) + 1
+        charge(ledger, 0.01)  # no lock is left behind
+        acknowledged_in_all += len(told)
+    return acknowledged_in_all
+
+
+def test_a_kill_at_any_moment_loses_no_spend(tmp_path):
+    assert kill_and_check(tmp_path, 10, seed=1) > 0
+
+
+@pytest.mark.slow
+def test_two_hundred_kills_lose_no_spend(tmp_path):
+    assert kill_and_check(tmp_path, 200, seed=2) > 50
