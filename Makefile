@@ -27,7 +27,15 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/discreet demo --force
 
-test: $(READY)
+# Pages are tested in a real browser. Where nobody may install one, those tests skip and say so.
+.PHONY: browser
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing chromium" && \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
+	  echo "no chromium here: the browser tests will skip"
+
+test: $(READY) browser
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(READY)

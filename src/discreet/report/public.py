@@ -117,15 +117,14 @@ def _picture(estimate: Estimate) -> str:
 
 def _draw(estimate: Estimate, order: Any) -> str:
     interval = estimate.interval()[order]
-    low, high = float(np.min(interval)), float(np.max(interval))
-    low, high = np.floor(low), np.ceil(high) if high > low else low + 1
+    low, high = float(np.floor(np.min(interval))), float(np.ceil(np.max(interval)))
     left, width, step = 150, 530, 18
     height = step * len(order) + 34
 
     def across(logit: float) -> float:
         return left + width * (logit - low) / (high - low)
 
-    ticks = np.linspace(low, high, 2 + int(min(high - low, 8)) - 1)
+    ticks = np.linspace(low, high, 1 + int(min(max(high - low, 1), 8)))
     marks = [
         f'<line class="grid" x1="{across(t):.1f}" x2="{across(t):.1f}" y1="4" y2="{height - 24}"/>'
         f'<text x="{across(t):.1f}" y="{height - 8}" text-anchor="middle">{t:g}</text>'

@@ -12,9 +12,9 @@ from typing import Any
 __all__ = ["explain_epsilon", "write_statement"]
 
 RELATION = {
-    "replace-one": "if that person's answers had been replaced by any others (the number of "
+    "replace-one": "if any one person's answers had been replaced by others (the number of "
     "persons is public)",
-    "add-remove": "if that person had not taken part",
+    "add-remove": "if any one person had not taken part",
 }
 
 
