@@ -21,6 +21,8 @@ FloatArray = npt.NDArray[np.float64]
 CG_TOL = 1e-6
 """Relative residual of a conjugate gradient solve; Newton's outer loop corrects the rest."""
 CG_ROUNDS = 2000
+ROUNDING = 1e-14
+"""Relative size of rounding errors in sums of counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +101,11 @@ def solve(laplacian: Laplacian, rhs: FloatArray) -> FloatArray:
     m = len(laplacian.diagonal)
     operator = LinearOperator((m, m), matvec=laplacian.apply, dtype=np.float64)
     scaling = LinearOperator((m, m), matvec=lambda v: v / laplacian.diagonal, dtype=np.float64)
-    solution, failed = cg(operator, rhs, rtol=CG_TOL, maxiter=CG_ROUNDS, M=scaling)
+    # The part of the right-hand side along the null space is rounding, and so is anything
+    # below the absolute tolerance; neither can be solved for.
+    rhs = rhs - rhs.mean()
+    floor = ROUNDING * float(np.linalg.norm(laplacian.diagonal))
+    solution, failed = cg(operator, rhs, rtol=CG_TOL, atol=floor, maxiter=CG_ROUNDS, M=scaling)
     if failed:
         raise NotConverged(
             f"conjugate gradients over {m} items stopped after {CG_ROUNDS} rounds; "

@@ -1,0 +1,131 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.calibrate import fit
+from discreet.errors import BadUsage
+from discreet.estimate import Estimate, Solution, Status
+from discreet.topk import rank
+
+
+def make(difficulty, se=0.1, covariance=None):
+    b = np.asarray(difficulty, dtype=float)
+    known = ~np.isnan(b)
+    return Estimate(
+        items=tuple("abcdefghijklmnopqrstuvwxyz"[: len(b)]),
+        difficulty=b,
+        se=np.where(known, se, np.nan),
+        status=tuple(Status.ESTIMATED if k else Status.NO_ANSWERS for k in known),
+        method="refined",
+        solution=Solution("given", 0, 0.0),
+        covariance=covariance,
+    )
+
+
+def centred(se, m):
+    return se**2 * (np.eye(m) - 1 / m)
+
+
+def test_the_hardest_items_come_first_and_the_easiest_on_request():
+    estimate = make([0.5, -2.0, 1.5, 0.0])
+    assert rank(estimate, 2).top == ("c", "a")
+    assert rank(estimate, 2, easiest=True).top == ("b", "d")
+
+
+def test_well_separated_items_are_surely_in_and_no_other_is_possible():
+    ranking = rank(make([3.0, -3.0, 2.0, -2.0], 0.1), 2)
+    assert ranking.surely_in == ranking.possibly_in == ("a", "c")
+    assert ranking.gap == pytest.approx(4.0)
+    assert 3 < ranking.gap_interval[0] < 4 < ranking.gap_interval[1] < 5
+
+
+def test_close_items_are_possible_but_not_sure():
+    ranking = rank(make([3.0, 0.01, 0.0, -3.0], 0.1), 2)
+    assert ranking.top == ("a", "b")
+    assert ranking.surely_in == ("a",)
+    assert ranking.possibly_in == ("a", "b", "c")
+    assert ranking.gap_interval[0] < 0 < ranking.gap_interval[1]
+
+
+def test_no_item_and_all_items_are_defined():
+    estimate = make([1.0, 0.0, -1.0])
+    none, every = rank(estimate, 0), rank(estimate, 3)
+    assert none.top == none.surely_in == none.possibly_in == none.tied == ()
+    assert every.top == every.surely_in == every.possibly_in == ("a", "b", "c")
+    assert np.isnan([none.gap, every.gap, *none.gap_interval]).all()
+
+
+@pytest.mark.parametrize("top", [-1, 4, 2.5, "2"])
+def test_a_number_of_items_that_means_nothing_is_refused(top):
+    with pytest.raises(BadUsage, match="top must"):
+        rank(make([1.0, 0.0, np.nan, -1.0]), top)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95])
+def test_a_level_that_means_nothing_is_refused(level):
+    with pytest.raises(BadUsage, match="level"):
+        rank(make([1.0, 0.0]), 1, level=level)
+
+
+def test_ties_keep_the_order_of_the_input_and_are_listed():
+    ranking = rank(make([0.0, 1.0, 1.0, 1.0]), 2)
+    assert ranking.top == ("b", "c")
+    assert ranking.tied == ("d",)
+    assert ranking.gap == 0
+    assert ranking.surely_in == ()
+
+
+def test_items_without_a_number_are_listed_and_not_ranked():
+    ranking = rank(make([np.nan, 1.0, -1.0]), 1)
+    assert ranking.excluded == ("a",)
+    assert ranking.top == ("b",)
+
+
+def test_without_standard_errors_nothing_is_sure():
+    ranking = rank(make([5.0, 0.0, -5.0], np.nan), 1)
+    assert ranking.surely_in == ()
+    assert ranking.possibly_in == ("a", "b", "c")
+
+
+def test_a_covariance_makes_the_same_statements_as_equal_independent_errors():
+    b = [3.0, 0.5, 0.2, -1.0, -2.7]
+    ours = rank(make(b, 0.1, centred(0.1, 5)), 2)
+    plain = rank(make(b, 0.1 * np.sqrt(4 / 5)), 2)
+    assert ours.surely_in == plain.surely_in
+    assert ours.quantile == pytest.approx(plain.quantile, rel=0.04)
+    # Five equal independent means: the studentised range has the 95% point 3.858 (tables).
+    assert ours.quantile * np.sqrt(2) == pytest.approx(3.858, rel=0.02)
+
+
+def test_a_single_item_is_surely_its_own_top_one():
+    assert rank(make([0.0]), 1).surely_in == ("a",)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-4, 4), min_size=1, max_size=8), st.integers(0, 8), st.booleans())
+def test_the_sure_set_is_in_the_top_and_the_top_in_the_possible_set(values, top, easiest):
+    top = min(top, len(values))
+    ranking = rank(make(np.array(values) / 2.0, 0.2), top, easiest=easiest)
+    assert set(ranking.surely_in) <= set(ranking.top) <= set(ranking.possibly_in)
+    assert len(ranking.top) == top
+
+
+def test_the_ranking_of_a_calibration_is_repeatable():
+    rng = np.random.default_rng(0)
+    b = np.linspace(-2, 2, 9)
+    X = (rng.random((800, 9)) < 1 / (1 + np.exp(b - rng.normal(size=(800, 1))))).astype(int)
+    estimate = fit(X)
+    assert rank(estimate, 3) == rank(estimate, 3)
+    assert rank(estimate, 3).top == ("8", "7", "6")
+
+
+def test_surely_in_is_rarely_wrong_even_when_all_items_are_equal():
+    rng = np.random.default_rng(4)
+    m = 8
+    covariance = centred(0.2, m)
+    wrong = 0
+    for _ in range(400):
+        noise = rng.normal(size=m) * 0.2
+        wrong += bool(rank(make(noise - noise.mean(), 0.2, covariance), 3).surely_in)
+    assert wrong / 400 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
