@@ -129,7 +129,7 @@ def test_quiet_silences_notes_before_and_after_the_command(tmp_path, before):
     path = tmp_path / "answers.csv"
     path.write_text("a,b,c\n1,0,1\n0,1,1\n1,0,1\n0,1,1\n")
     loud = discreet("fit", path)
-    assert "always_right" in loud.err
+    assert "everybody who answered had right: c" in loud.err
     arguments = ["--quiet", "fit", path] if before else ["fit", path, "-q"]
     assert discreet(*arguments) == Ended(0, loud.out, "")
 

@@ -47,21 +47,20 @@ def test_a_header_without_rows(bring):
 
 def test_a_named_column_that_is_not_there(bring):
     ended = bring(LONG + "1,a,1\n2,a,0\n", "--item", "question")
-    assert ended.code in (2, 3)
-    check_refused(ended, ended.code, "question")
+    check_refused(ended, 2, "question")
 
 
 def test_a_two_among_zeros_and_ones(bring):
     ended = bring(LONG + "1,a,1\n1,b,2\n2,a,0\n")
-    check_refused(ended, 3, "answers.csv", "row 3", "response", "2", "--at-least")
+    check_refused(ended, 3, "answers.csv", "line 3", "response", "2", "--at-least")
 
 
-def test_a_two_in_a_wide_table_names_row_and_column(bring):
-    check_refused(bring("a,b\n1,0\n0,2\n"), 3, "row 3", "'b'", "2")
+def test_a_two_in_a_wide_table_names_line_and_column(bring):
+    check_refused(bring("a,b\n1,0\n0,2\n"), 3, "line 3", "'b'", "2")
 
 
 def test_a_word_among_the_answers(bring):
-    check_refused(bring(LONG + "1,a,1\n1,b,yes\n"), 3, "yes", "row 3")
+    check_refused(bring(LONG + "1,a,1\n1,b,yes\n"), 3, "yes", "line 3")
 
 
 def test_a_person_who_answered_an_item_twice(bring):
@@ -74,9 +73,11 @@ def test_a_byte_order_mark_is_no_part_of_the_first_name(bring):
     assert ended.document["items"][0]["item"] == "a"
 
 
-def test_latin_1_is_refused_or_read_but_never_guessed_wrong(bring):
+def test_latin_1_is_read_with_a_warning(bring):
     ended = bring("größe,b\n1,0\n0,1\n".encode("latin-1"))
-    check_refused(ended, 3, "UTF-8")
+    assert ended.code == 0
+    assert ended.document["items"][0]["item"] == "größe"
+    assert "UTF-8" in ended.err
 
 
 def test_windows_line_ends_are_no_part_of_the_last_column(bring):
@@ -125,20 +126,19 @@ def test_an_item_nobody_answered_keeps_its_row(bring):
 
 def test_two_forms_with_no_common_item_are_never_put_on_one_scale(bring):
     ended = bring("a,b,c,d\n" + "1,0,,\n0,1,,\n" * 3 + ",,1,0\n,,0,1\n")
-    if ended.code == 0:
-        status = [item["status"] for item in ended.document["items"]]
-        assert status == ["estimated", "estimated", "not_connected", "not_connected"]
-        assert "not_connected" in ended.err
-    else:
-        check_refused(ended, 5)
+    assert ended.code == 0
+    status = [item["status"] for item in ended.document["items"]]
+    assert status == ["estimated", "estimated", "not_connected", "not_connected"]
+    assert "do not link" in ended.err
 
 
 def test_ten_thousand_columns(bring):
     names = ",".join(f"q{k}" for k in range(10_000))
-    rows = "\n".join(",".join("10"[(k + r) % 2] for k in range(10_000)) for r in range(4))
-    ended = bring(f"{names}\n{rows}\n", "--method", "spectral")
-    assert ended.code in (0, 5)
-    assert "Traceback" not in ended.err
+    blank = "," * 9_996
+    ended = bring(f"{names}\n1,0,1,{blank}\n0,1,0,{blank}\n1,0,0,{blank}\n")
+    assert ended.code == 0
+    assert len(ended.document["items"]) == 10_000
+    assert ended.document["items"][-1]["status"] == "no_answers"
 
 
 def test_ids_that_look_like_numbers_stay_as_they_are(bring):
