@@ -112,12 +112,42 @@ class BitPlanes:
         return right + wrong, right
 
     def person_totals(self) -> tuple[Int64Array, Int64Array]:
-        right = [_unpack(block).sum(axis=1, dtype=np.int64) for block in self.right]
-        wrong = [_unpack(block).sum(axis=1, dtype=np.int64) for block in self.wrong]
-        empty = np.zeros(0, dtype=np.int64)
-        total_right = np.concatenate([empty, *right])[: self.n_persons]
-        total_wrong = np.concatenate([empty, *wrong])[: self.n_persons]
-        return total_right + total_wrong, total_right
+        right, wrong = (self._person_counts(plane) for plane in (self.right, self.wrong))
+        return right + wrong, right
+
+    def _person_counts(self, plane: UInt64Array) -> Int64Array:
+        """Count the bits of each person in one plane, 64 persons to a word."""
+        counts = np.zeros(plane.shape[0] * self.block_persons, dtype=np.int64)
+        by_block = counts.reshape(plane.shape[0], self.block_persons)
+        for block, row in zip(plane, by_block, strict=True):
+            for power, digit in enumerate(_add_bits(block)):
+                bits = np.unpackbits(digit.view(np.uint8), bitorder="little")
+                row += bits.astype(np.int64) << power
+        return counts[: self.n_persons]
+
+
+def _add_bits(plane: UInt64Array) -> list[UInt64Array]:
+    """Add up the items of ``[item, word]`` in every bit position; return binary digits.
+
+    Half of the numbers is added to the other half until one is left. All 64 persons of a
+    word are added at once, with the logic of a hardware adder: sum is XOR, carry is majority.
+    """
+    digits, left = [plane], len(plane)
+    while left > 1:
+        half = left // 2
+        odd = [digit[2 * half : left] for digit in digits]
+        carry = np.zeros((half, plane.shape[1]), dtype=np.uint64)
+        added = []
+        for digit in digits:
+            one, two = digit[:half], digit[half : 2 * half]
+            either = one ^ two
+            added.append(either ^ carry)
+            carry = (one & two) | (either & carry)
+        added.append(carry)
+        odd.append(np.zeros_like(carry[: left - 2 * half]))
+        digits = [np.concatenate(pair) for pair in zip(added, odd, strict=True)]
+        left -= half
+    return [digit[0].copy() for digit in digits] if left else []
 
 
 def _unpack(plane: UInt64Array) -> Int8Array:

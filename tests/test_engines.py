@@ -1,0 +1,174 @@
+"""All ways of counting give the same integers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.counts import PairCounts
+from discreet.engines import count_pairs, dense, memory, sparse
+from discreet.errors import BadUsage
+from discreet.responses import compiling, store, threads
+from discreet.responses.packing import build_rows, pack_rows
+
+
+@pytest.fixture(params=["NumPy", "planes", "rows"])
+def way(request, monkeypatch):
+    """Force one way of counting, in small blocks, panels and strips so that there are many."""
+    monkeypatch.setattr(store, "BLOCK_WORDS", 2)
+    monkeypatch.setattr(dense, "PANEL_ROWS", 12)
+    monkeypatch.setattr(sparse, "STRIP_CELLS", 20)
+    monkeypatch.setattr(memory, "SLICE_BYTES", 1)
+    monkeypatch.setattr(memory, "SLAB_PERSONS", 192)
+    monkeypatch.setattr(memory, "worth_compiling", lambda _: request.param != "NumPy")
+    monkeypatch.setattr(memory, "_is_thin", lambda _: request.param == "rows")
+    return request.param
+
+
+def weigh(answered, right):
+    return (1 << 30) - 7 * answered * right - answered
+
+
+def make_both(answers):
+    person, item = np.nonzero(answers >= 0)
+    right = answers[person, item] == 1
+    return pack_rows(answers), build_rows(person, item, right, *answers.shape)
+
+
+def multiply(answers, weights):
+    """Count with Python's own whole numbers."""
+    right = ((answers == 1) * weights[:, None]).astype(object)
+    return (right.T @ (answers == 0).astype(object)).astype(np.int64)
+
+
+def draw(persons, items, missing, seed):
+    rng = np.random.default_rng(seed)
+    answers = rng.integers(0, 2, size=(persons, items)).astype(np.int8)
+    answers[rng.random(answers.shape) < missing] = -1
+    return answers
+
+
+CASES = st.tuples(
+    st.integers(0, 700),
+    st.integers(1, 30),
+    st.sampled_from([0.0, 0.4, 0.95, 1.0]),
+    st.integers(0, 9),
+)
+
+
+def test_counts_equal_the_plain_product(way):
+    @settings(max_examples=25, deadline=None)
+    @given(case=CASES)
+    def check(case):
+        answers = draw(*case)
+        expected = multiply(answers, np.ones(len(answers), dtype=np.int64))
+        for held in make_both(answers):
+            assert np.array_equal(memory.count_store(held), expected)
+
+    check()
+
+
+def test_weighted_counts_equal_the_plain_product(way):
+    @settings(max_examples=15, deadline=None)
+    @given(case=CASES)
+    def check(case):
+        answers = draw(*case)
+        weights = weigh((answers >= 0).sum(axis=1), (answers == 1).sum(axis=1))
+        for held in make_both(answers):
+            assert np.array_equal(memory.count_store(held, weigh), multiply(answers, weights))
+
+    check()
+
+
+def test_joint_counts_equal_the_plain_products(way):
+    answers = draw(500, 17, 0.3, 1)
+    right, wrong = (answers == 1).astype(np.int64), (answers == 0).astype(np.int64)
+    expected = [right.T @ right, right.T @ wrong, wrong.T @ wrong]
+    for held in make_both(answers):
+        assert np.array_equal(memory.count_joint(held), expected)
+
+
+def test_blocks_with_and_without_gaps_mix(way):
+    answers = draw(128 * 6, 14, 0.0, 2)
+    answers[128 * 4 + 5, 3] = -1
+    for held in make_both(answers):
+        expected = multiply(answers, np.ones(len(answers), dtype=np.int64))
+        assert np.array_equal(memory.count_store(held), expected)
+
+
+def test_batches_of_persons_add_up(way):
+    answers = draw(600, 8, 0.2, 3)
+    names = tuple("abcdefgh")
+
+    def count(part):
+        held = pack_rows(part)
+        source = SimpleNamespace(items=names, store=held, n_persons=len(part))
+        return count_pairs(source)
+
+    whole, halves = count(answers), count(answers[:250]) + count(answers[250:])
+    assert isinstance(whole, PairCounts)
+    assert np.array_equal(whole.right_wrong, halves.right_wrong)
+    assert np.array_equal(whole.answers, halves.answers)
+    assert whole.persons == halves.persons == 600
+
+
+def test_planes_listed_as_rows_are_the_rows(way):
+    planes, rows = make_both(draw(300, 20, 0.9, 4))
+    listed = sparse.list_rows(planes)
+    for name in ("indptr", "item", "right"):
+        assert np.array_equal(getattr(listed, name), getattr(rows, name))
+
+
+def test_thin_answers_go_sparse_and_full_ones_do_not():
+    thin, full = draw(2000, 200, 0.99, 5), draw(2000, 200, 0.0, 5)
+    for held in make_both(thin):
+        assert memory._is_thin(held)
+    for held in make_both(full):
+        assert not memory._is_thin(held)
+
+
+@pytest.mark.parametrize("bad", [-1, (1 << 30) + 1])
+def test_a_weight_out_of_range_is_refused(bad):
+    planes = pack_rows(draw(10, 3, 0.0, 6))
+    with pytest.raises(BadUsage, match="between 0 and"):
+        memory.count_store(planes, lambda answered, right: np.full_like(answered, bad))
+
+
+def test_a_weight_that_is_not_whole_is_refused():
+    planes = pack_rows(draw(10, 3, 0.0, 6))
+    with pytest.raises(BadUsage, match="whole number per person"):
+        memory.count_store(planes, lambda answered, right: answered / 2)
+
+
+def test_an_unknown_engine_is_refused_with_the_known_ones():
+    with pytest.raises(BadUsage, match="auto, memory"):
+        count_pairs(SimpleNamespace(), engine="abacus")
+
+
+def test_loading_waits_until_numpy_has_cost_as_much(monkeypatch):
+    monkeypatch.setattr(compiling._State, "loaded", False)
+    monkeypatch.setattr(compiling._State, "spent", 0.0)
+    price = compiling.LOADING_SECONDS
+    assert not compiling.worth_compiling(0.6 * price)
+    assert compiling.worth_compiling(0.6 * price)
+    assert compiling.worth_compiling(0.01 * price)
+    assert not compiling.worth_compiling(1e-6)
+
+
+def test_threads_come_from_the_call_then_the_environment(monkeypatch):
+    monkeypatch.setenv("DISCREET_THREADS", "3")
+    assert threads.thread_count() == 3
+    threads.set_threads(1)
+    try:
+        assert threads.thread_count() == 1
+    finally:
+        threads.set_threads(None)
+    monkeypatch.setenv("DISCREET_THREADS", "many")
+    with pytest.raises(BadUsage, match="DISCREET_THREADS"):
+        threads.thread_count()
+    with pytest.raises(BadUsage, match="at least 1"):
+        threads.set_threads(0)
