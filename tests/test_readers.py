@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import warnings
 from pathlib import Path
 
@@ -370,6 +371,15 @@ def test_json_lines_are_read_in_three_forms(write, lines):
             "record; found a number.",
         ),
         (
+            '{"subject_id": "a", "responses": {"x": 1}}\n{"subject_id": "", "responses": {}}\n',
+            "a.jsonl, line 2: the person id is missing. Fill it in, or remove the line.",
+        ),
+        (
+            '{"responses": {"x": 1}}\n',
+            "a.jsonl: the first record has 'responses' but no person; its keys are 'responses'. "
+            "Name the person's key with person=NAME (--person NAME).",
+        ),
+        (
             '{"person": null, "item": "x", "response": 1}\n',
             "a.jsonl, line 1, column 'person': the person id is missing. Without it the answer "
             "belongs to no person. Fill it in, or remove the row.",
@@ -470,6 +480,12 @@ UNCLEAR = (
             "clear which answer is which. Correct the line (the delimiter is a comma).",
         ),
         (
+            LONG + 'a,x,1\n"a,y,1\nb,y,1\n',
+            "a.csv, line 3: found 1 field, but the first row has 3 column names, so it is not "
+            "clear which answer is which. Correct the line (the delimiter is a comma). A quotation "
+            "mark that is opened and not closed can cause this.",
+        ),
+        (
             "id,q1,q1\na,1,0\n",
             "a.csv: columns 2 and 3 are both called 'q1'. Items must have different names; rename "
             "or remove one.",
@@ -494,6 +510,13 @@ def test_a_late_bad_value_is_found_at_its_line(write):
     rows = "".join(f"p{k},x,{k % 2}\n" for k in range(600_000))
     message = refusal(BadResponses, write(LONG + rows + "q,x,yes\n"))
     assert message.startswith("a.csv, line 600002, column 'response': found 'yes'")
+
+
+def test_an_open_quotation_mark_early_in_a_long_file_is_found(write):
+    rows = "".join(f"p{k},x,{k % 2}\n" for k in range(600_000))
+    message = refusal(BadResponses, write(LONG + 'a,x,1\n"b,x,1\n' + rows))
+    assert message.startswith("a.csv, line 3: found 1 field")
+    assert message.endswith("A quotation mark that is opened and not closed can cause this.")
 
 
 def test_truth_values_are_refused_where_marks_are_expected(write):
@@ -568,7 +591,13 @@ def test_paths_without_a_file_are_wrong_usage(write):
         "The folder 'folder' holds no file of answers. Looked for names that end in .csv, .tsv, "
         ".parquet, .pq, .jsonl, .ndjson, each also with .gz."
     )
-    assert BadUsage.exit_code == 2
+    os.mkfifo("pipe")
+    assert refusal(BadUsage, "pipe") == (
+        "'pipe' is not a regular file. Files are looked at more than once, which a pipe or device "
+        "does not allow; write the data to a file first."
+    )
+    assert refusal(BadUsage, "x" * 300).endswith("': the name is too long for one.")
+    assert (BadUsage.exit_code, BadResponses.exit_code) == (2, 3)
 
 
 @pytest.mark.parametrize(

@@ -233,23 +233,43 @@ def test_a_cap_keeps_part_of_the_answers_and_changes_none(cells, most, seed):
     assert np.array_equal(capped[kept], cells[kept])
 
 
-@pytest.mark.parametrize("repeat", ["planes", "rows"])
-def test_a_cap_keeps_every_answer_equally_often_and_each_person_on_its_own(repeat):
-    n, m, most = 20_000, 5, 2
-    cells = np.ones((n, m), dtype=np.int8)
-    answers = Responses.from_array(cells)
-    if repeat == "rows":
-        starts = np.arange(n + 1, dtype=np.int64) * m
-        items = np.tile(np.arange(m, dtype=np.uint16), n)
-        answers = Responses.from_store(SparseRows(starts, items, np.ones(n * m, dtype=bool), m))
-    kept = answers.cap(most, SeededSource(1)).to_array() >= 0
-    # 10 pairs, each 2000 times expected; 5 standard deviations are 212.
-    pairs = np.unique(kept @ (1 << np.arange(m)), return_counts=True)[1]
-    assert len(pairs) == 10
-    assert np.abs(pairs - 2000).max() < 212
+def fair(kept):
+    """Say whether 2 of 5 answers were kept fairly: all pairs alike, each person on its own."""
+    n, m = kept.shape
+    pairs = np.bincount(kept @ (1 << np.arange(m)), minlength=1 << m)
+    # 10 pairs of 20,000 persons: 2000 each expected, and 5 standard deviations are 212.
+    alike = (pairs > 0).sum() == 10 and np.abs(pairs[pairs > 0] - n / 10).max() < 212
     # Neighbours agree as often as strangers: one time in ten.
     same = (kept[1:] == kept[:-1]).all(axis=1).mean()
-    assert abs(same - 0.1) < 0.012
+    return bool(alike and abs(same - 0.1) < 0.012)
+
+
+def complete(form):
+    n, m = 20_000, 5
+    if form == "planes":
+        return Responses.from_array(np.ones((n, m), dtype=np.int8))
+    starts = np.arange(n + 1, dtype=np.int64) * m
+    items = np.tile(np.arange(m, dtype=np.uint16), n)
+    return Responses.from_store(SparseRows(starts, items, np.ones(n * m, dtype=bool), m))
+
+
+@pytest.mark.parametrize("form", ["planes", "rows"])
+def test_a_cap_keeps_every_answer_equally_often_and_each_person_on_its_own(form):
+    assert fair(complete(form).cap(2, SeededSource(1)).to_array() >= 0)
+
+
+@pytest.mark.parametrize("form", ["planes", "rows"])
+@pytest.mark.parametrize("fault", ["the first two", "one draw for all", "one draw for 64"])
+def test_an_unfair_cap_would_be_noticed(form, fault, monkeypatch):
+    def ranks(source, starts):
+        if fault == "the first two":
+            return np.arange(starts[-1]) % 5
+        repeats = len(starts) - 1 if fault == "one draw for all" else 64
+        draws = np.argsort(source.words(starts[-1]).reshape(-1, 5), axis=1)
+        return np.repeat(draws[::repeats], repeats, axis=0)[: len(draws)].ravel()
+
+    monkeypatch.setattr("discreet.responses.subsets.random_ranks", ranks)
+    assert not fair(complete(form).cap(2, SeededSource(1)).to_array() >= 0)
 
 
 def test_a_cap_needs_a_whole_number():
@@ -310,6 +330,8 @@ def test_number_ids_become_text():
     assert Responses.from_dataframe(frame).persons.tolist() == ["7", "8"]
     frame = pa.table({"id": [7.5, 8.0], "q1": [1, 0]})
     assert Responses.from_dataframe(frame).persons.tolist() == ["7.5", "8"]
+    frame = pa.table({"id": [7.5, 1e15], "q1": [1, 0]})
+    assert Responses.from_dataframe(frame).persons.tolist() == ["7.5", "1000000000000000"]
 
 
 def test_the_keywords_of_files_work_for_frames():

@@ -125,10 +125,17 @@ class DelimitedSource:
             raise NotUtf8(self.path) from None
         for fields, line in self._records():
             if fields and len(fields) != len(self.names):
+                found = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
+                open_quote = any("\n" in text for text in fields)
                 raise BadResponses(
-                    f"{self.path}, line {line}: found {len(fields)} fields, but the first row has "
+                    f"{self.path}, line {line}: found {found}, but the first row has "
                     f"{len(self.names)} column names, so it is not clear which answer is which. "
                     f"Correct the line (the delimiter is {_NAMES[self._delimiter]})."
+                    + (
+                        " A quotation mark that is opened and not closed can cause this."
+                        if open_quote
+                        else ""
+                    )
                 ) from None
         raise BadResponses(f"{self.path} cannot be read as a table: {text}.") from None
 
@@ -166,8 +173,8 @@ class DelimitedSource:
                     if line > self._header_lines:
                         yield fields, line
                     line = reader.line_num + 1
-            except csv.Error:  # a field beyond all measure: the caller says what it can
-                return
+            except csv.Error:  # a field beyond all measure, usually an open quotation mark
+                yield ["\n"], line
 
 
 _NAMES = {",": "a comma", "\t": "a tab", ";": "a semicolon"}

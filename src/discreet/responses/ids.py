@@ -45,15 +45,13 @@ def encode_ids(column: Any) -> Any:
 
 
 def _as_text(words: Any) -> Any:
-    if pa.types.is_floating(words.type):
-        numbers = words.cast(pa.float64())
-        whole = pc.and_(
-            pc.equal(pc.floor(numbers), numbers), pc.less(pc.abs(numbers), _EXACT_FLOAT)
-        )
-        if pc.all(pc.or_kleene(whole, pc.is_null(numbers, nan_is_null=True))).as_py():
-            usable = pc.if_else(pc.fill_null(whole, False), numbers, None)
-            return usable.cast(pa.int64()).cast(pa.string())
-    return words.cast(pa.string())
+    if not pa.types.is_floating(words.type):
+        return words.cast(pa.string())
+    # Value by value, so that an id reads the same whatever else its batch holds.
+    numbers = pc.if_else(pc.is_nan(words), None, words.cast(pa.float64()))
+    whole = pc.and_(pc.equal(pc.floor(numbers), numbers), pc.less(pc.abs(numbers), _EXACT_FLOAT))
+    integers = pc.if_else(whole, numbers, None).cast(pa.int64())
+    return pc.coalesce(integers.cast(pa.string()), numbers.cast(pa.string()))
 
 
 def _is_missing(words: Any) -> Any:

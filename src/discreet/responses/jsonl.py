@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from discreet.responses.columns import LongPlan, Reading, plan_columns
 from discreet.responses.ids import encode_ids
 from discreet.responses.long import LongTable
 from discreet.responses.opening import explain_read_errors, open_bytes
-from discreet.responses.values import BAD, explain_bad_answer, score_value
+from discreet.responses.values import BAD, MISSING_WORDS, explain_bad_answer, score_value
 
 __all__ = ["add_json_lines"]
 
@@ -112,7 +113,7 @@ class _Batch:
         self.items: list[str | None] = []
         self.answers: list[str | None] = []
         self.groups: list[list[str | None]] = [[] for _ in self._reading.group]
-        self._silent: list[str | None] = []
+        self._silent: list[str] = []
 
     def _plan(self, first: Record) -> tuple[str | None, str | None, str | None]:
         """Return the keys of person, item and answer; wide records have no item key."""
@@ -120,7 +121,8 @@ class _Batch:
         where = str(self._path)
         if self._nested:
             # The names of the items are inside; a stand-in lets the person be found as usual.
-            plan = plan_columns([*names, "\0item"], self._reading, where)
+            reading = replace(self._reading, layout="wide", response=None)
+            plan = plan_columns([*names, "\0item"], reading, where)
             person = getattr(plan, "person", None)
             if person is None:
                 raise BadResponses(
@@ -150,11 +152,19 @@ class _Batch:
         else:
             pairs = [(key, key, value) for key, value in self._answers(line, record)]
         if not pairs:
-            self._silent.append(person)
+            self._note_silent(line, person)
         for item, key, value in pairs:
             self._add(line, person, item, key, value)
         for column, name in zip(self.groups, self._reading.group, strict=True):
             column.extend([_text(record.get(name))] * len(pairs))
+
+    def _note_silent(self, line: int, person: str | None) -> None:
+        if person is None or person.strip().lower() in MISSING_WORDS:
+            raise BadResponses(
+                f"{self._path}, line {line}: the person id is missing. Fill it in, or remove the "
+                "line."
+            )
+        self._silent.append(person)
 
     def _answers(self, line: int, record: Record) -> list[tuple[str, Any]]:
         if self._nested:

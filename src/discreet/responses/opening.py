@@ -7,6 +7,7 @@ a file before anything tries to read answers from it.
 from __future__ import annotations
 
 import codecs
+import errno
 import glob
 import gzip
 import io
@@ -37,10 +38,11 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
             "Responses.from_array or Responses.from_dataframe for data in memory."
         ) from None
     place = Path(text)
-    if place.is_dir():
-        return _files_of_folder(place)
-    if place.exists():
-        return [place]
+    with explain_read_errors(place):
+        if place.is_dir():
+            return _files_of_folder(place)
+        if place.exists():
+            return [_check_regular(place)]
     if not glob.has_magic(text):
         raise BadUsage(f"There is no file '{text}'. Check the path and the folder you are in.")
     found = sorted(Path(name) for name in glob.iglob(text, recursive=True))  # noqa: PTH207 (text may be absolute)
@@ -48,6 +50,15 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
     if not files:
         raise BadUsage(f"No file matches '{text}'. Check the pattern and the folder you are in.")
     return files
+
+
+def _check_regular(file: Path) -> Path:
+    if not file.is_file():
+        raise BadUsage(
+            f"'{file}' is not a regular file. Files are looked at more than once, which a pipe or "
+            "device does not allow; write the data to a file first."
+        )
+    return file
 
 
 def _files_of_folder(folder: Path) -> list[Path]:
@@ -82,6 +93,8 @@ def explain_read_errors(path: Path) -> Iterator[None]:
     except (EOFError, zlib.error):
         raise BadResponses(_damaged(path)) from None
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise BadUsage(f"There is no file '{path}': the name is too long for one.") from None
         if "compressed stream" not in str(error) and "zlib" not in str(error):
             raise
         raise BadResponses(_damaged(path)) from None
