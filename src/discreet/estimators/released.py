@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from discreet.estimate import Estimate, Solution, Status
 from discreet.estimators.noisefit import MarginsNoise, NoiseFit, fit_margins, fit_noisy_pairs
+from discreet.privacy.mechanisms.margins import disagreement_matrix
 from discreet.privacy.wall import Release
 
 __all__ = ["ESTIMATORS", "estimate_release"]
@@ -40,6 +41,20 @@ def estimate_release(release: Release) -> Estimate:
         persons=release.public.persons,
         guarantee=release.guarantee,
     )
+
+
+def _fit_margins(release: Release) -> NoiseFit:
+    """Noise on totals and disagreements of weighted answers, both on an integer grid."""
+    grid = release.settings["grid"]
+    noise = MarginsNoise(
+        sigma_total=sqrt(release.laws["total"].variance) / grid,
+        sigma_disagreement=sqrt(release.laws["disagreement"].variance) / grid,
+        longest=release.settings["longest"],
+        persons=release.public.persons,
+        max_answers=release.public.max_answers,
+    )
+    disagreement = disagreement_matrix(release.values["disagreement"], len(release.public.items))
+    return fit_margins(release.values["total"] / grid, disagreement / grid, noise=noise)
 
 
 def _fit_pairs(release: Release) -> NoiseFit:
@@ -111,6 +126,8 @@ def _fit_randomized_response(release: Release) -> NoiseFit:
 
 
 ESTIMATORS: dict[str, Callable[[Release], NoiseFit]] = {
+    "margins": _fit_margins,
+    "laplace-margins": _fit_margins,
     "pairs": _fit_pairs,
     "sparse-pairs": _fit_sparse_pairs,
     "laplace-pairs": _fit_pairs,

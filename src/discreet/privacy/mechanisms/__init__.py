@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from discreet.errors import BadUsage
+from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
 from discreet.privacy.mechanisms.protocol import Calibration, Mechanism, NoiseLaw, Public
 from discreet.privacy.mechanisms.response import RandomizedResponse
@@ -16,6 +17,7 @@ __all__ = [
     "MECHANISMS",
     "Calibration",
     "DensePairs",
+    "Margins",
     "Mechanism",
     "NoiseLaw",
     "Public",
@@ -27,6 +29,8 @@ __all__ = [
 AnyMechanism = Mechanism | RandomizedResponse
 
 MECHANISMS: dict[str, Callable[[], AnyMechanism]] = {
+    "margins": Margins,
+    "laplace-margins": lambda: Margins("laplace-margins", "laplace"),
     "pairs": DensePairs,
     "sparse-pairs": SparsePairs,
     "laplace-pairs": lambda: DensePairs("laplace-pairs", "laplace"),
