@@ -1,0 +1,54 @@
+"""The theory figures run from the root of the repository and leave what they promise."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(name: str, out: Path) -> list[dict[str, str]]:
+    command = [sys.executable, "-m", f"experiments.{name}", "--quick", "--trials", "1"]
+    subprocess.run(
+        [*command, "--out", str(out)], cwd=ROOT, check=True, capture_output=True, timeout=120
+    )
+    assert (out / f"{name}.png").stat().st_size > 10_000
+    with (out / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_joint_ml_gives_twice_the_pairwise_answer_for_two_items(tmp_path):
+    # An identity, in every sample: the one ability left is the mean of the two difficulties.
+    rows = [row for row in run("theory_fixed_items", tmp_path) if row["items"] == "2"]
+    assert rows
+    for row in rows:
+        assert float(row["joint_scale"]) == pytest.approx(
+            2 * float(row["spectral_scale"]), rel=2e-3
+        )
+
+
+def test_the_entrywise_figure_has_a_slope_near_minus_one_half(tmp_path):
+    slopes = [float(row["slope_of_line"]) for row in run("theory_entrywise", tmp_path)]
+    assert -0.65 < sum(slopes) / len(slopes) < -0.35
+
+
+def test_the_transition_figure_rises_from_failure_to_success(tmp_path):
+    rows = run("theory_topk", tmp_path)
+    success = {}
+    for row in rows:
+        success.setdefault(round(float(row["effort"])), []).append(float(row["success"]))
+    rates = [sum(success[effort]) / len(success[effort]) for effort in sorted(success)]
+    assert rates[0] < 0.4
+    assert rates[-1] > 0.7
+
+
+def test_every_figure_is_in_the_readme_and_in_the_list():
+    scripts = {path.stem for path in (ROOT / "experiments").glob("theory_*.py")}
+    readme = (ROOT / "experiments" / "README.md").read_text()
+    listed = (ROOT / "experiments" / "__main__.py").read_text()
+    for script in scripts:
+        assert f"python -m experiments.{script}" in readme
+        assert f'"{script}"' in listed
