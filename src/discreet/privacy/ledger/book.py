@@ -9,7 +9,6 @@ Its contents are for the steward's eyes. Rule and proofs: docs/privacy-accountin
 from __future__ import annotations
 
 import json
-import secrets
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +34,7 @@ from discreet.privacy.ledger.file import (
     damaged,
     fingerprint_rows,
     open_file,
+    random_bytes,
     seal,
 )
 
@@ -102,7 +102,7 @@ class Ledger:
         limit = Budget(epsilon, delta)
         _allowance(limit, rule, set_aside)  # refuses what means nothing
         settings = {
-            "id": secrets.token_hex(16),
+            "id": random_bytes(16).hex(),
             "epsilon": limit.epsilon,
             "delta": limit.delta,
             "neighbours": None if relation is None else str(relation),
@@ -110,7 +110,7 @@ class Ledger:
             "set_aside": set_aside,
             "created_at": _now(),
         }
-        create_file(Path(path), json.dumps(settings, sort_keys=True), secrets.token_bytes(32))
+        create_file(Path(path), json.dumps(settings, sort_keys=True), random_bytes(32))
         return cls.open(path)
 
     @classmethod
@@ -237,7 +237,7 @@ class Ledger:
         description: str,
         population: str,
     ) -> str:
-        reservation = secrets.token_hex(16)
+        reservation = random_bytes(16).hex()
         values = {
             "reservation": reservation,
             "population": population,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -19,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from discreet.errors import BadUsage, LedgerError
+from discreet.secure import SystemSource
 
 __all__ = [
     "MissingLedger",
@@ -27,6 +27,7 @@ __all__ = [
     "damaged",
     "fingerprint_rows",
     "open_file",
+    "random_bytes",
     "seal",
 ]
 
@@ -48,6 +49,11 @@ CREATE TABLE releases (
 
 class MissingLedger(BadUsage, LedgerError):
     """The ledger file is not there: a wrong path, so the exit code of wrong usage."""
+
+
+def random_bytes(count: int) -> bytes:
+    """Return a multiple of eight secure random bytes, for ids and keys."""
+    return SystemSource().words(count // 8).tobytes()
 
 
 def seal(key: bytes, text: str) -> str:
@@ -91,7 +97,7 @@ def create_file(path: Path, settings: str, key: bytes) -> None:
             f"{path} exists already, and a ledger is never overwritten: that would forget what "
             f"was spent. Choose another name."
         )
-    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    part = path.with_name(f".{path.name}.{random_bytes(8).hex()}.part")
     try:
         # SQLite keeps the mode of an existing file; owner-only from the first byte.
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
