@@ -35,6 +35,8 @@ DENSE_ROUNDS = 100
 """Rounds that cost about as much as elimination at 1000 items."""
 SPARSE_ROUNDS = 3000
 """Sparse rounds cost little, and elimination fills the matrix; so try longer."""
+CHECK_EVERY = 4
+"""Rounds between two comparisons of the starts."""
 START_SPREAD = 3.0
 """How far, in logits, the second start goes up and down from the uniform one."""
 SMOOTHING_ROUNDS = 8
@@ -114,9 +116,9 @@ def iterate_jump_chain(rates: Any, *, rounds: int) -> tuple[FloatArray, Solution
     for done in range(1, rounds + 1):
         pair = (transposed @ pair) * scale
         pair /= pair.mean(axis=0)
-        if done % 4 == 0:
-            gap = _disagreement(pair)
-            if gap <= AGREEMENT:
+        if done % CHECK_EVERY == 0:
+            before, gap = gap, _disagreement(pair)
+            if gap <= AGREEMENT or _is_hopeless(before, gap, rounds - done):
                 break
     with np.errstate(divide="ignore", invalid="ignore"):
         log_weights = np.log(pair[:, 0])
@@ -213,6 +215,19 @@ def _substitute_logs(work: FloatArray) -> FloatArray:
             peak = terms.max()
             log_weights[k] = peak + np.log(np.exp(terms - peak).sum())
     return log_weights
+
+
+def _is_hopeless(before: float, gap: float, rounds_left: int) -> bool:
+    """Whether the gap, shrinking as it did last, would still be too large at the end.
+
+    A factor of two in the rate is granted, because the first rounds can be slower.
+    """
+    if not (np.isfinite(before) and gap > 0):
+        return False
+    if gap >= before:
+        return True
+    checks = np.log(gap / AGREEMENT) / np.log(before / gap)
+    return bool(checks * CHECK_EVERY > 2 * rounds_left + 20)
 
 
 def _disagreement(pair: FloatArray) -> float:

@@ -24,7 +24,7 @@ __all__ = ["Ranking", "rank"]
 
 FloatArray = npt.NDArray[np.float64]
 
-EXACT_ITEMS = 200
+EXACT_ITEMS = 100
 """Items up to which the quantile comes from draws; above, from Bonferroni's inequality, which
 for so many comparisons is only a few percent wider and takes no time."""
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from discreet.errors import NotConverged
 from discreet.estimators.laplacian import Laplacian, build_laplacian, solve
-from discreet.stationary import Solution, iterate_jump_chain
+from discreet.stationary import Solution
 
 __all__ = ["PersonWeight", "RefinedScoring", "curvature", "solve_refined"]
 
@@ -112,9 +112,19 @@ def curvature(rates: Any, difficulty: FloatArray) -> Laplacian:
 
 
 def _start(rates: Any) -> FloatArray:
-    """Return a rough spectral estimate; all zero where the rough iteration leaves doubles."""
-    log_weights, _ = iterate_jump_chain(rates, rounds=START_ROUNDS)
-    return log_weights if np.isfinite(log_weights).all() else np.zeros(len(log_weights))
+    """Return a rough spectral estimate: a few rounds of the jump chain, from one start.
+
+    All zero where that leaves the range of doubles; Newton arrives from anywhere.
+    """
+    leaving = np.asarray(rates.sum(axis=1)).ravel()
+    incoming = rates.T if isinstance(rates, np.ndarray) else rates.T.tocsr()
+    weight = np.ones(len(leaving))
+    for _ in range(START_ROUNDS):
+        weight = (incoming @ weight) / leaving
+    with np.errstate(divide="ignore", invalid="ignore"):
+        start = np.log(weight)
+        start -= start.mean()
+    return start if np.isfinite(start).all() else np.zeros(len(start))
 
 
 def _damping(step: FloatArray) -> float:
