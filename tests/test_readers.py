@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -274,6 +276,17 @@ def test_the_data_sets_at_hand_are_read(name, shape):
     answers = read_responses(DATA / name)
     assert (answers.n_persons, answers.n_items, answers.n_answers) == shape
     assert answers.nbytes <= 10 * answers.n_answers
+
+
+@pytest.mark.parametrize("text", [LONG + "a,x,1\n", "id,q1\na,1\n"])
+def test_a_small_file_waits_for_neither_pandas_nor_a_compiler(write, text):
+    code = (
+        "import sys; from discreet.responses import read_responses; read_responses('a.csv');"
+        "print(sorted({'pandas', 'numba', 'polars', 'duckdb', 'narwhals'} & set(sys.modules)))"
+    )
+    write(text)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 # -- Parquet and JSON lines ------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.responses.values import MISSING_WORDS
+from discreet.responses.values import MISSING_WORDS, read_integers
 
 __all__ = ["IdCodes", "encode_ids", "plain_column"]
 
@@ -23,6 +23,17 @@ _ENTRIES = 1 << 20
 
 _EXACT_FLOAT = float(1 << 53)
 """Up to here every whole number has its own float64, so "7.0" can safely become "7"."""
+
+
+def _make_texts(words: list[str]) -> Any:
+    """Return short texts as Arrow strings without ``pa.array``, which would import pandas."""
+    octets = [word.encode() for word in words]
+    ends = np.cumsum([0, *map(len, octets)], dtype=np.int32)
+    buffers = pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(octets))
+    return pa.StringArray.from_buffers(len(words), *buffers)
+
+
+_MISSING = _make_texts(sorted(MISSING_WORDS))
 
 
 def plain_column(column: Any) -> Any:
@@ -38,10 +49,12 @@ def encode_ids(column: Any) -> Any:
     words = pc.utf8_trim_whitespace(_as_text(encoded.dictionary))
     indices = encoded.indices.cast(pa.int32())
     missing = _is_missing(words)
+    # Only where needed: a scalar of pyarrow imports pandas, which takes a third of a second.
     if pc.any(missing).as_py():
         dropped = pc.fill_null(pc.take(missing, indices), True)
         indices = pc.if_else(dropped, pa.scalar(None, pa.int32()), indices)
-    return pa.DictionaryArray.from_arrays(indices, pc.fill_null(words, ""))
+        words = pc.fill_null(words, "")
+    return pa.DictionaryArray.from_arrays(indices, words)
 
 
 def _as_text(words: Any) -> Any:
@@ -55,15 +68,14 @@ def _as_text(words: Any) -> Any:
 
 
 def _is_missing(words: Any) -> Any:
-    spelled = pa.array(sorted(MISSING_WORDS), type=pa.string())
-    return pc.or_kleene(pc.is_in(pc.utf8_lower(words), value_set=spelled), pc.is_null(words))
+    return pc.or_kleene(pc.is_in(pc.utf8_lower(words), value_set=_MISSING), pc.is_null(words))
 
 
 class IdCodes:
     """Distinct ids in order of first appearance, and the code of every row added."""
 
     def __init__(self) -> None:
-        self._known = pa.array([], type=pa.string())
+        self._known = pa.nulls(0, pa.string())
         self._codes: list[npt.NDArray[np.int32]] = []
         self._waiting: list[Any] = []
         self._entries = 0
@@ -77,11 +89,12 @@ class IdCodes:
             self._unify()
 
     def _unify(self) -> None:
-        known = pa.DictionaryArray.from_arrays(pa.array([], type=pa.int32()), self._known)
+        known = pa.DictionaryArray.from_arrays(pa.nulls(0, pa.int32()), self._known)
         unified = pa.chunked_array([known, *self._waiting]).unify_dictionaries()
         self._known = unified.chunk(0).dictionary
         for chunk in unified.chunks[1:]:
-            self._codes.append(pc.fill_null(chunk.indices, -1).to_numpy(zero_copy_only=False))
+            codes = pc.fill_null(chunk.indices, -1) if chunk.null_count else chunk.indices
+            self._codes.append(read_integers(codes))
         self._waiting, self._entries = [], 0
 
     def names(self) -> Any:
