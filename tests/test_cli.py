@@ -49,7 +49,7 @@ def own_environment(monkeypatch):
 
 # --- the frame --------------------------------------------------------------------------------
 
-COMMANDS = ["demo", "fit", "simulate", "top"]
+COMMANDS = ["audit", "demo", "fit", "ledger", "release", "simulate", "top"]
 
 
 def test_help_names_every_command():
@@ -72,7 +72,7 @@ def test_help_imports_nothing_heavy():
 def test_a_small_calibration_never_waits_for_the_compiler(answers):
     code = (
         "import sys; from discreet.cli import main; code = main(sys.argv[1:]);"
-        "print([m for m in ('numba', 'duckdb', 'pandas', 'sklearn') if m in sys.modules],"
+        "print([m for m in ('numba', 'duckdb', 'sklearn', 'rich') if m in sys.modules],"
         " file=sys.stderr); sys.exit(code)"
     )
     done = subprocess.run(
@@ -253,12 +253,12 @@ def test_ignored_and_group_columns_are_not_items(tmp_path):
 
 def test_repeats_are_settled_as_asked(tmp_path):
     path = tmp_path / "long.csv"
-    path.write_text("person,item,response\n1,a,1\n1,a,0\n1,b,0\n2,a,0\n2,b,1\n")
+    path.write_text("person,item,response\n1,a,1\n1,a,0\n1,b,0\n2,a,0\n2,b,1\n3,a,1\n3,b,0\n")
     kept = {}
     for choice in ("first", "last"):
         document = discreet("fit", path, "--repeats", choice, "--json").document
         kept[choice] = document["items"][0]["right"]
-    assert kept == {"first": 1, "last": 0}
+    assert kept == {"first": 2, "last": 1}
 
 
 # --- top --------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def test_repeats_are_settled_as_asked(tmp_path):
 def test_top_json_is_the_contract(answers):
     document = discreet("top", answers, "-k", "2", "--json").document
     assert list(document) == ["top", "surely_in", "possibly_in", "gap"]
-    assert document["top"] == ["Item3", "Item4"]
+    assert document["top"] == ["Item3", "Item2"]
     assert set(document["surely_in"]) <= set(document["top"]) <= set(document["possibly_in"])
 
 
@@ -378,6 +378,8 @@ def test_the_demo_prints_the_table_and_says_where_the_files_are(tmp_path, monkey
         assert item in ended.out
     assert "demo/items.confidential.csv" in ended.out
     assert (tmp_path / "demo" / "items.confidential.csv").exists()
+    assert "demo/release/difficulties.csv" in ended.out
+    assert (tmp_path / "demo" / "release" / "difficulties.csv").exists()
     assert discreet("demo").code == 2
     assert discreet("demo", "--force").code == 0
 
@@ -570,7 +572,7 @@ def test_a_closed_pipe_is_quiet(answers, arguments):
 
 
 def test_control_c_ends_cleanly_and_leaves_no_file(tmp_path):
-    arguments = ["--persons", "200000", "--items", "200", "--out", str(tmp_path / "a.csv.gz")]
+    arguments = ["--persons", "50000", "--items", "100", "--out", str(tmp_path / "a.csv.gz")]
     process = subprocess.Popen(
         [sys.executable, "-m", "discreet", "simulate", *arguments],
         stdout=subprocess.PIPE,

@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options import AsJson, Delta, Epsilon, Relation, Shared, command
+from discreet.cli.options import (
+    MECHANISM_NAMES,
+    AsJson,
+    Delta,
+    Epsilon,
+    Relation,
+    Shared,
+    command,
+)
 from discreet.cli.output import print_json, say, working
 
 __all__ = ["add_to"]
@@ -16,7 +24,7 @@ Attacked = Annotated[
     typer.Option(
         "--mechanism",
         metavar="NAME",
-        help="pairs, sparse-pairs, laplace-pairs or randomized-response.",
+        help=MECHANISM_NAMES,
     ),
 ]
 Neighbouring = Annotated[Relation, typer.Option(help="Between which data sets.")]

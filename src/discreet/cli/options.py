@@ -23,6 +23,7 @@ from discreet import __version__
 from discreet.cli.failures import guard
 
 __all__ = [
+    "MECHANISM_NAMES",
     "AnswersFile",
     "AsJson",
     "Delta",
@@ -48,6 +49,12 @@ THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
+)
+
+
+# Written out, because --help must not load the mechanisms; a test compares.
+MECHANISM_NAMES = (
+    "margins, laplace-margins, pairs, sparse-pairs, laplace-pairs or randomized-response."
 )
 
 

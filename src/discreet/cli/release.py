@@ -11,6 +11,7 @@ import typer
 
 from discreet.cli.answers import read_answers
 from discreet.cli.options import (
+    MECHANISM_NAMES,
     AnswersFile,
     AsJson,
     Delta,
@@ -58,7 +59,7 @@ MechanismName = Annotated[
     typer.Option(
         "--mechanism",
         metavar="NAME",
-        help="pairs, sparse-pairs, laplace-pairs or randomized-response.",
+        help=MECHANISM_NAMES,
     ),
 ]
 Neighbouring = Annotated[Relation, typer.Option(help="Between which data sets.")]
@@ -81,7 +82,7 @@ def release(
     delta: Delta = 1e-6,
     ledger: LedgerFile,
     out: Bundle,
-    mechanism: MechanismName = "pairs",
+    mechanism: MechanismName = "margins",
     neighbours: Neighbouring = Relation.REPLACE_ONE,
     population: Population = "everyone",
     force: Force = False,
