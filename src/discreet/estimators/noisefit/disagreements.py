@@ -36,8 +36,11 @@ SMOOTH_ITEMS = 12
 """Below this many items a surface over (b_i, b_j) has too few pairs behind each coefficient."""
 
 LOW_RANK_ITEMS = 8
-KEEP = 3.0
-"""A surface coefficient is kept from sqrt(3) standard errors on (non-negative garrote)."""
+KEEP = 5.0
+"""A surface coefficient is kept from sqrt(5) standard errors on (non-negative garrote)."""
+
+ROW_SPREAD = 0.7
+"""Row effects vary by no more than this share of their mean, however loud the noise is."""
 
 MISFIT = 0.15
 """Relative misfit of the model that is expected before looking: carries few pairs (m = 3)."""
@@ -156,6 +159,7 @@ def denoise_disagreements(
     values = np.maximum(values, 0.0) * layout.counted
     trust = _trust_raw(noisy - values, model, layout)
     values = np.maximum(values + trust * (noisy - values), 0.0) * layout.counted
+    values *= _below_ceiling(values, layout)
     return Disagreements(
         values, trust, freedom, mean, spread, row, surface, (values - smooth) * layout.counted
     )
@@ -210,6 +214,7 @@ def _fit_rows(
         variance = sigma**2 / square
         centre = max(float((raw / variance).sum() / (1 / variance).sum()), 1e-9 * row.max())
         between = max(0.0, float(np.mean((raw - centre) ** 2) - variance.mean()))
+        between = min(between, (ROW_SPREAD * centre) ** 2)
         weight = between / (between + variance)
         # The geometric mean with the last round keeps the alternation from overshooting.
         row = np.sqrt(row * np.maximum(centre + weight * (raw - centre), 0.02 * centre))
@@ -271,6 +276,13 @@ def _keep_eigenvectors(residual: FloatArray, sigma: float) -> tuple[FloatArray, 
         np.fill_diagonal(filled, np.diag(kept))
     np.fill_diagonal(kept, 0.0)
     return kept, 0.7 * m * count
+
+
+def _below_ceiling(values: FloatArray, layout: Layout) -> float:
+    """Return the factor that keeps the sum over pairs possible."""
+    if layout.ceiling is None:
+        return 1.0
+    return min(1.0, layout.ceiling / max(float(values.sum()) / 2, 1e-300))
 
 
 def _trust_raw(residual: FloatArray, model: FloatArray, layout: Layout) -> FloatArray:

@@ -43,8 +43,14 @@ class Observation(Protocol):
         """What is public about the pairs."""
         ...
 
-    def view(self, difficulty: FloatArray, disagreements: Disagreements) -> LinearView:
-        """Return the normal equations around the given difficulties."""
+    def view(
+        self, difficulty: FloatArray, disagreements: Disagreements, sampling: float
+    ) -> LinearView:
+        """Return the normal equations around the given difficulties.
+
+        ``sampling``: share of the sampling variance in the weights, 0 or 1. The estimate leaves
+        it out, so that without noise it is the non-private estimate; the spread keeps it in.
+        """
         ...
 
     def redraw(self, difficulty: FloatArray, mean: FloatArray, rng: np.random.Generator) -> Self:
@@ -83,18 +89,17 @@ def iterate_fit(
             observation.disagreement, difficulty, observation.layout, near
         )
         near = (disagreements.ability_mean, disagreements.ability_spread)
-        posterior = solve_posterior(observation.view(difficulty, disagreements))
-        moved = _limit(difficulty, posterior.mean)
+        posterior = solve_posterior(observation.view(difficulty, disagreements, 1.0))
+        moved = difficulty
         for _ in range(steps):
-            view = observation.view(moved, disagreements)
+            view = observation.view(moved, disagreements, 0.0)
             moved = _limit(moved, step_fixed_prior(view, posterior.spread))
         change = float(np.abs(moved - difficulty).max())
         difficulty = moved
         if done >= rounds or change < tol:
             break
-    final = solve_posterior(observation.view(difficulty, disagreements))
-    mean = _limit(difficulty, final.mean)
-    return State(Posterior(mean, final.covariance, final.spread), disagreements, done)
+    final = solve_posterior(observation.view(difficulty, disagreements, 1.0))
+    return State(Posterior(difficulty, final.covariance, final.spread), disagreements, done)
 
 
 def _limit(old: FloatArray, new: FloatArray) -> FloatArray:

@@ -78,7 +78,9 @@ class MarginsObservation:
     layout: Layout
     noise: MarginsNoise
 
-    def view(self, difficulty: FloatArray, disagreements: Disagreements) -> LinearView:
+    def view(
+        self, difficulty: FloatArray, disagreements: Disagreements, sampling: float
+    ) -> LinearView:
         """Return the normal equations of ``T = sum_j D_ij tanh((b_j - b_i) / 2) + noise``."""
         values, tanh = disagreements.values, tanh_differences(difficulty)
         slope = -laplacian(values * (1 - tanh**2) / 2)
@@ -88,7 +90,7 @@ class MarginsObservation:
         left = (tanh**2 * (share + disagreements.trust)).sum(axis=1)
         left *= self.noise.sigma_disagreement**2
         variance = np.diag(self.noise.sigma_total**2 + left)
-        variance -= self.noise.sampling_ratio(values) * slope
+        variance -= sampling * self.noise.sampling_ratio(values) * slope
         factor = cho_factor(variance)
         surprise = self.total - (values * tanh).sum(axis=1) + slope @ difficulty
         precision = slope @ cho_solve(factor, slope)

@@ -33,16 +33,24 @@ class PairsObservation:
     layout: Layout
     answers: float
 
-    def view(self, difficulty: FloatArray, disagreements: Disagreements) -> LinearView:
+    def view(
+        self, difficulty: FloatArray, disagreements: Disagreements, sampling: float
+    ) -> LinearView:
         """Return the normal equations with one equation per pair."""
         values, tanh = disagreements.values, tanh_differences(difficulty)
+        counted = self.layout.counted
         slope = values * (1 - tanh**2) / 2
-        # One person is in many pairs, so sampling does not average out over the pairs of an
-        # item: it is as large as if every pair carried about half an answer set.
         share = min(1.0, disagreements.freedom / self.layout.pairs)
         left = (share + disagreements.trust) * tanh**2
-        variance = self.layout.sigma**2 * (1 + left) + self.answers / 2 * values
-        weight = self.layout.counted * slope / variance
+        private = self.layout.sigma**2 * (1 + left)
+        # One person is in many pairs, so sampling does not average out over the pairs of an
+        # item: it is as large as if every pair carried half an answer set. With it, the
+        # weights go to those of the refined estimate as the noise goes to zero.
+        variance = private + self.answers * slope
+        weight = counted * slope / variance
+        # Without the sampling variance the same equations count for more against the prior.
+        more = (weight * slope).sum() / max((weight * slope * private / variance).sum(), 1e-300)
+        weight *= sampling + (1 - sampling) * more
         precision = laplacian(weight * slope)
         surprise = self.difference - values * tanh
         target = precision @ difficulty - (weight * surprise).sum(axis=1)
