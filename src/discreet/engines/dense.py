@@ -6,6 +6,7 @@ In: bit planes, and if wanted an integer weight per person. Out: exact int64 sum
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
 
@@ -23,12 +24,48 @@ PANEL_ROWS = 1008
 """Rows of the count matrix that one task owns (a multiple of the padding), so that a
 thread's own copy stays small when there are thousands of items."""
 
+MIRROR_ROWS = 64
+"""Rows mirrored at a time, so that the columns that are read stay in cache."""
+
 PAD = 12
 """Items are padded with empty ones to a multiple of both sides of a tile (4 x 6)."""
 
 Task = tuple[range, range]
-Span = tuple[int, int]
-CountSpan = Callable[[Span, range, list[Int64Array]], None]
+
+
+@dataclass(frozen=True)
+class _Span:
+    """Some neighbouring blocks, the rows of the matrix to count, and room to work in."""
+
+    planes: BitPlanes
+    first: int
+    stop: int
+    rows: range
+    room: tuple[UInt64Array, UInt64Array]
+
+    @property
+    def words(self) -> int:
+        """Words that hold persons, up to a whole vector of 8."""
+        start = self.first * self.planes.block_persons
+        persons = min(self.stop * self.planes.block_persons, self.planes.n_persons) - start
+        return -(-persons // 512) * 8
+
+    def gather(self, plane: UInt64Array, room: int) -> UInt64Array:
+        """Put the words of the blocks side by side, with empty items up to whole tiles."""
+        from discreet.engines.kernels import copy_planes
+
+        items = _padded(self.planes.n_items)
+        gathered = self.room[room][: items * self.words].reshape(items, self.words)
+        copy_planes(plane, self.first, self.stop, gathered)
+        return gathered
+
+    def own_rows(self, gathered: UInt64Array) -> UInt64Array:
+        """Return the rows of this task, up to whole tiles."""
+        return gathered[self.rows.start : self.rows.start + _padded(len(self.rows))]
+
+
+CountSpan = Callable[[_Span, list[Int64Array]], int]
+"""Adds the counts of a span to one of the panels, and says to which."""
 
 
 def count_planes(planes: BitPlanes) -> Int64Array:
@@ -37,37 +74,34 @@ def count_planes(planes: BitPlanes) -> Int64Array:
     Blocks in which everybody answered everything cost half: there
     ``right_wrong[i, j] = right[i] - right_right[i, j]``, and ``right_right`` is symmetric.
     """
-    from discreet.engines.kernels import copy_planes, count_complete, count_cross, is_complete
+    from discreet.engines.kernels import count_complete, count_cross, is_complete
 
-    def count(span: Span, rows: range, panels: list[Int64Array]) -> None:
-        left = _scratch(planes)
-        copy_planes(planes.right, *span, left)
-        mine = left[rows.start : rows.start + len(panels[0])]
-        if is_complete(planes.right, planes.wrong, *span, planes.n_persons):
-            count_complete(mine, rows.start, left, panels[1])
-            return
-        other = _scratch(planes)
-        copy_planes(planes.wrong, *span, other)
-        count_cross(mine, other, panels[0])
+    def count(span: _Span, panels: list[Int64Array]) -> int:
+        right = span.gather(planes.right, 0)
+        if is_complete(planes.right, planes.wrong, span.first, span.stop, planes.n_persons):
+            count_complete(span.own_rows(right), span.rows.start, right, panels[1])
+            return 1
+        count_cross(span.own_rows(right), span.gather(planes.wrong, 1), panels[0])
+        return 0
 
-    cross, both = _add_up(planes, count, 2)
+    (cross, both), used = _add_up(planes, count, 2)
+    if 1 not in used:
+        return cross
     _mirror(both)
-    cross += both.diagonal()[:, None]
-    cross -= both
-    return cross
+    np.subtract(both.diagonal().copy()[:, None], both, out=both)
+    return both + cross if 0 in used else both
 
 
 def count_both(plane: UInt64Array, planes: BitPlanes) -> Int64Array:
     """Count, for every pair, the persons whose bit in one plane is set for both items."""
-    from discreet.engines.kernels import copy_planes, count_complete
+    from discreet.engines.kernels import count_complete
 
-    def count(span: Span, rows: range, panels: list[Int64Array]) -> None:
-        left = _scratch(planes)
-        copy_planes(plane, *span, left)
-        mine = left[rows.start : rows.start + len(panels[0])]
-        count_complete(mine, rows.start, left, panels[0])
+    def count(span: _Span, panels: list[Int64Array]) -> int:
+        gathered = span.gather(plane, 0)
+        count_complete(span.own_rows(gathered), span.rows.start, gathered, panels[0])
+        return 0
 
-    (both,) = _add_up(planes, count, 1)
+    (both,), _ = _add_up(planes, count, 1)
     _mirror(both)
     return both
 
@@ -78,24 +112,25 @@ def count_planes_weighted(planes: BitPlanes, weights: Int64Array) -> Int64Array:
     The weights are taken bit by bit: a sum of weights is a sum of powers of two, each times
     a count of the persons whose weight has that bit.
     """
-    from discreet.engines.kernels import copy_planes, count_cross
+    from discreet.engines.kernels import count_cross
 
     bits = int(weights.max(initial=0)).bit_length()
     masks = {bit: _mask(planes, (weights >> bit) & 1) for bit in range(bits)}
 
-    def count(span: Span, rows: range, panels: list[Int64Array]) -> None:
-        left, other = _scratch(planes), _scratch(planes)
-        copy_planes(planes.right, *span, left)
-        copy_planes(planes.wrong, *span, other)
-        mine = left[rows.start : rows.start + len(panels[0])]
+    def count(span: _Span, panels: list[Int64Array]) -> int:
+        right, wrong = span.gather(planes.right, 0), span.gather(planes.wrong, 1)
+        part = np.empty_like(panels[0])
         for bit, mask in masks.items():
-            words = np.zeros(left.shape[1], dtype=np.uint64)
-            words[: mask[slice(*span)].size] = mask[slice(*span)].ravel()
-            part = np.zeros_like(panels[0])
-            count_cross(mine & words, other, part)
-            panels[0] += part << bit
+            words = np.zeros(span.words, dtype=np.uint64)
+            chosen = mask[span.first : span.stop].ravel()[: span.words]
+            words[: len(chosen)] = chosen
+            if words.any():
+                part[:] = 0
+                count_cross(span.own_rows(right) & words, wrong, part)
+                panels[0] += part << bit
+        return 0
 
-    (total,) = _add_up(planes, count, 1)
+    (total,), _ = _add_up(planes, count, 1)
     return total
 
 
@@ -108,38 +143,41 @@ def _mask(planes: BitPlanes, chosen: Int64Array) -> UInt64Array:
     return octets.view(np.uint64).reshape(blocks, words)
 
 
-def _scratch(planes: BitPlanes) -> UInt64Array:
-    """Return room for the words of a span, with empty items and words up to whole tiles."""
-    blocks, items, words = planes.right.shape
-    width = min(SPAN_BLOCKS, blocks) * words
-    return np.zeros((-(-items // PAD) * PAD, -(-width // 8) * 8), dtype=np.uint64)
+def _padded(items: int) -> int:
+    return -(-items // PAD) * PAD
 
 
-def _add_up(planes: BitPlanes, count: CountSpan, results: int) -> list[Int64Array]:
-    """Run ``count`` over all spans of blocks and all rows, and add up its panels."""
+def _add_up(planes: BitPlanes, count: CountSpan, results: int) -> tuple[list[Int64Array], set[int]]:
+    """Run ``count`` over all spans and rows; return the sums, and which were added to."""
     m = planes.n_items
     totals = [np.zeros((m, m), dtype=np.int64) for _ in range(results)]
+    used: set[int] = set()
     lock = Lock()
+    size = _padded(m) * (-(-SPAN_BLOCKS * planes.right.shape[2] // 8) * 8)
 
     def work(task: Task) -> None:
         rows, blocks = task
-        shape = (-(-len(rows) // PAD) * PAD, -(-m // PAD) * PAD)
+        room = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.uint64)
+        shape = (_padded(len(rows)), _padded(m))
         panels = [np.zeros(shape, dtype=np.int64) for _ in range(results)]
+        touched = set()
         for first in range(blocks.start, blocks.stop, SPAN_BLOCKS):
-            count((first, min(first + SPAN_BLOCKS, blocks.stop)), rows, panels)
+            stop = min(first + SPAN_BLOCKS, blocks.stop)
+            touched.add(count(_Span(planes, first, stop, rows, room), panels))
         with lock:
-            for total, panel in zip(totals, panels, strict=True):
-                total[rows.start : rows.stop] += panel[: len(rows), :m]
+            used.update(touched)
+            for k in touched:
+                totals[k][rows.start : rows.stop] += panels[k][: len(rows), :m]
 
     run_tasks(work, _tasks(planes))
-    return totals
+    return totals, used
 
 
 def _tasks(planes: BitPlanes) -> Iterator[Task]:
     """Split the work by rows of the matrix and, for few rows, by blocks of persons."""
     blocks = planes.right.shape[0]
     panels = range(0, planes.n_items, PANEL_ROWS)
-    pieces = max(1, min(-(-blocks // SPAN_BLOCKS), -(-2 * thread_count() // max(len(panels), 1))))
+    pieces = max(1, min(-(-blocks // SPAN_BLOCKS), -(-thread_count() // max(len(panels), 1))))
     edges = [blocks * k // pieces for k in range(pieces + 1)]
     for first in panels:
         rows = range(first, min(first + PANEL_ROWS, planes.n_items))
@@ -149,8 +187,8 @@ def _tasks(planes: BitPlanes) -> Iterator[Task]:
 
 def _mirror(counts: Int64Array) -> None:
     """Copy what is above the diagonal below it, a strip of rows at a time."""
-    for first in range(0, len(counts), PANEL_ROWS):
-        stop = first + PANEL_ROWS
+    for first in range(0, len(counts), MIRROR_ROWS):
+        stop = first + MIRROR_ROWS
         counts[first:stop, :first] = counts[:first, first:stop].T
         corner = counts[first:stop, first:stop]
         corner[:] = np.triu(corner) + np.triu(corner, 1).T

@@ -28,12 +28,17 @@ CACHED_ROWS = 48
 
 @njit(nogil=True, cache=True)
 def copy_planes(plane, first, stop, out):
-    """Put the words of several blocks side by side, ``out[item, word]``."""
+    """Put the words of several blocks side by side, ``out[item, word]``, zeros after them."""
     words = plane.shape[2]
+    width = out.shape[1]
     for item in range(plane.shape[1]):
         for block in range(first, stop):
-            for word in range(words):
-                out[item, (block - first) * words + word] = plane[block, item, word]
+            start = (block - first) * words
+            for word in range(min(words, width - start)):
+                out[item, start + word] = plane[block, item, word]
+        for word in range((stop - first) * words, width):
+            out[item, word] = 0
+    out[plane.shape[1] :] = 0
 
 
 @njit(nogil=True, cache=True)

@@ -11,9 +11,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.responses.packing_vectors import LANES, LINE, pack_strip, pack_vector, write_lines
+from discreet.responses.packing_vectors import (
+    LANES,
+    LINE,
+    ones_in,
+    pack_strip,
+    pack_vector,
+    write_lines,
+)
 
-__all__ = ["fill_planes", "order_rows", "pack_values", "pack_words"]
+__all__ = ["count_ones", "fill_planes", "order_rows", "pack_values", "pack_words"]
 
 
 @njit(nogil=True, cache=True)
@@ -99,3 +106,13 @@ def order_rows(person, item, is_right, place, items_out, right_out):
                 return True
         start = stop
     return False
+
+
+@njit(nogil=True, cache=True)
+def count_ones(plane, total):
+    """Add the bits that are set in ``plane[item, word]`` to ``total[item]``."""
+    for item in range(plane.shape[0]):
+        found = np.uint64(0)
+        for word in range(plane.shape[1]):
+            found += ones_in(plane[item, word])
+        total[item] += found

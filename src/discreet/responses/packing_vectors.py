@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["LANES", "pack_strip", "pack_vector", "write_lines"]
+__all__ = ["LANES", "LINE", "ones_in", "pack_strip", "pack_vector", "write_lines"]
 
 LANES = 64
 LINE = 8  # words of 8 bytes in a cache line
@@ -163,3 +163,13 @@ def write_lines(_typing, lines, item, plane, word):
         return context.get_dummy_value()
 
     return types.void(lines, types.int64, plane, types.int64), generate
+
+
+@intrinsic
+def ones_in(_typing, word):
+    """Return how many bits of a word are set."""
+
+    def generate(context, builder, _signature, args):
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), generate

@@ -13,6 +13,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from discreet.responses.compiling import worth_compiling
+from discreet.responses.threads import run_tasks
+
 __all__ = [
     "BLOCK_WORDS",
     "AnswerStore",
@@ -30,6 +33,9 @@ BLOCK_WORDS = 256
 """Words of 64 persons in a block: 16,384 persons, so that a tile of items stays in cache."""
 
 MISSING = np.int8(-1)
+
+PLAIN_WORD = 3e-9
+"""Seconds that NumPy needs to count the bits of one word and add them up."""
 
 
 class AnswerStore(Protocol):
@@ -107,8 +113,7 @@ class BitPlanes:
         return out
 
     def item_totals(self) -> tuple[Int64Array, Int64Array]:
-        right = np.bitwise_count(self.right).sum(axis=(0, 2), dtype=np.int64)
-        wrong = np.bitwise_count(self.wrong).sum(axis=(0, 2), dtype=np.int64)
+        right, wrong = (_item_counts(plane) for plane in (self.right, self.wrong))
         return right + wrong, right
 
     def person_totals(self) -> tuple[Int64Array, Int64Array]:
@@ -119,11 +124,25 @@ class BitPlanes:
         """Count the bits of each person in one plane, 64 persons to a word."""
         counts = np.zeros(plane.shape[0] * self.block_persons, dtype=np.int64)
         by_block = counts.reshape(plane.shape[0], self.block_persons)
-        for block, row in zip(plane, by_block, strict=True):
-            for power, digit in enumerate(_add_bits(block)):
+
+        def count(block: int) -> None:
+            for power, digit in enumerate(_add_bits(plane[block])):
                 bits = np.unpackbits(digit.view(np.uint8), bitorder="little")
-                row += bits.astype(np.int64) << power
+                by_block[block] += bits.astype(np.int64) << power
+
+        run_tasks(count, range(plane.shape[0]))
         return counts[: self.n_persons]
+
+
+def _item_counts(plane: UInt64Array) -> Int64Array:
+    """Count the bits of each item in one plane."""
+    if not worth_compiling(PLAIN_WORD * plane.size):
+        return np.asarray(np.bitwise_count(plane).sum(axis=(0, 2), dtype=np.int64))
+    from discreet.responses.packing_kernels import count_ones
+
+    totals = np.zeros((len(plane), plane.shape[1]), dtype=np.int64)
+    run_tasks(lambda block: count_ones(plane[block], totals[block]), range(len(plane)))
+    return np.asarray(totals.sum(axis=0))
 
 
 def _add_bits(plane: UInt64Array) -> list[UInt64Array]:
