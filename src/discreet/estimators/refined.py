@@ -176,14 +176,13 @@ class _SparsePairs:
         both, m = self._both, len(difficulty)
         log_odds = difficulty[both.indices]
         log_odds -= difficulty[self._row]
-        chance = _logistic(log_odds)
-        first = both.data * chance
+        # With t = exp(-|x|): chance(|x|) = 1 / (1 + t) and chance (1 - chance) = t / (1 + t)^2,
+        # one exponential a pair and no cancellation at large |x|.
+        tail = np.exp(-np.abs(log_odds))
+        larger = 1.0 / (1.0 + tail)
+        first = both.data * np.where(log_odds > 0, larger, tail * larger)
         expected = np.bincount(self._row, weights=first, minlength=m)
         expected += np.bincount(both.indices, weights=both.data - first, minlength=m)
-        # chance (1 - chance) = exp(-|x|) chance(|x|)^2, without cancellation at large |x|.
-        np.abs(log_odds, out=log_odds)
-        larger = np.maximum(chance, 1.0 - chance)
-        np.exp(-log_odds, out=log_odds)
         weights = both.copy()
-        weights.data = both.data * larger * larger * log_odds
+        weights.data = both.data * tail * larger * larger
         return self._right - expected, build_laplacian(weights)
