@@ -9,7 +9,9 @@ import pytest
 
 from discreet.engines import count_pairs
 from discreet.privacy.accounting import Budget, Neighbours, gaussian_epsilon
-from discreet.privacy.audit import audit_mechanism, highest_rate, make_attacks, prove_epsilon
+from discreet.privacy.audit import audit_mechanism
+from discreet.privacy.audit.attacks import make_attacks
+from discreet.privacy.audit.discrimination import highest_rate, prove_epsilon
 from discreet.privacy.mechanisms import MECHANISMS, NoiseLaw, find_mechanism
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.wall import release_statistics
