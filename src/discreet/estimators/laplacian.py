@@ -42,13 +42,11 @@ class Laplacian:
         flow = self.weights @ vector + self.weights.T @ vector
         return np.asarray(self.diagonal * vector - flow)
 
-    def to_dense(self) -> FloatArray:
-        """Return the symmetric weights as an array."""
+    def lower_triangle(self) -> FloatArray:
+        """Return a fresh column-major array whose lower triangle holds the weights."""
         if isinstance(self.weights, np.ndarray):
-            return self.weights
-        upper = self.weights.toarray()
-        upper += upper.T.copy()
-        return np.asarray(upper)
+            return np.array(self.weights, order="F")
+        return np.asarray(self.weights.T.toarray(order="F"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +78,9 @@ def factorise(laplacian: Laplacian) -> CholeskyFactor:
     m = len(laplacian.diagonal)
     # The all-ones direction is the null space; giving it the mean diagonal makes the matrix
     # positive definite without touching solutions of mean zero.
-    matrix = laplacian.diagonal.mean() / m - laplacian.to_dense()
+    # Only the lower triangle is read, and the array is reused: one matrix in memory.
+    matrix = laplacian.lower_triangle()
+    np.subtract(laplacian.diagonal.mean() / m, matrix, out=matrix)
     matrix[np.diag_indices(m)] += laplacian.diagonal
     try:
         return CholeskyFactor(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False))
