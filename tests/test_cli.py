@@ -384,6 +384,14 @@ def test_the_demo_prints_the_table_and_says_where_the_files_are(tmp_path, monkey
     assert discreet("demo", "--force").code == 0
 
 
+def test_the_demo_never_touches_a_ledger_of_another_name(tmp_path):
+    (tmp_path / "ledger.db").write_text("real")
+    (tmp_path / "demo-ledger.db").write_text("demo")
+    assert discreet("demo", "--out", tmp_path).code == 2
+    assert discreet("demo", "--out", tmp_path, "--force").code == 0
+    assert (tmp_path / "ledger.db").read_text() == "real"
+
+
 # --- what goes where --------------------------------------------------------------------------
 
 
@@ -400,6 +408,14 @@ def test_tables_through_a_pipe_are_complete_and_plain(monkeypatch):
     out = capture(lambda: output.print_table([output.Column("item", names)]), monkeypatch)
     assert out.split() == ["item", *names]
     assert "\x1b" not in out
+
+
+def test_json_has_one_line_per_entry_and_no_number_that_is_not_json():
+    document = {"a": float("nan"), "b": [{"c": float("inf"), "d": "ä"}, {"c": 1.5}], "e": []}
+    text = output.json_text(document)
+    assert json.loads(text) == {"a": None, "b": [{"c": None, "d": "ä"}, {"c": 1.5}], "e": []}
+    assert len(text.splitlines()) == 8
+    assert output.json_text({"d": "ä"}, ascii_only=True).isascii()
 
 
 def test_names_cannot_tear_a_table_apart(monkeypatch):
@@ -457,10 +473,9 @@ def test_no_colour_reaches_a_pipe_or_an_ascii_terminal(answers):
 def test_names_outside_the_terminals_alphabet_do_not_stop_a_result(tmp_path):
     path = tmp_path / "answers.csv"
     path.write_text("größe,b\n1,0\n0,1\n1,0\n", encoding="utf-8")
-    table = program("fit", path, PYTHONIOENCODING="ascii")
-    assert table.code == 0
-    document = program("fit", path, "--json", PYTHONIOENCODING="ascii").document
-    assert document["items"][0]["item"] == "größe"
+    ended = program("fit", path, PYTHONIOENCODING="ascii")
+    assert ended.code == 0
+    assert "gr\\xf6\\xdfe" in ended.out
 
 
 # --- when things go wrong ---------------------------------------------------------------------

@@ -123,6 +123,19 @@ def test_force_replaces_an_existing_bundle(desk):
     assert "0.4" in json.dumps(record)
 
 
+@pytest.mark.parametrize("where", ["folder", "file", "here"])
+def test_force_never_deletes_what_is_not_a_release(desk, monkeypatch, where):
+    folder = desk / "mine"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("years of work")
+    out = {"folder": folder, "file": folder / "thesis.txt", "here": "."}[where]
+    monkeypatch.chdir(folder)
+    ended = release(desk, "--force", out=out)
+    assert ended.code == 2
+    assert (folder / "thesis.txt").read_text() == "years of work"
+    assert spent(desk)["releases"] == []
+
+
 @pytest.mark.parametrize("name", ["items", "epsilon", "ledger", "out"])
 def test_what_must_be_said_must_be_said(desk, name):
     ended = release(desk, **{name: None})

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.output import Column, note, print_table
+from discreet.cli.output import Column, json_text, note, print_table
 from discreet.cli.writing import check_writable, staged
 from discreet.errors import BadUsage
 
@@ -113,7 +112,6 @@ def _is_nan(value: Any) -> bool:
 
 def _write_document(path: Path, estimate: Estimate) -> None:
     from discreet import __version__
-    from discreet.cli.output import without_nan
 
     document = {
         "format": "discreet-calibration",
@@ -129,6 +127,4 @@ def _write_document(path: Path, estimate: Estimate) -> None:
         },
         "warnings": estimate.warnings,
     }
-    with path.open("w", encoding="utf-8") as file:
-        json.dump(without_nan(document), file, indent=2, ensure_ascii=False, allow_nan=False)
-        file.write("\n")
+    path.write_text(json_text(document) + "\n", encoding="utf-8")

@@ -16,11 +16,14 @@ from discreet.cli.calibration import (
 from discreet.cli.options import Force, Shared, command
 from discreet.cli.output import say, working
 from discreet.cli.release import print_release
-from discreet.cli.writing import check_new_folder
+from discreet.cli.writing import check_new_folder, check_writable
 
 __all__ = ["add_to"]
 
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")]
+
+# A name that no steward gives to a real ledger, because the demo replaces it.
+LEDGER_FILE = "demo-ledger.db"
 
 EPSILON, DELTA = 1.0, 1e-6
 
@@ -30,14 +33,15 @@ MECHANISM = "pairs"
 
 def demo(*, out: Out = Path("demo"), force: Force = False, shared: Shared) -> None:
     """Calibrate and privately release the bundled LSAT answers. Takes a few seconds."""
-    ledger, bundle = out / "ledger.db", out / "release"
+    bundle = out / "release"
     check_calibration_folder(out, force=force)
+    check_writable(out, [LEDGER_FILE], force=force)
     check_new_folder(bundle, force=force)
     _calibrate(out, quiet=shared.quiet)
     say()
     # The answers were printed in 1970, so nothing is lost with the ledger of an earlier demo.
-    ledger.unlink(missing_ok=True)
-    _release(ledger, bundle, quiet=shared.quiet)
+    (out / LEDGER_FILE).unlink(missing_ok=True)
+    _release(out / LEDGER_FILE, bundle, quiet=shared.quiet)
 
 
 def _calibrate(out: Path, *, quiet: bool) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Column",
     "ReadingBar",
+    "json_text",
     "note",
     "print_json",
     "print_table",
@@ -94,11 +95,30 @@ def show_warning(
 
 def print_json(document: Mapping[str, Any]) -> None:
     """Print one JSON document; numbers that do not exist become null."""
-    text = json.dumps(without_nan(document), indent=2, ensure_ascii=False, allow_nan=False)
     encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "")
-    if encoding != "utf8":
-        text = json.dumps(without_nan(document), indent=2, allow_nan=False)
-    print(text)
+    print(json_text(document, ascii_only=encoding != "utf8"))
+
+
+def json_text(document: Mapping[str, Any], *, ascii_only: bool = False) -> str:
+    """Return a JSON document with one line for each key and for each entry of a list.
+
+    The entries themselves stay on one line: easy to read, and several times faster than the
+    indentation of the standard library, which is pure Python.
+    """
+
+    def dump(value: Any) -> str:
+        try:
+            return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
+        except ValueError:
+            return json.dumps(without_nan(value), ensure_ascii=ascii_only, allow_nan=False)
+
+    def lines(value: Any) -> str:
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return "[\n    " + ",\n    ".join(map(dump, value)) + "\n  ]"
+        return dump(value)
+
+    body = ",\n".join(f"  {dump(key)}: {lines(value)}" for key, value in document.items())
+    return f"{{\n{body}\n}}"
 
 
 def without_nan(value: Any) -> Any:
