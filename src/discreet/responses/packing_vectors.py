@@ -137,8 +137,7 @@ def pack_vector(_typing, values, first):
 def write_lines(_typing, lines, item, plane, word):
     """Turn 8 words x 8 items around and write one cache line per item, past the cache.
 
-    A plain store would first read the line that it is about to overwrite; that costs a
-    third of the time of packing.
+    A plain store would first read the line that it is about to overwrite.
     """
 
     def generate(context, builder, signature, args):
