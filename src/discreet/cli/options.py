@@ -106,7 +106,9 @@ def _merge_quiet(context: typer.Context, asked: bool) -> bool:
 def _limit_threads(asked: int | None) -> int | None:
     if asked is not None:
         for variable in THREAD_VARIABLES:
-            os.environ[variable] = str(asked)
+            # Once loaded, numba refuses to hear about another number.
+            if not (variable == "NUMBA_NUM_THREADS" and "numba" in sys.modules):
+                os.environ[variable] = str(asked)
         if "pyarrow" in sys.modules:
             sys.modules["pyarrow"].set_cpu_count(asked)
     return asked
