@@ -71,6 +71,17 @@ def test_timss_agrees_with_conditional_maximum_likelihood():
     assert np.corrcoef(estimate.difficulty, b)[0, 1] > 0.999
 
 
+@pytest.mark.slow
+def test_a_very_sparse_log_is_estimated_on_its_connected_part():
+    path = SHARED / "assist2009_long.csv.gz"
+    if not path.exists():
+        pytest.skip("the ASSISTments file is not beside this repository (../shared/data)")
+    estimate = fit(path, standard_errors=False)
+    assert len(estimate.items) == 16_891
+    assert int(estimate.estimated.sum()) == 12_299
+    assert len(estimate.warnings) == 3
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_two_items_have_the_log_of_the_ratio_of_their_counts(method):
     X = np.array([[1, 0]] * 30 + [[0, 1]] * 10 + [[1, 1]] * 5)
