@@ -197,5 +197,5 @@ def test_cells_are_the_totals_and_disagreements_of_the_weighted_counts():
 def test_unknown_typical_answers_are_refused():
     with pytest.raises(BadUsage, match="at least 2"):
         Margins(answers=1)
-    with pytest.raises(BadUsage, match="positive"):
+    with pytest.raises(BadUsage, match="clip must be positive"):
         Margins(clip=0.0)

@@ -31,13 +31,16 @@ _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 ABILITY_MEANS = (-1.5, -0.75, 0.0, 0.75, 1.5)
 ABILITY_SPREADS = (0.4, 0.8, 1.2, 1.8, 2.6)
 
-SMOOTH_TERMS = 6
+SMOOTH_TERMS = 8
 SMOOTH_ITEMS = 12
 """Below this many items a surface over (b_i, b_j) has too few pairs behind each coefficient."""
 
 LOW_RANK_ITEMS = 8
 KEEP = 5.0
 """A surface coefficient is kept from sqrt(5) standard errors on (non-negative garrote)."""
+
+ROW_ITEMS = 8
+"""Below this many items too few pairs are behind each row to tell its effect from noise."""
 
 ROW_SPREAD = 0.7
 """Row effects vary by no more than this share of their mean, however loud the noise is."""
@@ -59,11 +62,14 @@ class Layout:
         Standard deviation of the noise on each disagreement.
     ceiling
         Largest possible sum of the disagreements over pairs, or ``None``.
+    weight
+        Typical weight of one person: sampling gives a disagreement d the variance weight * d.
     """
 
     design: FloatArray
     sigma: float
     ceiling: float | None
+    weight: float = 0.0
 
     @cached_property
     def counted(self) -> FloatArray:
@@ -157,8 +163,11 @@ def denoise_disagreements(
         low_rank, kept = _keep_eigenvectors(noisy - values, layout.sigma)
         values, freedom = values + low_rank, freedom + kept
     values = np.maximum(values, 0.0) * layout.counted
-    trust = _trust_raw(noisy - values, model, layout)
+    trust = _trust_raw(noisy - values, model, values, layout)
     values = np.maximum(values + trust * (noisy - values), 0.0) * layout.counted
+    if full and m >= SMOOTH_ITEMS:
+        shift, kept = _match_totals(noisy - values, trust, difficulty, layout.sigma)
+        values, freedom = np.maximum(values + shift, 0.0), freedom + kept * layout.pairs
     values *= _below_ceiling(values, layout)
     return Disagreements(
         values, trust, freedom, mean, spread, row, surface, (values - smooth) * layout.counted
@@ -205,7 +214,7 @@ def _fit_rows(
     m = len(shape)
     row = np.full(m, np.sqrt(scale))
     freedom = 0.0
-    if m <= 3:  # three pairs determine three rows: nothing is left to see noise by
+    if m < ROW_ITEMS:
         return row, freedom
     for _ in range(5):
         weighted = shape * row
@@ -278,6 +287,43 @@ def _keep_eigenvectors(residual: FloatArray, sigma: float) -> tuple[FloatArray, 
     return kept, 0.7 * m * count
 
 
+def _match_totals(
+    residual: FloatArray, trust: FloatArray, difficulty: FloatArray, sigma: float
+) -> tuple[FloatArray, float]:
+    """Correct the disagreements in the one respect that matters for the difficulties.
+
+    The fit uses the disagreements through ``sum_j D_ij tanh_ij`` alone: m numbers, of which the
+    raw values give unbiased estimates with known noise. What these say beyond the noise is kept,
+    pattern by pattern for smooth patterns and with one common weight for the rest, and is put
+    back as the smallest change of D that has these sums, ``(x_i - x_j) tanh_ij``.
+
+    Returns the change and the share of the noise that comes with it.
+    """
+    m = len(difficulty)
+    tanh = np.tanh((difficulty[None, :] - difficulty[:, None]) / 2)
+    missing = (residual * tanh).sum(axis=1)
+    basis = _basis(difficulty, min(SMOOTH_TERMS, m // 5))[:, 1:]
+    noise = sigma**2 * _laplacian(tanh**2 * (1 - trust) ** 2)
+    score = basis.T @ missing
+    spread = np.einsum("it,ij,jt->t", basis, noise, basis)
+    smooth = basis @ (score * np.maximum(0.0, 1 - KEEP * spread / np.maximum(score**2, 1e-300)))
+    rest = missing - basis @ score
+    expected = max(float(np.trace(noise) - spread.sum()), 1e-300)
+    # Two standard errors of a mean square of m normal values.
+    expected *= 1 + 2 * np.sqrt(2 / m)
+    weight = max(0.0, 1 - expected / max(float(rest @ rest), 1e-300))
+    wanted = smooth + weight * rest
+    # The ridge leaves the constant direction, which has no meaning, at zero.
+    square = _laplacian(tanh**2)
+    size = max(float(np.trace(square)) / m, 1e-300)
+    x = np.linalg.solve(square + 1e-6 * size * np.eye(m), wanted - wanted.mean())
+    return (x[:, None] - x) * tanh, weight
+
+
+def _laplacian(weights: FloatArray) -> FloatArray:
+    return np.asarray(np.diag(weights.sum(axis=1)) - weights)
+
+
 def _below_ceiling(values: FloatArray, layout: Layout) -> float:
     """Return the factor that keeps the sum over pairs possible."""
     if layout.ceiling is None:
@@ -285,7 +331,9 @@ def _below_ceiling(values: FloatArray, layout: Layout) -> float:
     return min(1.0, layout.ceiling / max(float(values.sum()) / 2, 1e-300))
 
 
-def _trust_raw(residual: FloatArray, model: FloatArray, layout: Layout) -> FloatArray:
+def _trust_raw(
+    residual: FloatArray, model: FloatArray, values: FloatArray, layout: Layout
+) -> FloatArray:
     """Weight of each raw value: misfit variance over misfit plus noise variance.
 
     The misfit is relative to the model; its square is estimated from all pairs and pulled to
@@ -297,4 +345,6 @@ def _trust_raw(residual: FloatArray, model: FloatArray, layout: Layout) -> Float
     seen_weight = total / (2 * layout.sigma**4)
     prior = MISFIT**2
     misfit = (seen * seen_weight + 1 / prior) / (seen_weight + 1 / prior**2)
-    return np.asarray(misfit * square / (misfit * square + layout.sigma**2))
+    # What persons happened to do is part of what the totals are compared with: no model has it.
+    real = misfit * square + layout.weight * values
+    return np.asarray(real / (real + layout.sigma**2))

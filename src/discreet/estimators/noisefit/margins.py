@@ -20,8 +20,17 @@ from discreet.errors import BadUsage
 from discreet.estimators.noisefit.disagreements import Disagreements, Layout
 from discreet.estimators.noisefit.iterate import Observation, iterate_fit
 from discreet.estimators.noisefit.result import FloatArray, NoiseFit
-from discreet.estimators.noisefit.solve import LinearView, laplacian, tanh_differences
-from discreet.estimators.noisefit.spread import bootstrap_ratios
+from discreet.estimators.noisefit.solve import (
+    HONEST_SPREAD,
+    LinearView,
+    laplacian,
+    tanh_differences,
+)
+from discreet.estimators.noisefit.spread import (
+    bootstrap_ratios,
+    temper_ratios,
+    unresolved_variance,
+)
 
 __all__ = ["MarginsNoise", "fit_margins", "fit_observation"]
 
@@ -56,6 +65,11 @@ class MarginsNoise:
         # sum over pairs of one person = w k (r - k) = length * sqrt(k (r - k) / r)
         root = np.sqrt(self.max_answers) / 2
         return float(self.persons * min(self.longest, root) * root)
+
+    @property
+    def weight(self) -> float:
+        """Weight of a person with the most answers, half of them right."""
+        return min(1.0, 2 * self.longest / float(np.sqrt(self.max_answers))) / self.max_answers
 
     def sampling_ratio(self, disagreements: FloatArray) -> float:
         """Return the sampling variance of the totals over their slope, 1 for weights 1 / answered.
@@ -152,7 +166,7 @@ def fit_margins(
     np.fill_diagonal(offered, 0.0)
     noisy = np.array(disagreement_noisy, dtype=np.float64)
     np.fill_diagonal(noisy, 0.0)
-    layout = Layout(offered, noise.sigma_disagreement, noise.ceiling)
+    layout = Layout(offered, noise.sigma_disagreement, noise.ceiling, noise.weight)
     total = np.asarray(total_noisy, dtype=np.float64)
     return fit_observation(MarginsObservation(total, noisy * layout.counted, layout, noise), m, rng)
 
@@ -161,11 +175,15 @@ def fit_observation(observation: Observation, m: int, rng: np.random.Generator |
     """Fit any observation and attach bootstrapped variances."""
     state = iterate_fit(observation, np.zeros(m))
     rng = np.random.default_rng(PUBLIC_SEED) if rng is None else rng
-    ratio = bootstrap_ratios(observation, state, rng)
+    variance = np.diag(state.posterior.covariance)
+    reliability = float(np.clip(1 - variance.mean() / HONEST_SPREAD**2, 0.0, 1.0))
+    ratio = temper_ratios(bootstrap_ratios(observation, state, rng), reliability)
     scale = np.sqrt(ratio)
+    covariance = state.posterior.covariance * scale[:, None] * scale
+    covariance += unresolved_variance(state, observation.layout) * (np.eye(m) - 1 / m)
     return NoiseFit(
         difficulty=state.posterior.mean,
-        covariance=state.posterior.covariance * scale[:, None] * scale,
+        covariance=covariance,
         prior_spread=state.posterior.spread,
         disagreement=state.disagreements.values,
         ability_mean=state.disagreements.ability_mean,

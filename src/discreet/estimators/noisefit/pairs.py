@@ -117,7 +117,7 @@ def fit_noisy_pairs(
     observation = PairsObservation(
         difference=(right_wrong_noisy - right_wrong_noisy.T) * counted,
         disagreement=(right_wrong_noisy + right_wrong_noisy.T) * counted,
-        layout=Layout(counted, float(np.sqrt(2 * variance)), ceiling),
+        layout=Layout(counted, float(np.sqrt(2 * variance)), ceiling, weight=1.0),
         answers=typical * float(counted.sum()) / (m * (m - 1)),
     )
     return fit_observation(observation, m, rng)

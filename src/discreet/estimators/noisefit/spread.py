@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from discreet.estimators.noisefit.disagreements import Layout
 from discreet.estimators.noisefit.iterate import Observation, State, iterate_fit
 from discreet.estimators.noisefit.result import FloatArray
+from discreet.estimators.noisefit.solve import HONEST_SPREAD
 
-__all__ = ["bootstrap_ratios"]
+__all__ = ["bootstrap_ratios", "temper_ratios", "unresolved_variance"]
 
 POOLED_ERRORS = 500
 """Squared errors to pool: the ratio is then good to about 8%."""
@@ -54,7 +56,27 @@ def _smooth_ratio(truth: FloatArray, ratio: FloatArray, at: FloatArray) -> Float
     centred = square - square.mean()
     slope = float((centred * ratio).sum() / max((centred**2).sum(), 1e-300))
     fitted = overall + slope * (at**2 - (at**2).mean())
-    fitted = np.clip(fitted, 0.6 * overall, 2.0 * overall)
-    # The bootstrap world obeys the model of the disagreements exactly, the real one does not:
-    # where it promises less than the linear step, go half the way (in logarithms).
-    return np.asarray(np.maximum(fitted, np.sqrt(fitted)) if overall > 1 else np.sqrt(fitted))
+    return np.asarray(np.clip(fitted, 0.6 * overall, 2.0 * overall))
+
+
+def temper_ratios(ratio: FloatArray, reliability: float) -> FloatArray:
+    """Go at most a third of the way (in logarithms) where the bootstrap promises less.
+
+    The bootstrap world obeys the model of the disagreements exactly, the real one does not; and
+    where the prior decides, the drawn truths come from that very prior.
+    """
+    return np.asarray(np.where(ratio < 1, ratio ** (reliability / 3), ratio))
+
+
+def unresolved_variance(state: State, layout: Layout) -> float:
+    """Variance for structure in the disagreements that the noise hides.
+
+    Where strong persons get hard items the totals say less about the difficulties than the model
+    believes, and the spread of the difficulties looks too small. Unless the disagreements are
+    clear enough to show it, the missing spread goes into the intervals. A twelfth of the sum
+    of one item's disagreements is about the size of such a pattern's coefficient.
+    """
+    item_sum = float(state.disagreements.values.sum()) / len(state.posterior.mean)
+    clarity = item_sum / (12 * layout.sigma)
+    missing = max(0.0, HONEST_SPREAD**2 - state.posterior.spread**2)
+    return missing / (1 + clarity**2)

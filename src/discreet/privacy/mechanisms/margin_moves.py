@@ -26,7 +26,6 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from discreet.privacy.accounting import Neighbours
 
@@ -67,7 +66,9 @@ def extreme_moves(
     elif items <= SHORT_LIST:
         totals, disagreements = _all_overlaps(table, items)
     elif max_answers <= LARGEST_PAIRED_CAP:
-        totals, disagreements = _paired_moves(table, BINS)
+        from discreet.privacy.mechanisms.margin_kernel import paired_moves
+
+        totals, disagreements = paired_moves(table, BINS)
     else:
         # |t - t'|^2 <= 2 |t|^2 + 2 |t'|^2; disagreements are not negative, so
         # |d - d'|^2 <= |d|^2 + |d'|^2; a sum over two persons is at most twice the larger one.
@@ -98,39 +99,6 @@ def _single_moves(table: Int64Array) -> tuple[Int64Array, Int64Array]:
     answered, right = np.indices(table.shape)
     disagreements = table**2 * right * np.maximum(answered - right, 0)
     return (disagreements * answered).ravel(), disagreements.ravel()
-
-
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _paired_moves(table: Int64Array, bins: int) -> tuple[Int64Array, Int64Array]:
-    """Largest moves over all pairs of persons and corners, one per bin of the totals' length."""
-    cap = table.shape[0] - 1
-    longest = 1
-    for r in range(2, cap + 1):
-        for k in range(1, r):
-            longest = max(longest, 4 * table[r, k] ** 2 * k * (r - k) * r)
-    width = longest // bins + 1
-    totals = np.zeros(bins + 1, np.int64)
-    disagreements = np.zeros(bins + 1, np.int64)
-    for r in range(2, cap + 1):
-        for k in range(1, r):
-            w = table[r, k]
-            d = w * w * k * (r - k)
-            for s in range(2, r + 1):
-                for right in range(1, s):
-                    v = table[s, right]
-                    e = v * v * right * (s - right)
-                    x = min(k, s - right)
-                    y = min(r - k, right)
-                    for corner in range(4):
-                        a = x * (corner & 1)
-                        b = y * (corner >> 1)
-                        t = d * r + e * s
-                        t += 2 * w * v * (a * (r - k) * right + b * k * (s - right))
-                        f = d + e - 2 * w * v * a * b
-                        place = min(t // width, bins)
-                        totals[place] = max(totals[place], t)
-                        disagreements[place] = max(disagreements[place], f)
-    return totals, disagreements
 
 
 def _all_overlaps(table: Int64Array, items: int) -> tuple[Int64Array, Int64Array]:

@@ -49,7 +49,15 @@ docs/decisions/0005-margins.md changes by more than 3%; 1 costs up to 20%.
 """
 
 SHARE = 0.3
-"""Variance ratio of a total to a disagreement, per answer. Joint moves make .15 free."""
+"""Variance ratio of a total to a disagreement, per answer, at epsilon 1.
+
+Joint moves make .15 free. It goes with the root of epsilon, from half to twice this value: the
+less noise there is, the less a model of the disagreements has to add to their raw values.
+"""
+
+SHORT_LIST = 10
+SHORT_CLIP, SHORT_SHARE = 0.85, 0.6
+"""With up to ten items too little is left to learn a model from: more for the raw values."""
 
 
 @dataclass(frozen=True)
@@ -104,18 +112,19 @@ class Margins:
         Typical number of answers per person, known in advance; by default the cap. A cap far
         above it costs little: long contributions are shortened by weight.
     clip, share
-        See ``CLIP`` and ``SHARE``.
+        See ``CLIP`` and ``SHARE``; by default chosen from the number of items and epsilon.
     """
 
     name: str = "margins"
     family: Literal["gaussian", "laplace"] = "gaussian"
     answers: float | None = None
-    clip: float = CLIP
-    share: float = SHARE
+    clip: float | None = None
+    share: float | None = None
 
     def __post_init__(self) -> None:
-        if not (self.clip > 0 and self.share > 0):
-            raise BadUsage(f"clip and share must be positive, found {self.clip}, {self.share}")
+        for name, value in (("clip", self.clip), ("share", self.share)):
+            if value is not None and not value > 0:
+                raise BadUsage(f"{name} must be positive, found {value}")
         if self.answers is not None and not self.answers >= 2:
             raise BadUsage(
                 f"answers, the typical number of answers per person, must be at least 2, "
@@ -127,14 +136,15 @@ class Margins:
         typical = min(self.answers or public.max_answers, public.max_answers)
         if self.family == "laplace":
             return self._calibrate_laplace(public, budget, typical)
-        weights = PersonWeights(GRID, self.clip * sqrt(typical) / 2)
+        clip, share = self._shape(len(public.items), budget.epsilon)
+        weights = PersonWeights(GRID, clip * sqrt(typical) / 2)
         moves = extreme_moves(
             weights,
             items=len(public.items),
             max_answers=public.max_answers,
             neighbours=public.neighbours,
         )
-        ratio = _round_ratio(1 / sqrt(self.share * typical))
+        ratio = _round_ratio(1 / sqrt(share * typical))
         cells = len(public.items) * (len(public.items) + 1) // 2
 
         def blocks(scale: Fraction) -> list[list[tuple[int, Fraction]]]:
@@ -151,13 +161,21 @@ class Margins:
 
     def _calibrate_laplace(self, public: Public, budget: Budget, typical: float) -> Calibration:
         # The sum over pairs of one person is at most answers / 4 (half right): limit that.
-        weights = PersonWeights(GRID, self.clip * typical / 4, norm="absolute")
+        clip, share = self._shape(len(public.items), budget.epsilon)
+        weights = PersonWeights(GRID, clip * typical / 4, norm="absolute")
         totals, disagreements = longest_moves(weights, max_answers=public.max_answers)
         persons = 2 if public.neighbours is Neighbours.REPLACE_ONE else 1
-        ratio = _round_ratio(1 / sqrt(self.share * typical))
+        ratio = _round_ratio(1 / sqrt(share * typical))
         length = ceil(persons * (totals + disagreements / ratio))
         scale, spend = calibrate_laplace(length, budget, mechanism=self.name)
         return Calibration(self._laws(scale, ratio), spend, settings=self._settings(weights))
+
+    def _shape(self, items: int, epsilon: float) -> tuple[float, float]:
+        """Return clip and share: the user's, or those for this many items and this epsilon."""
+        short = items <= SHORT_LIST
+        clip, share = (SHORT_CLIP, SHORT_SHARE) if short else (CLIP, SHARE)
+        share *= 1.0 if short else sqrt(min(max(epsilon, 0.25), 4.0))
+        return self.clip or clip, self.share or share
 
     def _laws(self, scale: Fraction, ratio: Fraction) -> dict[str, NoiseLaw]:
         return {

@@ -1,0 +1,48 @@
+"""The compiled loop over all pairs of persons; imported only where it is needed.
+
+In: integer weights by (answered, right). Out: the longest moves by the length of their totals.
+The formulas are those of `margin_moves`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+__all__ = ["paired_moves"]
+
+Int64Array = npt.NDArray[np.int64]
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def paired_moves(table: Int64Array, bins: int) -> tuple[Int64Array, Int64Array]:
+    """Largest moves over all pairs of persons and corners, one per bin of the totals' length."""
+    cap = table.shape[0] - 1
+    longest = 1
+    for r in range(2, cap + 1):
+        for k in range(1, r):
+            longest = max(longest, 4 * table[r, k] ** 2 * k * (r - k) * r)
+    width = longest // bins + 1
+    totals = np.zeros(bins + 1, np.int64)
+    disagreements = np.zeros(bins + 1, np.int64)
+    for r in range(2, cap + 1):
+        for k in range(1, r):
+            w = table[r, k]
+            d = w * w * k * (r - k)
+            for s in range(2, r + 1):
+                for right in range(1, s):
+                    v = table[s, right]
+                    e = v * v * right * (s - right)
+                    x = min(k, s - right)
+                    y = min(r - k, right)
+                    for corner in range(4):
+                        a = x * (corner & 1)
+                        b = y * (corner >> 1)
+                        t = d * r + e * s
+                        t += 2 * w * v * (a * (r - k) * right + b * k * (s - right))
+                        f = d + e - 2 * w * v * a * b
+                        place = min(t // width, bins)
+                        totals[place] = max(totals[place], t)
+                        disagreements[place] = max(disagreements[place], f)
+    return totals, disagreements
