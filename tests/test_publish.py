@@ -20,7 +20,7 @@ from discreet.responses import Responses
 from discreet.secure import SeededSource
 
 FILES = {"difficulties.csv", "privacy.json", "statement.md", "registry.yaml", "report.html"}
-PURE = {"laplace-pairs", "randomized-response"}
+PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from discreet.responses import Responses
 from discreet.secure import SeededSource
 
 ITEMS = ("a", "b", "c", "d")
-PURE = {"laplace-pairs", "randomized-response"}
+PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}
 
 
 def answers(rows=30, seed=0, items=ITEMS):

@@ -28,6 +28,8 @@ from discreet.secure import RandomSource
 __all__ = ["Attack", "exact_cells", "make_attacks"]
 
 Int64Array = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+Rows = list[list[float]]
 
 
 @dataclass(frozen=True)
@@ -44,45 +46,73 @@ class Attack:
 def make_attacks(mechanism: AnyMechanism, budget: Budget, source: RandomSource) -> list[Attack]:
     """Build neighbouring data sets that stretch a mechanism: one person, empty surroundings.
 
-    The other persons leave most counts at zero, so a zero that gets no noise shows. One attack
-    takes the answers that move the mechanism's own numbers farthest. The other has more answers
-    than the cap and shows a cap that is not enforced.
+    One attack takes the two sets of answers that are farthest apart in the mechanism's own
+    numbers. One sets answers against none, so that a zero without noise shows. One has more
+    answers than the cap and shows a cap that is not enforced.
     """
+    few = _prepare(mechanism, budget, source, items=4, cap=4)
+    many = _prepare(mechanism, budget, source, items=6, cap=2)
+    half, reversed_half = [1.0] * 3 + [0.0] * 3, [0.0] * 3 + [1.0] * 3
+    if budget.neighbours is Neighbours.ADD_REMOVE:
+        return [
+            _set_beside("the farthest answers", [_farthest(mechanism, *few)[0]], [], *few),
+            _set_beside("more answers than the cap", [half], [], *many),
+        ]
+    attacks = [_set_beside("more answers than the cap", [half], [reversed_half], *many)]
+    if isinstance(mechanism, RandomizedResponse):
+        # It protects answers given which items were answered.
+        ends = [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]
+    else:
+        ends = _farthest(mechanism, *few)
+        attacks.append(_set_beside("answers against none", [ends[0]], [[np.nan] * 4], *few))
+    return [_set_beside("the farthest answers", [ends[0]], [ends[1]], *few), *attacks]
+
+
+def _prepare(
+    mechanism: AnyMechanism, budget: Budget, source: RandomSource, *, items: int, cap: int
+) -> tuple[Public, Calibration]:
     persons = 2 if budget.neighbours is Neighbours.REPLACE_ONE else None
-
-    def attack(name: str, rows: list[list[int]], cap: int) -> Attack:
-        items = tuple(f"item {i}" for i in range(len(rows[0])))
-        public = Public(items, cap, budget.neighbours, persons)
-        calibration = mechanism.calibrate(public, budget, source)
-        tried = [_neighbours(name, row, public, calibration) for row in rows]
-        return max(tried, key=lambda one: _distance(one, mechanism))
-
-    patterns = [[1, *rest] for rest in product([0, 1], repeat=3) if not all(rest)]
-    return [
-        attack("the farthest answers", patterns, 4),
-        attack("more answers than the cap", [[1, 1, 1, 0, 0, 0]], 2),
-    ]
+    names = tuple(f"item {i}" for i in range(items))
+    public = Public(names, cap, budget.neighbours, persons)
+    return public, mechanism.calibrate(public, budget, source)
 
 
-def _neighbours(name: str, person: list[int], public: Public, calibration: Calibration) -> Attack:
-    """One person beside another: reversed, or left out."""
-    other_person = [1.0, 0.0, *[np.nan] * (len(person) - 2)]
-    changed = [[1 - answer for answer in person]] if public.persons else []
+def _set_beside(
+    name: str, rows: Rows, others: Rows, public: Public, calibration: Calibration
+) -> Attack:
+    """Two data sets with one person in common, and the other one changed or gone."""
+    common = [1.0, 0.0, *[np.nan] * (len(public.items) - 2)]
     data, neighbour = (
-        Responses.from_array(np.array([other_person, *rows], dtype=float), items=public.items)
-        for rows in ([person], changed)
+        Responses.from_array(np.array([common, *side]), items=public.items)
+        for side in (rows, others)
     )
     return Attack(name, data, neighbour, public, calibration)
 
 
-def _distance(attack: Attack, mechanism: AnyMechanism) -> float:
-    """Say how far apart the exact numbers of the two data sets are, in units of their noise."""
+def _farthest(
+    mechanism: AnyMechanism, public: Public, calibration: Calibration
+) -> tuple[list[float], list[float]]:
+    """Try every two sets of answers; under add-remove, every one against none."""
     if isinstance(mechanism, RandomizedResponse):
-        return 0.0
-    return sum(
-        float(np.sum(np.abs(one - other) ** (2 if law.family == "gaussian" else 1)))
-        / float(law.scale) ** (2 if law.family == "gaussian" else 1)
-        for law, one, other in exact_cells(attack, mechanism)
+        return [1.0] * len(public.items), [0.0] * len(public.items)
+    rows = [list(row) for row in product([1.0, 0.0, np.nan], repeat=len(public.items))]
+    places = np.array([_place(row, mechanism, public, calibration) for row in rows])
+    others = places if public.persons else np.zeros((1, places.shape[1]))
+    powers = {law.family: 2 if law.family == "gaussian" else 1 for law in calibration.laws.values()}
+    apart = np.abs(places[:, None] - others[None]) ** max(powers.values())
+    first, second = np.unravel_index(np.argmax(apart.sum(axis=2)), apart.shape[:2])
+    return rows[int(first)], rows[int(second)]
+
+
+def _place(
+    row: list[float], mechanism: Mechanism, public: Public, calibration: Calibration
+) -> FloatArray:
+    """Return the exact numbers of one person, in units of their noise."""
+    alone = Responses.from_array(np.array([row]), items=public.items)
+    counts = count_pairs(alone, weighting=mechanism.weighting(public, calibration))
+    cells = mechanism.cells(counts, calibration)
+    return np.concatenate(
+        [np.ravel(cells[name]) / float(calibration.laws[name].scale) for name in sorted(cells)]
     )
 
 
