@@ -55,6 +55,11 @@ Joint moves make .15 free. It goes with the root of epsilon, from half to twice 
 less noise there is, the less a model of the disagreements has to add to their raw values.
 """
 
+FULL_ANSWERS = 0.8
+FULL_SHARE = 0.15
+"""Where people answer at least .8 of the list, every pair of items is answered together and the
+model of the disagreements fits: they need no more than what is free."""
+
 SHORT_LIST = 10
 SHORT_CLIP, SHORT_SHARE = 0.85, 0.6
 """With up to ten items too little is left to learn a model from: more for the raw values."""
@@ -136,7 +141,7 @@ class Margins:
         typical = min(self.answers or public.max_answers, public.max_answers)
         if self.family == "laplace":
             return self._calibrate_laplace(public, budget, typical)
-        clip, share = self._shape(len(public.items), budget.epsilon)
+        clip, share = self._shape(len(public.items), typical, budget.epsilon)
         weights = PersonWeights(GRID, clip * sqrt(typical) / 2)
         moves = extreme_moves(
             weights,
@@ -161,7 +166,7 @@ class Margins:
 
     def _calibrate_laplace(self, public: Public, budget: Budget, typical: float) -> Calibration:
         # The sum over pairs of one person is at most answers / 4 (half right): limit that.
-        clip, share = self._shape(len(public.items), budget.epsilon)
+        clip, share = self._shape(len(public.items), typical, budget.epsilon)
         weights = PersonWeights(GRID, clip * typical / 4, norm="absolute")
         totals, disagreements = longest_moves(weights, max_answers=public.max_answers)
         persons = 2 if public.neighbours is Neighbours.REPLACE_ONE else 1
@@ -170,11 +175,13 @@ class Margins:
         scale, spend = calibrate_laplace(length, budget, mechanism=self.name)
         return Calibration(self._laws(scale, ratio), spend, settings=self._settings(weights))
 
-    def _shape(self, items: int, epsilon: float) -> tuple[float, float]:
-        """Return clip and share: the user's, or those for this many items and this epsilon."""
-        short = items <= SHORT_LIST
-        clip, share = (SHORT_CLIP, SHORT_SHARE) if short else (CLIP, SHARE)
-        share *= 1.0 if short else sqrt(min(max(epsilon, 0.25), 4.0))
+    def _shape(self, items: int, typical: float, epsilon: float) -> tuple[float, float]:
+        """Return clip and share: the user's, or those for these public parameters."""
+        clip, share = CLIP, SHARE * sqrt(min(max(epsilon, 0.25), 4.0))
+        if items <= SHORT_LIST:
+            clip, share = SHORT_CLIP, SHORT_SHARE
+        elif typical >= FULL_ANSWERS * items:
+            share = FULL_SHARE
         return self.clip or clip, self.share or share
 
     def _laws(self, scale: Fraction, ratio: Fraction) -> dict[str, NoiseLaw]:
