@@ -12,7 +12,7 @@ promise refutes it, whatever the fault is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -69,6 +69,7 @@ def audit_mechanism(
     runs: int = 10_000,
     noise: Noise | None = None,
     release: Callable[..., Release] = release_statistics,
+    attacks: Sequence[Attack] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> AuditReport:
     """Run every attack on a mechanism and report the strongest.
@@ -83,11 +84,13 @@ def audit_mechanism(
         Releases per data set and attack. A test that has to be learnt uses half of them.
     release
         The wall; tests pass a faulty one, which the audit must catch.
+    attacks
+        By default those of :func:`discreet.privacy.audit.attacks.make_attacks`.
     progress
         Called with (done, all) attacks.
     """
     noise = PooledNoise(noise or ExactNoise())
-    attacks = make_attacks(mechanism, budget, noise.source)
+    attacks = attacks or make_attacks(mechanism, budget, noise.source)
     mistakes = MISTAKES / len(attacks)
     found = (0.0, "none")
     for done, attack in enumerate(attacks):

@@ -31,6 +31,8 @@ Int64Array = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 Rows = list[list[float]]
 
+ANY = [1.0, 0.0, np.nan]
+
 
 @dataclass(frozen=True)
 class Attack:
@@ -52,18 +54,17 @@ def make_attacks(mechanism: AnyMechanism, budget: Budget, source: RandomSource) 
     """
     few = _prepare(mechanism, budget, source, items=4, cap=4)
     many = _prepare(mechanism, budget, source, items=6, cap=2)
-    half, reversed_half = [1.0] * 3 + [0.0] * 3, [0.0] * 3 + [1.0] * 3
+    over = _farthest(mechanism, [1.0, 0.0], *many)
     if budget.neighbours is Neighbours.ADD_REMOVE:
         return [
-            _set_beside("the farthest answers", [_farthest(mechanism, *few)[0]], [], *few),
-            _set_beside("more answers than the cap", [half], [], *many),
+            _set_beside("the farthest answers", [_farthest(mechanism, ANY, *few)[0]], [], *few),
+            _set_beside("more answers than the cap", [over[0]], [], *many),
         ]
-    attacks = [_set_beside("more answers than the cap", [half], [reversed_half], *many)]
+    attacks = [_set_beside("more answers than the cap", [over[0]], [over[1]], *many)]
     if isinstance(mechanism, RandomizedResponse):
-        # It protects answers given which items were answered.
-        ends = [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]
+        ends = _farthest(mechanism, [1.0, 0.0], *few)  # it protects answers, not who gave them
     else:
-        ends = _farthest(mechanism, *few)
+        ends = _farthest(mechanism, ANY, *few)
         attacks.append(_set_beside("answers against none", [ends[0]], [[np.nan] * 4], *few))
     return [_set_beside("the farthest answers", [ends[0]], [ends[1]], *few), *attacks]
 
@@ -90,17 +91,19 @@ def _set_beside(
 
 
 def _farthest(
-    mechanism: AnyMechanism, public: Public, calibration: Calibration
+    mechanism: AnyMechanism, answers: list[float], public: Public, calibration: Calibration
 ) -> tuple[list[float], list[float]]:
     """Try every two sets of answers; under add-remove, every one against none."""
+    items = len(public.items)
     if isinstance(mechanism, RandomizedResponse):
-        return [1.0] * len(public.items), [0.0] * len(public.items)
-    rows = [list(row) for row in product([1.0, 0.0, np.nan], repeat=len(public.items))]
+        return [1.0, 0.0] * (items // 2), [0.0, 1.0] * (items // 2)
+    rows = [list(row) for row in product(answers, repeat=items)]
     places = np.array([_place(row, mechanism, public, calibration) for row in rows])
     others = places if public.persons else np.zeros((1, places.shape[1]))
-    powers = {law.family: 2 if law.family == "gaussian" else 1 for law in calibration.laws.values()}
-    apart = np.abs(places[:, None] - others[None]) ** max(powers.values())
-    first, second = np.unravel_index(np.argmax(apart.sum(axis=2)), apart.shape[:2])
+    # What noise has to cover: Euclidean length for Gaussian noise, L1 length for Laplace noise.
+    power = 2 if any(law.family == "gaussian" for law in calibration.laws.values()) else 1
+    apart = (np.abs(places[:, None] - others[None]) ** power).sum(axis=2)
+    first, second = np.unravel_index(np.argmax(apart), apart.shape)
     return rows[int(first)], rows[int(second)]
 
 
