@@ -38,6 +38,10 @@ def test_every_public_name_loads_and_is_documented(name):
     assert inspect.getdoc(value), f"discreet.{name} has no docstring"
 
 
+def test_every_public_name_has_a_home_and_nothing_else_has():
+    assert set(discreet._HOME) == set(discreet.__all__) - {"__version__"}
+
+
 def test_dir_lists_the_public_names():
     assert set(dir(discreet)) >= set(discreet.__all__)
 

@@ -16,9 +16,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from discreet.calibrate import fit
 from discreet.datasets import lsat
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, BudgetExceeded
 from discreet.persons import abilities
-from discreet.rasch import SpectralRasch
+from discreet.rasch import PrivateRasch, SpectralRasch
 from discreet.simulation import simulate
 
 CONTINUOUS = "fits continuous X; an answer is 0, 1 or missing and anything else is refused"
@@ -188,3 +188,30 @@ def test_a_missing_scikit_learn_is_named():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'discreet[sklearn]'" in run.stdout
+
+
+def test_private_rasch_releases_and_says_what_it_promises(tmp_path):
+    from discreet.privacy.ledger import Ledger
+
+    Ledger.create(tmp_path / "spent.db", 1.0, 1e-6)
+    model = PrivateRasch(epsilon=1.0, ledger=tmp_path / "spent.db")
+    X = lsat().to_array()
+    fitted = clone(model).fit(X)
+    assert fitted.guarantee_.ledger == Ledger.open(tmp_path / "spent.db").id
+    assert np.isfinite(fitted.difficulty_).all()
+    assert fitted.transform(X[:3]).shape == (3, 1)
+    with pytest.raises(BudgetExceeded):
+        clone(model).fit(X)
+
+
+def test_private_rasch_warns_without_a_ledger():
+    with pytest.warns(UserWarning, match="without a ledger"):
+        PrivateRasch(epsilon=1.0).fit(lsat().to_array())
+
+
+def test_private_rasch_uses_the_column_names_as_the_public_list():
+    frame = pd.DataFrame(lsat().to_array(), columns=list("abcde"))
+    with pytest.warns(UserWarning, match="without a ledger"):
+        model = PrivateRasch(epsilon=2.0, mechanism="pairs").fit(frame)
+    assert model.published_.estimate.items == tuple("abcde")
+    assert model.set_output(transform="pandas").transform(frame).columns.tolist() == ["ability"]

@@ -7,7 +7,21 @@ The public names below are loaded on first use, so that ``import discreet`` and
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet import datasets, errors
+    from discreet.calibrate import fit
+    from discreet.counts import PairCounts
+    from discreet.engines import count_pairs
+    from discreet.estimate import Estimate
+    from discreet.privacy.accounting import Budget, Guarantee
+    from discreet.privacy.ledger import Ledger
+    from discreet.publish import Published, read_release, release
+    from discreet.rasch import PrivateRasch, SpectralRasch
+    from discreet.responses import Responses, read_responses
+    from discreet.simulation import simulate
+    from discreet.topk import Ranking, rank
 
 __version__ = "0.1.0"
 
@@ -34,7 +48,28 @@ _HOME = {
 }
 """Every public name and the module it comes from; a module is its own home."""
 
-__all__ = ["__version__", *sorted(_HOME)]
+__all__ = [
+    "Budget",
+    "Estimate",
+    "Guarantee",
+    "Ledger",
+    "PairCounts",
+    "PrivateRasch",
+    "Published",
+    "Ranking",
+    "Responses",
+    "SpectralRasch",
+    "__version__",
+    "count_pairs",
+    "datasets",
+    "errors",
+    "fit",
+    "rank",
+    "read_release",
+    "read_responses",
+    "release",
+    "simulate",
+]
 
 
 def __getattr__(name: str) -> Any:

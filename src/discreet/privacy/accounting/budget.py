@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadBudget
 
@@ -97,6 +97,12 @@ class Budget:
     epsilon: float
     delta: float = 1e-6
     neighbours: Neighbours = Neighbours.REPLACE_ONE
+
+    if TYPE_CHECKING:  # the relation may be given by its name
+
+        def __init__(
+            self, epsilon: float, delta: float = ..., neighbours: Neighbours | str = ...
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
