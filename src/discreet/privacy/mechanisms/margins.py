@@ -56,9 +56,9 @@ less noise there is, the less a model of the disagreements has to add to their r
 """
 
 FULL_ANSWERS = 0.8
-FULL_SHARE = 0.15
-"""Where people answer at least .8 of the list, every pair of items is answered together and the
-model of the disagreements fits: they need no more than what is free."""
+FULL_CLIP, FULL_SHARE = 0.85, 0.35
+"""Where people answer at least .8 of the list, answered numbers vary little, so clipping gains
+little, and every pair is answered together, so that the share need not grow with epsilon."""
 
 SHORT_LIST = 10
 SHORT_CLIP, SHORT_SHARE = 0.85, 0.6
@@ -181,7 +181,7 @@ class Margins:
         if items <= SHORT_LIST:
             clip, share = SHORT_CLIP, SHORT_SHARE
         elif typical >= FULL_ANSWERS * items:
-            share = FULL_SHARE
+            clip, share = FULL_CLIP, FULL_SHARE
         return self.clip or clip, self.share or share
 
     def _laws(self, scale: Fraction, ratio: Fraction) -> dict[str, NoiseLaw]:
