@@ -2,7 +2,8 @@
 
 In: answers, a file of them, or pair counts. Out: an :class:`~discreet.estimate.Estimate` in
 which every item has a number or a status that says why not. Adding a method is one line in
-``METHODS``. The estimate is confidential: nothing here protects the persons.
+``PAIR_METHODS`` or ``ANSWER_METHODS``. The estimate is confidential: nothing here protects the
+persons.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ from discreet.stationary import Solution
 if TYPE_CHECKING:
     from discreet.responses import Responses
 
-__all__ = ["METHODS", "Method", "fit"]
+__all__ = ["ANSWER_METHODS", "METHODS", "PAIR_METHODS", "AnswerMethod", "Method", "fit"]
 
 FloatArray = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
@@ -52,10 +53,38 @@ class Method:
     weighting: PersonWeight | None
 
 
-METHODS: dict[str, Method] = {
+PAIR_METHODS: dict[str, Method] = {
     "refined": Method(solve_refined, curvature, lambda _: RefinedScoring(), PersonWeight()),
     "spectral": Method(solve_spectral, balance, lambda b: SpectralScoring(float(b.max())), None),
 }
+
+
+class AnswerMethod(Protocol):
+    """An estimator that needs the answers themselves and has its own standard errors."""
+
+    def __call__(self, responses: Responses, *, engine: str, ability: str) -> Estimate: ...
+
+
+def _conditional(responses: Responses, *, engine: str, ability: str) -> Estimate:
+    if ability != "normal":
+        raise BadUsage(
+            "the method 'conditional' assumes nothing about abilities; leave ability out"
+        )
+    from discreet.estimators.conditional import fit_conditional
+
+    return fit_conditional(responses, engine=engine)
+
+
+def _marginal(responses: Responses, *, engine: str, ability: str) -> Estimate:
+    from discreet.estimators.marginal import fit_marginal
+
+    return fit_marginal(responses, ability=ability, engine=engine)
+
+
+ANSWER_METHODS: dict[str, AnswerMethod] = {"conditional": _conditional, "marginal": _marginal}
+
+METHODS: dict[str, Method | AnswerMethod] = {**PAIR_METHODS, **ANSWER_METHODS}
+"""Every method by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +105,7 @@ def fit(
     engine: str = "auto",
     standard_errors: bool = True,
     regularisation: float = 0.0,
+    ability: str = "normal",
 ) -> Estimate:
     """Estimate the difficulty of every item.
 
@@ -85,15 +115,19 @@ def fit(
         Answers (:class:`Responses`, an array ``[person, item]`` with NaN or -1 for missing,
         or the path of a file), or :class:`PairCounts`.
     method
-        ``"refined"`` (pairwise conditional likelihood, the most precise) or ``"spectral"``
-        (the paper's Algorithm 1).
+        ``"refined"`` (pairwise conditional likelihood), ``"spectral"`` (the paper's Algorithm
+        1), ``"conditional"`` (exact conditional likelihood: about as precise, and the one that
+        other programs report) or ``"marginal"`` (for adaptive and routed tests, where the
+        others are biased).
     engine
         Which engine counts the pairs; the numbers do not depend on it.
     standard_errors
         Whether to make the second pass over persons that standard errors need.
     regularisation
         Added to both directions of every compared pair, in persons. The default, none, leaves
-        items without a number where the answers do not determine one.
+        items without a number where the answers do not determine one. Pair methods only.
+    ability
+        What ``"marginal"`` assumes about the abilities: ``"normal"`` or ``"empirical"``.
 
     Returns
     -------
@@ -117,8 +151,13 @@ def fit(
     >>> float(np.round(estimate.difficulty[1] - estimate.difficulty[0], 6))
     0.693147
     """
-    chosen = _find_method(method)
+    _check_method(method)
     source = _accept(data, engine)
+    if method in ANSWER_METHODS:
+        return _fit_answers(source, method, engine, regularisation, ability)
+    if ability != "normal":
+        raise BadUsage(f"ability is an option of the method 'marginal' only, found {method!r}")
+    chosen = PAIR_METHODS[method]
     if isinstance(source, PairCounts):
         return _fit_counts(source, method, regularisation, standard_errors=standard_errors)
     weighting = None if _is_complete(source.store) else chosen.weighting
@@ -139,11 +178,27 @@ def fit(
     return _assemble(counts, chain, method, difficulty, solution, uncertainty, regularisation)
 
 
+def _fit_answers(
+    source: Any, name: str, engine: str, regularisation: float, ability: str
+) -> Estimate:
+    """Fit by a likelihood of whole persons, which pair counts do not hold."""
+    if isinstance(source, PairCounts):
+        raise BadUsage(
+            f"the method {name!r} needs the answers themselves, found pair counts, which do not "
+            "say which answers belong to the same person; use 'refined' or 'spectral'"
+        )
+    if regularisation != 0:
+        raise BadUsage(
+            f"regularisation belongs to the methods {', '.join(PAIR_METHODS)}; {name!r} has none"
+        )
+    return ANSWER_METHODS[name](source, engine=engine, ability=ability)
+
+
 def _fit_counts(
     counts: PairCounts, name: str, regularisation: float, *, standard_errors: bool
 ) -> Estimate:
     """Fit counts without the answers behind them: no weights, no sandwich."""
-    method = METHODS[name]
+    method = PAIR_METHODS[name]
     chain = build_chain(counts, regularisation=regularisation)
     difficulty, solution = method.solve(chain.rates)
     if method.weighting is not None and not _counts_complete(counts):
@@ -205,10 +260,9 @@ def _unknown(chain: Chain, reason: str) -> Uncertainty:
     return Uncertainty(np.full(len(chain.kept), np.nan), None, (reason,))
 
 
-def _find_method(name: str) -> Method:
+def _check_method(name: str) -> None:
     if name not in METHODS:
         raise BadUsage(f"there is no method called {name!r}; choose one of: {', '.join(METHODS)}")
-    return METHODS[name]
 
 
 def _accept(data: Any, engine: str) -> Any:

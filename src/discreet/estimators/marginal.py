@@ -1,0 +1,409 @@
+"""Marginal maximum likelihood: abilities are drawn from a distribution and integrated out.
+
+In: answers. Out: difficulties with standard errors, and the ability distribution. Right where
+the next item depends on the answers so far (adaptive and routed tests), because such a design
+cancels from the likelihood of all answers; wrong where items were chosen by something else that
+is known about the person (targeting), and where the distribution is not the assumed one. Pair
+counts and conditional likelihood are the other way round. Confidential.
+
+The ability distribution is normal, on a grid that moves with its standard deviation, or
+empirical: free weights on a fixed grid (de Leeuw and Verhelst 1986).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.chain import Status, build_chain, classify
+from discreet.counts import PairCounts
+from discreet.engines import count_pairs
+from discreet.errors import BadUsage, DisconnectedItems, NotConverged
+from discreet.estimate import Estimate
+from discreet.estimators.mixture import Mixture, Sums, evaluate, information_about_difficulty
+from discreet.estimators.patterns import Patterns, group_patterns
+from discreet.estimators.refined import solve_refined
+from discreet.stationary import Solution
+
+if TYPE_CHECKING:
+    from discreet.responses import Responses
+
+__all__ = ["DISTRIBUTIONS", "MarginalFit", "fit_marginal", "maximise_marginal"]
+
+FloatArray = npt.NDArray[np.float64]
+Int64Array = npt.NDArray[np.int64]
+
+DISTRIBUTIONS = ("normal", "empirical")
+REACH = 6.5
+"""Half-width of the normal grid in standard deviations: 1e-10 of the mass lies outside."""
+STEP_TOL = 1e-7
+"""Logits, far below any standard error."""
+STEPS = 200
+"""Newton steps; about 10 are taken."""
+REFRESH = 0.2
+"""A step that is not this much shorter than the last asks for new second derivatives."""
+ITEM_LIMIT = 5000
+"""The information matrix is dense, and is built once for every node of the grid."""
+NODES_EMPIRICAL = 61
+WEIGHT_ROUNDS = 30
+"""EM rounds for the weights between two steps for the difficulties."""
+EMPIRICAL_ROUNDS = 300
+EMPIRICAL_TOL = 1e-6
+"""Logits."""
+FLAT_STEP = 1e-4
+GAIN = 1e-3
+"""A step of ``FLAT_STEP`` logits is accepted as the last one where a round gains less than this.
+Log-likelihood of all answers; a standard error away from the maximum it is lower by 1/2."""
+FLAT = 1e-3
+"""Information relative to its median in a direction that the answers hardly determine."""
+SMALL_SD = 0.02
+"""Below this the answers hardly tell persons apart and the estimate is at its boundary."""
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalFit:
+    """A maximum of the marginal likelihood.
+
+    Attributes
+    ----------
+    difficulty, covariance
+        With mean zero.
+    nodes, weights
+        The ability distribution on the scale of ``difficulty``.
+    mean, sd
+        Of the ability distribution.
+    log_likelihood
+        Of all answers.
+    """
+
+    difficulty: FloatArray
+    covariance: FloatArray
+    nodes: FloatArray
+    weights: FloatArray
+    mean: float
+    sd: float
+    log_likelihood: float
+    solution: Solution
+
+
+def fit_marginal(
+    responses: Responses, *, ability: str = "normal", engine: str = "auto"
+) -> Estimate:
+    """Estimate difficulties by marginal maximum likelihood.
+
+    Parameters
+    ----------
+    responses
+        The answers.
+    ability
+        ``"normal"`` or ``"empirical"``: what is assumed about the abilities.
+    engine
+        Which engine counts the pairs that tell which items are linked.
+
+    Raises
+    ------
+    DisconnectedItems
+        If fewer than two items have right and wrong answers, or nobody answered two of them.
+    """
+    counts = count_pairs(responses, engine=engine)
+    kept = np.flatnonzero((counts.right > 0) & (counts.right < counts.answers))
+    patterns = group_patterns(responses.store, kept)
+    _check(patterns, counts, ability)
+    found = maximise_marginal(
+        patterns, counts.right[kept], ability=ability, start=_start(counts, kept)
+    )
+    status, warnings = _explain(counts, kept, found)
+    difficulty, se = (np.full(len(counts.items), np.nan) for _ in range(2))
+    difficulty[kept], se[kept] = found.difficulty, np.sqrt(found.covariance.diagonal())
+    return Estimate(
+        items=counts.items,
+        difficulty=difficulty,
+        se=se,
+        status=status,
+        method="marginal",
+        solution=found.solution,
+        covariance=found.covariance,
+        answers=counts.answers,
+        right=counts.right,
+        persons=counts.persons,
+        warnings=warnings,
+    )
+
+
+def maximise_marginal(
+    patterns: Patterns, right: Int64Array, *, start: FloatArray, ability: str = "normal"
+) -> MarginalFit:
+    """Maximise the marginal likelihood of grouped answers.
+
+    Parameters
+    ----------
+    patterns
+        The persons' answered items and scores; every item has right and wrong answers.
+    right
+        Right answers per item.
+    start
+        Difficulties to start from.
+    ability
+        ``"normal"`` or ``"empirical"``.
+    """
+    mixture = Mixture(patterns, right, start, 1.0, *_normal_grid(1.0, 1))
+    normal, sums, steps = _climb_normal(mixture)
+    if ability == "normal":
+        return _finish_normal(normal, sums, steps)
+    return _fit_empirical(normal)
+
+
+def _start(counts: PairCounts, kept: npt.NDArray[np.intp]) -> FloatArray:
+    """Start at the refined estimate where there is one, else at the logit of wrong answers."""
+    answers, right = counts.answers[kept], counts.right[kept]
+    start = np.log((answers - right) / right)
+    _, linked, _ = classify(counts)
+    place = np.searchsorted(kept, linked)
+    if len(linked) > 1:
+        found, _ = solve_refined(build_chain(counts).rates)
+        start[place] = found + start[place].mean()
+    return np.asarray(start)
+
+
+# --- normal abilities -------------------------------------------------------------------------
+
+
+def _normal_grid(sd: float, longest: int) -> tuple[FloatArray, FloatArray]:
+    """Equally spaced nodes in standard deviations, and log weights.
+
+    The trapezoid rule errs by about exp(-2 (pi s / h)^2) for a bell of width s and spacing h
+    (here below 1e-8); the narrowest bell is the posterior of a person with all answers.
+    """
+    spacing = 1.0 / np.sqrt(1.0 + 1.5 * sd**2 * longest / 4)
+    half = max(10, int(np.ceil(REACH / spacing)))
+    nodes = np.linspace(-REACH, REACH, 2 * half + 1)
+    log_weights = -0.5 * nodes**2
+    return nodes, log_weights - np.log(np.exp(log_weights).sum())
+
+
+def _climb_normal(mixture: Mixture) -> tuple[Mixture, Sums, int]:
+    """Newton's method on difficulties and standard deviation, with few second derivatives."""
+    longest = int(mixture.patterns.lengths.max(initial=1))
+    last, factor = np.inf, None
+    mixture = replace_grid(mixture, longest)
+    sums = evaluate(mixture)
+    for step in range(1, STEPS + 1):
+        if factor is None:
+            factor = np.linalg.inv(_normal_information(mixture, sums))
+        move = factor @ np.append(sums.gradient, sums.gradient_sd)
+        mixture, sums, length = _advance(mixture, sums, move, longest)
+        if length < STEP_TOL:
+            return mixture, sums, step
+        factor = None if length > REFRESH * last else factor
+        last = length
+    raise NotConverged(
+        f"marginal likelihood: the last of {STEPS} steps still moved a number by {last:.1e} "
+        "logits; look for items with very few answers, or use the method 'refined'"
+    )
+
+
+def replace_grid(mixture: Mixture, longest: int) -> Mixture:
+    """Refine or coarsen the grid for the present standard deviation."""
+    nodes, log_weights = _normal_grid(mixture.sd, longest)
+    if len(nodes) == len(mixture.nodes):
+        return mixture
+    return replace(mixture, nodes=nodes, log_weights=log_weights)
+
+
+def _advance(
+    mixture: Mixture, sums: Sums, move: FloatArray, longest: int
+) -> tuple[Mixture, Sums, float]:
+    """Take the step, halved until the likelihood does not fall; bounded to 2 logits."""
+    move = move * min(1.0, 2.0 / max(float(np.abs(move).max()), 1e-300))
+    for _ in range(40):
+        # The likelihood is an even function of the standard deviation.
+        sd = abs(mixture.sd + float(move[-1]))
+        moved = replace(mixture, difficulty=mixture.difficulty + move[:-1], sd=sd)
+        found = evaluate(moved)
+        if found.log_likelihood >= sums.log_likelihood - 1e-11 * abs(sums.log_likelihood):
+            finer = replace_grid(moved, longest)
+            return finer, found if finer is moved else evaluate(finer), float(np.abs(move).max())
+        move = move / 2
+    raise NotConverged(
+        "marginal likelihood: no step increases it although the gradient is not zero; "
+        "use the method 'refined'"
+    )
+
+
+def _normal_information(mixture: Mixture, sums: Sums) -> FloatArray:
+    """Second derivatives by difficulties and standard deviation (Louis 1982).
+
+    Where they are not positive definite, far from the maximum, as much of the information of
+    the complete data (abilities known) is added as it takes: between Newton and EM.
+    """
+    matrix = information_about_difficulty(mixture, sums)
+    for share in (0.0, 0.03, 0.1, 0.3, 1.0):
+        mixed = matrix + share * sums.complete
+        try:
+            np.linalg.cholesky(mixed)
+        except np.linalg.LinAlgError:
+            continue
+        return np.asarray(mixed)
+    return sums.complete
+
+
+def _finish_normal(mixture: Mixture, sums: Sums, steps: int) -> MarginalFit:
+    m = len(mixture.difficulty)
+    matrix = _normal_information(mixture, sums)
+    notes = []
+    if mixture.sd < SMALL_SD:
+        notes.append("the answers do not tell persons apart: the ability spread is near zero")
+        matrix = matrix[:m, :m]
+    full = np.asarray(np.linalg.inv(matrix)[:m, :m], dtype=np.float64)
+    level = float(mixture.difficulty.mean())
+    notes.append(f"abilities are normal with mean {-level:.4f} and SD {mixture.sd:.4f}")
+    residual = float(np.abs(sums.gradient).max())
+    return MarginalFit(
+        difficulty=mixture.difficulty - level,
+        covariance=_centre(full),
+        nodes=mixture.abilities - level,
+        weights=np.exp(mixture.log_weights),
+        mean=-level,
+        sd=mixture.sd,
+        log_likelihood=sums.log_likelihood,
+        solution=Solution("marginal likelihood, Newton steps", steps, residual, tuple(notes)),
+    )
+
+
+def _centre(covariance: FloatArray) -> FloatArray:
+    rows = covariance - covariance.mean(axis=0)
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True))
+
+
+# --- empirical abilities ----------------------------------------------------------------------
+
+
+def _fit_empirical(normal: Mixture) -> MarginalFit:
+    """Alternate EM rounds for the weights with Newton steps for the difficulties."""
+    reach = 5.0 * max(normal.sd, 0.5)
+    mixture = replace(
+        normal,
+        sd=1.0,
+        nodes=np.linspace(-reach, reach, NODES_EMPIRICAL),
+        log_weights=np.full(NODES_EMPIRICAL, -np.log(NODES_EMPIRICAL)),
+    )
+    width = -0.5 * (mixture.nodes / max(normal.sd, 0.1)) ** 2
+    mixture = replace(mixture, log_weights=width - np.log(np.exp(width).sum()))
+    m, factor, before = len(normal.difficulty), None, -1e300
+    for round_ in range(1, EMPIRICAL_ROUNDS + 1):
+        mixture, sums = _reweigh(mixture)
+        gain, before = sums.log_likelihood - before, sums.log_likelihood
+        if factor is None:
+            matrix = information_about_difficulty(mixture, sums)[:m, :m]
+            factor = np.linalg.inv(matrix + matrix.diagonal().mean() / m)
+        move = factor @ (sums.gradient - sums.gradient.mean())
+        move -= move.mean()
+        mixture = replace(mixture, difficulty=mixture.difficulty + move)
+        length = float(np.abs(move).max())
+        if length < EMPIRICAL_TOL or (gain < GAIN and length < FLAT_STEP):
+            return _finish_empirical(mixture, round_, length)
+    raise NotConverged(
+        f"marginal likelihood with empirical abilities: the likelihood still grows after "
+        f"{EMPIRICAL_ROUNDS} rounds; use ability='normal'"
+    )
+
+
+def _reweigh(mixture: Mixture) -> tuple[Mixture, Sums]:
+    sums = evaluate(mixture)
+    likelihood = sums.likelihood
+    persons = mixture.patterns.persons
+    weights = np.exp(mixture.log_weights)
+    for _ in range(WEIGHT_ROUNDS):
+        ratio = persons / (likelihood @ weights)
+        weights = weights * (likelihood.T @ ratio) / persons.sum()
+        # Rounding in the scale of each person's likelihood.
+        weights /= weights.sum()
+    mixture = replace(mixture, log_weights=np.log(np.maximum(weights, 1e-300)))
+    return mixture, evaluate(mixture)
+
+
+def _finish_empirical(mixture: Mixture, rounds: int, length: float) -> MarginalFit:
+    sums = evaluate(mixture)
+    weights = np.exp(mixture.log_weights)
+    level = float(mixture.difficulty.mean())
+    nodes = mixture.nodes - level
+    mean = float(weights @ nodes)
+    sd = float(np.sqrt(weights @ (nodes - mean) ** 2))
+    note = f"abilities have {len(nodes)} free weights, mean {mean:.4f} and SD {sd:.4f}"
+    return MarginalFit(
+        difficulty=mixture.difficulty - level,
+        covariance=_empirical_covariance(mixture, sums),
+        nodes=nodes,
+        weights=weights,
+        mean=mean,
+        sd=sd,
+        log_likelihood=sums.log_likelihood,
+        solution=Solution("marginal likelihood, EM and Newton steps", rounds, length, (note,)),
+    )
+
+
+def _empirical_covariance(mixture: Mixture, sums: Sums) -> FloatArray:
+    """Inverse information about difficulties with mean zero, the weights being unknown too."""
+    m = len(mixture.difficulty)
+    about = information_about_difficulty(mixture, sums)[:m, :m]
+    persons = mixture.patterns.persons
+    away = sums.posterior - np.exp(mixture.log_weights)
+    between = (away * persons[:, None]).T @ away
+    cross = sums.cross_weights(mixture)
+    values, vectors = np.linalg.eigh(between)
+    keep = values > 1e-9 * values.max(initial=0.0)
+    turned = cross @ (vectors[:, keep] / np.sqrt(values[keep]))
+    matrix = about - turned @ turned.T
+    values, vectors = np.linalg.eigh(_centre(matrix))
+    # The smallest is the common shift; directions that free weights leave undetermined get a
+    # large variance, not an infinite one.
+    order = np.argsort(np.abs(vectors.sum(axis=0)))[: m - 1]
+    values, vectors = values[order], vectors[:, order]
+    values = np.maximum(values, FLAT * float(np.median(values)))
+    return np.asarray((vectors / values) @ vectors.T)
+
+
+# --- what to say ------------------------------------------------------------------------------
+
+
+def _check(patterns: Patterns, counts: PairCounts, ability: str) -> None:
+    if ability not in DISTRIBUTIONS:
+        raise BadUsage(f"ability must be one of {', '.join(DISTRIBUTIONS)}; found {ability!r}")
+    if patterns.n_items > ITEM_LIMIT:
+        raise BadUsage(
+            f"marginal likelihood holds dense matrices of items x items and stops at "
+            f"{ITEM_LIMIT} items, found {patterns.n_items}; the method 'refined' has no limit"
+        )
+    if patterns.n_items < 2 or patterns.lengths.max(initial=0) < 2:
+        raise DisconnectedItems(
+            f"{patterns.n_items} of the {len(counts.items)} items have right and wrong answers, "
+            f"and one person answered at most {int(patterns.lengths.max(initial=0))} of them; "
+            "how far abilities differ shows only where persons answer two such items or more"
+        )
+
+
+def _explain(
+    counts: PairCounts, kept: npt.NDArray[np.intp], found: MarginalFit
+) -> tuple[tuple[Status, ...], tuple[str, ...]]:
+    """Statuses and warnings: items that pairs do not link are linked by assumption only."""
+    status, linked, warnings = classify(counts)
+    apart = sum(status[i] == Status.NOT_CONNECTED for i in kept)
+    said = [text for text in warnings if "do not link" not in text and "unconnected" not in text]
+    if apart:
+        said.append(
+            f"the answers themselves do not link {apart} of {len(kept)} items to the others "
+            f"({len(linked)} are linked); marginal likelihood compares them only by assuming "
+            "that all persons come from one ability distribution"
+        )
+    if found.sd < SMALL_SD:
+        said.append(
+            "the answers do not tell persons apart: the estimated spread of abilities is near "
+            "zero, so that these are logits of the share of wrong answers"
+        )
+    chosen = list(status)
+    for i in kept:
+        chosen[i] = Status.ESTIMATED
+    return tuple(chosen), tuple(said)
