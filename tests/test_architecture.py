@@ -30,6 +30,7 @@ ORDER = [
     "privacy.audit",
     "planning",
     "persons",
+    "itemfit",
     "plots",
     "formats",
     "report",

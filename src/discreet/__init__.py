@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from discreet.counts import PairCounts
     from discreet.engines import count_pairs
     from discreet.estimate import Estimate
+    from discreet.persons import PersonScores, score
     from discreet.privacy.accounting import Budget, Guarantee
     from discreet.privacy.ledger import Ledger
     from discreet.publish import Published, read_release, release
@@ -31,6 +32,7 @@ _HOME = {
     "Guarantee": "discreet.privacy.accounting",
     "Ledger": "discreet.privacy.ledger",
     "PairCounts": "discreet.counts",
+    "PersonScores": "discreet.persons",
     "PrivateRasch": "discreet.rasch",
     "Published": "discreet.publish",
     "Ranking": "discreet.topk",
@@ -44,6 +46,7 @@ _HOME = {
     "read_release": "discreet.publish",
     "read_responses": "discreet.responses",
     "release": "discreet.publish",
+    "score": "discreet.persons",
     "simulate": "discreet.simulation",
 }
 """Every public name and the module it comes from; a module is its own home."""
@@ -54,6 +57,7 @@ __all__ = [
     "Guarantee",
     "Ledger",
     "PairCounts",
+    "PersonScores",
     "PrivateRasch",
     "Published",
     "Ranking",
@@ -68,6 +72,7 @@ __all__ = [
     "read_release",
     "read_responses",
     "release",
+    "score",
     "simulate",
 ]
 

@@ -1,7 +1,7 @@
-"""Abilities of persons, with the item difficulties held fixed.
+"""Solve for abilities, with the item difficulties held fixed.
 
-In: answers and difficulties. Out: one ability and standard error for each person. Confidential:
-an ability is about one person and is never part of a release.
+In: which items were answered, scores and difficulties. Out: one ability and standard error for
+each person. Confidential: an ability is about one person and is never part of a release.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from discreet.errors import BadResponses, BadUsage, NotConverged
 
-__all__ = ["Abilities", "abilities"]
+__all__ = ["Abilities", "abilities", "solve_likelihood"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -29,6 +29,9 @@ STEPS = 200
 NEWTON_STEPS = range(8, 50)
 """After 8 halvings the bracket is a fraction of a logit and Newton's method takes about 4 steps;
 where it has not settled by step 50, halving finishes."""
+
+WARM = 1.0
+"""Share of Warm's correction that is applied; maximum likelihood is 0."""
 
 TOLERANCE = 1e-12
 """Logits; many orders below any standard error."""
@@ -120,19 +123,42 @@ def _split(matrix: npt.NDArray[np.generic]) -> tuple[BoolArray, npt.NDArray[np.i
     return right | wrong, right.sum(axis=1, dtype=np.int64)
 
 
+def solve_likelihood(
+    b: FloatArray, score: npt.NDArray[np.int64], *, correction: float
+) -> tuple[FloatArray, FloatArray]:
+    """Abilities and standard errors for rows of answered items.
+
+    Parameters
+    ----------
+    b
+        ``[row, answer]``: difficulties of the items that were answered.
+    score
+        Right answers of each row.
+    correction
+        1 for Warm's weighted likelihood; 0 for maximum likelihood, where every score must have
+        a right and a wrong answer in it.
+    """
+    given = np.ones(b.shape, dtype=bool)
+    theta = _solve(given, score, b, correction)
+    information = _equation(theta, given, score, b, correction)[1]
+    return theta, 1 / np.sqrt(information)
+
+
 def _weighted_likelihood(
     given: BoolArray, right: npt.NDArray[np.int64], b: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Solve Warm's equation for persons with these items and scores; NaN without items."""
     some = np.asarray(given.any(axis=1))
     ability, se = np.full(len(some), np.nan), np.full(len(some), np.nan)
-    theta = _solve(given[some], right[some], b)
+    theta = _solve(given[some], right[some], b, WARM)
     ability[some] = theta
-    se[some] = 1 / np.sqrt(_equation(theta, given[some], right[some], b)[1])
+    se[some] = 1 / np.sqrt(_equation(theta, given[some], right[some], b, WARM)[1])
     return ability, se
 
 
-def _solve(given: BoolArray, right: npt.NDArray[np.int64], b: FloatArray) -> FloatArray:
+def _solve(
+    given: BoolArray, right: npt.NDArray[np.int64], b: FloatArray, correction: float
+) -> FloatArray:
     """Halve a bracket that always holds a root, with Newton's method in the middle part.
 
     Far below every difficulty the equation is near ``right + 1/2 > 0``, far above near
@@ -146,7 +172,7 @@ def _solve(given: BoolArray, right: npt.NDArray[np.int64], b: FloatArray) -> Flo
     theta: FloatArray = (low + high) / 2
     done = np.zeros(len(theta), dtype=bool)
     for step in range(STEPS):
-        value, _, slope = _equation(theta, given, right, b)
+        value, _, slope = _equation(theta, given, right, b, correction)
         low, high = np.where(value > 0, theta, low), np.where(value < 0, theta, high)
         moved = theta - value / np.where(slope < 0, slope, -1.0)
         newton = (slope < 0) & (moved > low) & (moved < high) & (step in NEWTON_STEPS)
@@ -160,7 +186,11 @@ def _solve(given: BoolArray, right: npt.NDArray[np.int64], b: FloatArray) -> Flo
 
 
 def _equation(
-    theta: FloatArray, given: BoolArray, right: npt.NDArray[np.int64], b: FloatArray
+    theta: FloatArray,
+    given: BoolArray,
+    right: npt.NDArray[np.int64],
+    b: FloatArray,
+    correction: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Left side of Warm's equation, the information, and the slope of the left side."""
     probability = expit(theta[:, None] - b)
@@ -169,5 +199,5 @@ def _equation(
     skew = (spread * (1 - 2 * probability)).sum(axis=1) / information
     curve = (spread * (1 - 6 * spread)).sum(axis=1) / information
     expected = np.where(given, probability, 0.0).sum(axis=1)
-    slope = -information + (curve - skew**2) / 2
-    return right - expected + skew / 2, information, slope
+    slope = -information + correction * (curve - skew**2) / 2
+    return right - expected + correction * skew / 2, information, slope

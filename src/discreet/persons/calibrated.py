@@ -1,0 +1,73 @@
+"""What counts as a calibration: items with known difficulties.
+
+In: an estimate, a release, a table. Out: item names and difficulties without gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import BadUsage
+
+__all__ = ["Calibration", "known_difficulties", "name_some"]
+
+FloatArray = npt.NDArray[np.float64]
+
+NAMED = 5
+"""How many items a warning names."""
+
+
+class Calibration(Protocol):
+    """Anything with item names and a difficulty for each: an Estimate, an item bank."""
+
+    @property
+    def items(self) -> tuple[str, ...]: ...
+    @property
+    def difficulty(self) -> FloatArray: ...
+
+
+def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
+    """Return the items that have a difficulty, and their difficulties.
+
+    Parameters
+    ----------
+    calibration
+        An :class:`~discreet.Estimate`, anything with ``items`` and ``difficulty``, a published
+        release (its ``estimate`` is used), or a mapping from item to difficulty.
+
+    Raises
+    ------
+    BadUsage
+        If it is none of these, or no item has a difficulty.
+    """
+    if isinstance(calibration, Mapping):
+        names, values = tuple(map(str, calibration)), list(calibration.values())
+    else:
+        source = getattr(calibration, "estimate", calibration)
+        if not (hasattr(source, "items") and hasattr(source, "difficulty")):
+            raise BadUsage(
+                f"a calibration has items and a difficulty for each, found "
+                f"{type(calibration).__name__}; use the result of fit, a release, or a "
+                "dictionary from item to difficulty"
+            )
+        names, values = tuple(source.items), source.difficulty
+    difficulty = np.asarray(values, dtype=np.float64)
+    if difficulty.shape != (len(names),):
+        raise BadUsage(
+            f"a calibration needs one difficulty for each of its {len(names)} items, found "
+            f"shape {difficulty.shape}"
+        )
+    known = np.flatnonzero(np.isfinite(difficulty))
+    if not len(known):
+        raise BadUsage(f"none of the {len(names)} items of the calibration has a difficulty")
+    return tuple(names[i] for i in known), difficulty[known]
+
+
+def name_some(names: list[str]) -> str:
+    """Join the first few names, and say how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
