@@ -19,6 +19,12 @@ from functools import cached_property
 
 import numpy as np
 
+from discreet.estimators.noisefit.layers import (
+    fit_surface,
+    keep_eigenvectors,
+    match_totals,
+    surface_values,
+)
 from discreet.estimators.noisefit.result import FloatArray
 
 __all__ = ["Disagreements", "Layout", "denoise_disagreements"]
@@ -31,14 +37,10 @@ _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 ABILITY_MEANS = (-1.5, -0.75, 0.0, 0.75, 1.5)
 ABILITY_SPREADS = (0.4, 0.8, 1.2, 1.8, 2.6)
 
-SMOOTH_TERMS = 8
 SMOOTH_ITEMS = 12
 """Below this many items a surface over (b_i, b_j) has too few pairs behind each coefficient."""
 
 LOW_RANK_ITEMS = 8
-KEEP = 5.0
-"""A surface coefficient is kept from sqrt(5) standard errors on (non-negative garrote)."""
-
 ROW_ITEMS = 8
 """Below this many items too few pairs are behind each row to tell its effect from noise."""
 
@@ -94,6 +96,9 @@ class Disagreements:
         Weight of each pair's own raw value, between 0 and 1.
     freedom
         Degrees of freedom taken from the raw values by the first three layers.
+    unexplained
+        Variance of ``sum_j D_ij tanh_ij`` that the raw values show beyond their noise and that
+        was too weak to be corrected.
     """
 
     values: FloatArray
@@ -104,10 +109,11 @@ class Disagreements:
     row_effect: FloatArray
     surface: FloatArray
     remainder: FloatArray
+    unexplained: float = 0.0
 
     def redraw(self, difficulty: FloatArray, layout: Layout) -> FloatArray:
         """Return what these disagreements would be for other difficulties."""
-        surface = _surface_values(difficulty, self.surface)
+        surface = surface_values(difficulty, self.surface)
         model = self.row_effect[:, None] * self.row_effect * layout.design
         model *= disagreement_probability(difficulty, self.ability_mean, self.ability_spread)
         return np.asarray(np.maximum(model + surface + self.remainder, 0.0) * layout.counted)
@@ -156,21 +162,30 @@ def denoise_disagreements(
     surface = np.zeros((0, 0))
     full = layout.pairs == m * (m - 1) / 2
     if full and m >= SMOOTH_ITEMS and np.ptp(difficulty) > 1e-3:
-        surface, kept = _fit_surface(noisy - values, difficulty, layout.sigma)
-        values, freedom = values + _surface_values(difficulty, surface), freedom + kept
+        surface, kept = fit_surface(noisy - values, difficulty, layout.sigma)
+        values, freedom = values + surface_values(difficulty, surface), freedom + kept
     smooth = values.copy()
     if full and m >= LOW_RANK_ITEMS:
-        low_rank, kept = _keep_eigenvectors(noisy - values, layout.sigma)
+        low_rank, kept = keep_eigenvectors(noisy - values, layout.sigma)
         values, freedom = values + low_rank, freedom + kept
     values = np.maximum(values, 0.0) * layout.counted
     trust = _trust_raw(noisy - values, model, values, layout)
+    unexplained = 0.0
     values = np.maximum(values + trust * (noisy - values), 0.0) * layout.counted
     if full and m >= SMOOTH_ITEMS:
-        shift, kept = _match_totals(noisy - values, trust, difficulty, layout.sigma)
+        shift, kept, unexplained = match_totals(noisy - values, trust, difficulty, layout.sigma)
         values, freedom = np.maximum(values + shift, 0.0), freedom + kept * layout.pairs
     values *= _below_ceiling(values, layout)
     return Disagreements(
-        values, trust, freedom, mean, spread, row, surface, (values - smooth) * layout.counted
+        values,
+        trust,
+        freedom,
+        mean,
+        spread,
+        row,
+        surface,
+        (values - smooth) * layout.counted,
+        unexplained,
     )
 
 
@@ -229,99 +244,6 @@ def _fit_rows(
         row = np.sqrt(row * np.maximum(centre + weight * (raw - centre), 0.02 * centre))
         freedom = float(weight.sum())
     return row, freedom
-
-
-def _basis(difficulty: FloatArray, terms: int) -> FloatArray:
-    """Orthonormal polynomials in the difficulty, ``float[item, term]``."""
-    centred = difficulty - difficulty.mean()
-    largest = max(float(np.abs(centred).max()), 1e-9)
-    powers = np.polynomial.legendre.legvander(centred / largest, terms - 1)
-    return np.asarray(np.linalg.qr(powers)[0])
-
-
-def _fit_surface(
-    residual: FloatArray, difficulty: FloatArray, sigma: float
-) -> tuple[FloatArray, float]:
-    """Coefficients of a smooth surface in the residual, those within the noise left out."""
-    terms = min(SMOOTH_TERMS, len(difficulty) // 5)
-    basis = _basis(difficulty, terms)
-    variance = sigma**2 * (1 + np.eye(terms))
-    filled = residual.copy()
-    kept = np.zeros((terms, terms))
-    for _ in range(8):  # the diagonal is not observed: impute it from the surface
-        raw = basis.T @ filled @ basis
-        weight = np.maximum(0.0, 1 - KEEP * variance / np.maximum(raw**2, 1e-300))
-        kept = raw * weight
-        np.fill_diagonal(filled, np.einsum("it,ts,is->i", basis, kept, basis))
-    return kept, float((kept != 0).sum()) / 2
-
-
-def _surface_values(difficulty: FloatArray, surface: FloatArray) -> FloatArray:
-    if not surface.any():
-        return np.zeros((len(difficulty), len(difficulty)))
-    basis = _basis(difficulty, len(surface))
-    values = basis @ surface @ basis.T
-    np.fill_diagonal(values, 0.0)
-    return np.asarray(values)
-
-
-def _keep_eigenvectors(residual: FloatArray, sigma: float) -> tuple[FloatArray, float]:
-    """Part of the residual whose eigenvalues stand out of the noise.
-
-    The spectrum of a symmetric noise matrix ends at ``2 sigma sqrt(m)``; an eigenvalue w beyond
-    that edge is best replaced by ``sign(w) sqrt(w^2 - edge^2)``, whose square error is least.
-    """
-    m = len(residual)
-    edge = 2 * sigma * np.sqrt(m)
-    filled, kept, count = residual.copy(), np.zeros_like(residual), 0
-    for _ in range(4):
-        values, vectors = np.linalg.eigh(filled)
-        out = np.abs(values) > 1.02 * edge  # finite matrices overshoot the edge by a little
-        count = int(out.sum())
-        if not count:
-            return np.zeros_like(residual), 0.0
-        shrunk = np.sign(values[out]) * np.sqrt(values[out] ** 2 - edge**2)
-        kept = (vectors[:, out] * shrunk) @ vectors[:, out].T
-        np.fill_diagonal(filled, np.diag(kept))
-    np.fill_diagonal(kept, 0.0)
-    return kept, 0.7 * m * count
-
-
-def _match_totals(
-    residual: FloatArray, trust: FloatArray, difficulty: FloatArray, sigma: float
-) -> tuple[FloatArray, float]:
-    """Correct the disagreements in the one respect that matters for the difficulties.
-
-    The fit uses the disagreements through ``sum_j D_ij tanh_ij`` alone: m numbers, of which the
-    raw values give unbiased estimates with known noise. What these say beyond the noise is kept,
-    pattern by pattern for smooth patterns and with one common weight for the rest, and is put
-    back as the smallest change of D that has these sums, ``(x_i - x_j) tanh_ij``.
-
-    Returns the change and the share of the noise that comes with it.
-    """
-    m = len(difficulty)
-    tanh = np.tanh((difficulty[None, :] - difficulty[:, None]) / 2)
-    missing = (residual * tanh).sum(axis=1)
-    basis = _basis(difficulty, min(SMOOTH_TERMS, m // 5))[:, 1:]
-    noise = sigma**2 * _laplacian(tanh**2 * (1 - trust) ** 2)
-    score = basis.T @ missing
-    spread = np.einsum("it,ij,jt->t", basis, noise, basis)
-    smooth = basis @ (score * np.maximum(0.0, 1 - KEEP * spread / np.maximum(score**2, 1e-300)))
-    rest = missing - basis @ score
-    expected = max(float(np.trace(noise) - spread.sum()), 1e-300)
-    # Two standard errors of a mean square of m normal values.
-    expected *= 1 + 2 * np.sqrt(2 / m)
-    weight = max(0.0, 1 - expected / max(float(rest @ rest), 1e-300))
-    wanted = smooth + weight * rest
-    # The ridge leaves the constant direction, which has no meaning, at zero.
-    square = _laplacian(tanh**2)
-    size = max(float(np.trace(square)) / m, 1e-300)
-    x = np.linalg.solve(square + 1e-6 * size * np.eye(m), wanted - wanted.mean())
-    return (x[:, None] - x) * tanh, weight
-
-
-def _laplacian(weights: FloatArray) -> FloatArray:
-    return np.asarray(np.diag(weights.sum(axis=1)) - weights)
 
 
 def _below_ceiling(values: FloatArray, layout: Layout) -> float:

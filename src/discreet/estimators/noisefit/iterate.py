@@ -18,16 +18,44 @@ from discreet.estimators.noisefit.disagreements import (
 )
 from discreet.estimators.noisefit.result import FloatArray
 from discreet.estimators.noisefit.solve import (
+    PRIOR_SPREAD,
     LinearView,
     Posterior,
+    mean_variance,
     solve_posterior,
     step_fixed_prior,
 )
 
-__all__ = ["Observation", "State", "iterate_fit"]
+__all__ = ["Around", "Observation", "State", "iterate_fit"]
 
 LONGEST_STEP = 1.0
 """No difficulty moves by more than this in one step: tanh is linear about that far."""
+
+
+@dataclass(frozen=True)
+class Around:
+    """How to linearise.
+
+    Attributes
+    ----------
+    sampling
+        Share of the sampling variance in the weights, 0 or 1. The estimate leaves it out, so
+        that without noise it is the non-private estimate; the spread keeps it in.
+    variance
+        Mean variance that the noise leaves in a difficulty. The slope is averaged over it: far
+        from the estimate tanh is flatter than at it.
+    """
+
+    sampling: float
+    variance: float
+
+    @property
+    def stretch(self) -> float:
+        """Return the factor by which averaging stretches a logistic curve.
+
+        For a normal difference with variance v it is close to sqrt(1 + pi v / 8).
+        """
+        return float(np.sqrt(1 + np.pi * 2 * self.variance / 8))
 
 
 class Observation(Protocol):
@@ -44,13 +72,9 @@ class Observation(Protocol):
         ...
 
     def view(
-        self, difficulty: FloatArray, disagreements: Disagreements, sampling: float
+        self, difficulty: FloatArray, disagreements: Disagreements, around: Around
     ) -> LinearView:
-        """Return the normal equations around the given difficulties.
-
-        ``sampling``: share of the sampling variance in the weights, 0 or 1. The estimate leaves
-        it out, so that without noise it is the non-private estimate; the spread keeps it in.
-        """
+        """Return the normal equations around the given difficulties."""
         ...
 
     def redraw(self, difficulty: FloatArray, mean: FloatArray, rng: np.random.Generator) -> Self:
@@ -64,6 +88,7 @@ class State:
 
     posterior: Posterior
     disagreements: Disagreements
+    variance: float
     rounds: int
 
 
@@ -74,6 +99,7 @@ def iterate_fit(
     rounds: int = 8,
     steps: int = 3,
     near: tuple[float, float] | None = None,
+    start_variance: float | None = None,
     tol: float = 1e-3,
 ) -> State:
     """Alternate between disagreements and difficulties until they settle.
@@ -81,7 +107,7 @@ def iterate_fit(
     The map has no guarantee to contract at tiny epsilon, where the answer is near zero anyway;
     so the number of rounds is bounded and the last round stands.
     """
-    difficulty = start
+    difficulty, variance = start, PRIOR_SPREAD**2 if start_variance is None else start_variance
     done = 0
     while True:
         done += 1
@@ -89,17 +115,20 @@ def iterate_fit(
             observation.disagreement, difficulty, observation.layout, near
         )
         near = (disagreements.ability_mean, disagreements.ability_spread)
-        posterior = solve_posterior(observation.view(difficulty, disagreements, 1.0))
-        moved = difficulty
+        around = Around(1.0, variance)
+        posterior = solve_posterior(observation.view(difficulty, disagreements, around))
+        moved, around = difficulty, Around(0.0, variance)
         for _ in range(steps):
-            view = observation.view(moved, disagreements, 0.0)
+            view = observation.view(moved, disagreements, around)
             moved = _limit(moved, step_fixed_prior(view, posterior.spread))
+        variance = mean_variance(view, posterior.spread)
         change = float(np.abs(moved - difficulty).max())
         difficulty = moved
         if done >= rounds or change < tol:
             break
-    final = solve_posterior(observation.view(difficulty, disagreements, 1.0))
-    return State(Posterior(difficulty, final.covariance, final.spread), disagreements, done)
+    final = solve_posterior(observation.view(difficulty, disagreements, Around(1.0, variance)))
+    posterior = Posterior(difficulty, final.covariance, final.spread)
+    return State(posterior, disagreements, variance, done)
 
 
 def _limit(old: FloatArray, new: FloatArray) -> FloatArray:

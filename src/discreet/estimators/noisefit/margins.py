@@ -18,7 +18,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from discreet.errors import BadUsage
 from discreet.estimators.noisefit.disagreements import Disagreements, Layout
-from discreet.estimators.noisefit.iterate import Observation, iterate_fit
+from discreet.estimators.noisefit.iterate import Around, Observation, iterate_fit
 from discreet.estimators.noisefit.result import FloatArray, NoiseFit
 from discreet.estimators.noisefit.solve import (
     HONEST_SPREAD,
@@ -93,18 +93,20 @@ class MarginsObservation:
     noise: MarginsNoise
 
     def view(
-        self, difficulty: FloatArray, disagreements: Disagreements, sampling: float
+        self, difficulty: FloatArray, disagreements: Disagreements, around: Around
     ) -> LinearView:
         """Return the normal equations of ``T = sum_j D_ij tanh((b_j - b_i) / 2) + noise``."""
-        values, tanh = disagreements.values, tanh_differences(difficulty)
-        slope = -laplacian(values * (1 - tanh**2) / 2)
+        stretch = around.stretch
+        values, tanh = disagreements.values, tanh_differences(difficulty / stretch)
+        slope = -laplacian(values * (1 - tanh**2) / (2 * stretch))
         # Noise that is left in the disagreements: the kept degrees of freedom, spread evenly,
         # and each raw value by its weight.
         share = min(1.0, disagreements.freedom / self.layout.pairs)
         left = (tanh**2 * (share + disagreements.trust)).sum(axis=1)
         left *= self.noise.sigma_disagreement**2
+        left += around.sampling * disagreements.unexplained
         variance = np.diag(self.noise.sigma_total**2 + left)
-        variance -= sampling * self.noise.sampling_ratio(values) * slope
+        variance -= around.sampling * self.noise.sampling_ratio(values) * slope
         factor = cho_factor(variance)
         surprise = self.total - (values * tanh).sum(axis=1) + slope @ difficulty
         precision = slope @ cho_solve(factor, slope)

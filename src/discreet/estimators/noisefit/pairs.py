@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from discreet.errors import BadUsage
 from discreet.estimators.noisefit.disagreements import Disagreements, Layout
+from discreet.estimators.noisefit.iterate import Around
 from discreet.estimators.noisefit.margins import fit_observation
 from discreet.estimators.noisefit.result import FloatArray, NoiseFit
 from discreet.estimators.noisefit.solve import LinearView, laplacian, tanh_differences
@@ -34,12 +35,13 @@ class PairsObservation:
     answers: float
 
     def view(
-        self, difficulty: FloatArray, disagreements: Disagreements, sampling: float
+        self, difficulty: FloatArray, disagreements: Disagreements, around: Around
     ) -> LinearView:
         """Return the normal equations with one equation per pair."""
-        values, tanh = disagreements.values, tanh_differences(difficulty)
+        stretch = around.stretch
+        values, tanh = disagreements.values, tanh_differences(difficulty / stretch)
         counted = self.layout.counted
-        slope = values * (1 - tanh**2) / 2
+        slope = values * (1 - tanh**2) / (2 * stretch)
         share = min(1.0, disagreements.freedom / self.layout.pairs)
         left = (share + disagreements.trust) * tanh**2
         private = self.layout.sigma**2 * (1 + left)
@@ -50,7 +52,7 @@ class PairsObservation:
         weight = counted * slope / variance
         # Without the sampling variance the same equations count for more against the prior.
         more = (weight * slope).sum() / max((weight * slope * private / variance).sum(), 1e-300)
-        weight *= sampling + (1 - sampling) * more
+        weight *= around.sampling + (1 - around.sampling) * more
         precision = laplacian(weight * slope)
         surprise = self.difference - values * tanh
         target = precision @ difficulty - (weight * surprise).sum(axis=1)
@@ -101,10 +103,10 @@ def fit_noisy_pairs(
 
     Examples
     --------
-    >>> odds = np.exp([-0.5, 0.0, 0.5])
+    >>> odds = np.exp([-0.6, 0.2, 0.4])
     >>> counts = 1000 * odds[None] / (odds[None] + odds[:, None])
     >>> fit_noisy_pairs(counts, variance=4.0).difficulty.round(1)
-    array([-0.5,  0. ,  0.5])
+    array([-0.6,  0.2,  0.4])
     """
     m = len(right_wrong_noisy)
     if right_wrong_noisy.shape != (m, m):

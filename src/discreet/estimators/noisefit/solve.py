@@ -13,7 +13,15 @@ from scipy.linalg import cho_factor, cho_solve
 
 from discreet.estimators.noisefit.result import FloatArray
 
-__all__ = ["LinearView", "Posterior", "solve_posterior", "step_fixed_prior", "tanh_differences"]
+__all__ = [
+    "LinearView",
+    "Posterior",
+    "laplacian",
+    "mean_variance",
+    "solve_posterior",
+    "step_fixed_prior",
+    "tanh_differences",
+]
 
 SPREADS = np.exp(np.linspace(np.log(0.02), np.log(8), 61))
 
@@ -89,6 +97,12 @@ def step_fixed_prior(view: LinearView, spread: float) -> FloatArray:
     factor = cho_factor(view.precision + np.eye(m) / spread**2)
     mean = cho_solve(factor, view.target)
     return np.asarray(mean - mean.mean())
+
+
+def mean_variance(view: LinearView, spread: float) -> float:
+    """Mean posterior variance of a difficulty for a known prior spread."""
+    values = np.maximum(np.linalg.eigvalsh(view.precision)[1:], 0.0)
+    return float(np.mean(1 / (values + 1 / spread**2)))
 
 
 def _centre(covariance: FloatArray) -> FloatArray:

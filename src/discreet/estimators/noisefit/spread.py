@@ -43,7 +43,9 @@ def bootstrap_ratios(
         difficulty = posterior.mean + root @ rng.standard_normal(m)
         mean = state.disagreements.redraw(difficulty, observation.layout)
         drawn = observation.redraw(difficulty, mean, rng)
-        again = iterate_fit(drawn, posterior.mean, rounds=2, steps=2, near=near)
+        again = iterate_fit(
+            drawn, posterior.mean, rounds=2, steps=2, near=near, start_variance=state.variance
+        )
         truth.append(difficulty)
         ratio.append((again.posterior.mean - difficulty) ** 2 / variance)
     return _smooth_ratio(np.concatenate(truth), np.concatenate(ratio), posterior.mean)
