@@ -12,7 +12,7 @@ from discreet.calibrate import fit
 from discreet.counts import PairCounts
 from discreet.engines import count_pairs
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.estimators import sandwich
+from discreet.estimators import sandwich, scores
 from discreet.responses import Responses
 from discreet.responses.packing import build_rows
 
@@ -159,13 +159,14 @@ def test_standard_errors_without_a_covariance_are_close_to_those_with_one(monkey
 def test_chunks_of_persons_do_not_change_the_covariance(monkeypatch):
     X, _ = simulate(7, given=0.7)
     whole = fit(X).covariance
-    monkeypatch.setattr(sandwich, "CHUNK_CELLS", 100)
+    monkeypatch.setattr(scores, "CHUNK_CELLS", 100)
+    monkeypatch.setattr(scores, "CHUNK_WORDS", 1)
     assert fit(X).covariance == pytest.approx(whole, rel=1e-12, abs=1e-16)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_sandwich_equals_its_formula_written_out_person_by_person(method, monkeypatch):
-    monkeypatch.setattr(sandwich, "MAX_LEVERAGE", 0.0)
+    monkeypatch.setattr(scores, "MAX_LEVERAGE", 0.0)
     X, _ = simulate(8, n=80, m=5)
     estimate = fit(X, method=method)
     b, m = estimate.difficulty, X.shape[1]
@@ -195,7 +196,7 @@ def test_the_sandwich_equals_its_formula_written_out_person_by_person(method, mo
 def test_the_small_sample_correction_widens_and_vanishes_with_many_persons(monkeypatch):
     few, many = simulate(9, n=60, m=8)[0], simulate(9, n=20_000, m=8)[0]
     corrected = [fit(X).se for X in (few, many)]
-    monkeypatch.setattr(sandwich, "MAX_LEVERAGE", 0.0)
+    monkeypatch.setattr(scores, "MAX_LEVERAGE", 0.0)
     plain = [fit(X).se for X in (few, many)]
     assert (corrected[0] > plain[0] * 1.005).all()
     assert corrected[1] == pytest.approx(plain[1], rel=1e-3)

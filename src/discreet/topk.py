@@ -15,10 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from discreet.errors import BadUsage
-from discreet.estimate import Estimate, check_level, draw_errors
+from discreet.estimate import Estimate, check_level, draw_errors, two_sided_quantile
 
 __all__ = ["Ranking", "rank"]
 
@@ -156,7 +155,7 @@ def _quantile(
     m = len(error)
     pairs = m * (m - 1) / 2
     if estimate.covariance is None or not 2 <= m <= EXACT_ITEMS:
-        return float(ndtri(1 - (1 - level) / 2 / max(pairs, 1)))
+        return two_sided_quantile((1 - level) / max(pairs, 1))
     first, second = np.triu_indices(m, 1)
     scale = 1.0 / np.maximum(error[first, second], np.finfo(float).tiny)
     draws = draw_errors(estimate.covariance, rng)

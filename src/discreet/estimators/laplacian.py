@@ -7,20 +7,22 @@ In: symmetric non-negative weights between items (dense or CSR). Out: solutions 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import NotConverged
 
-__all__ = ["CholeskyFactor", "Laplacian", "build_laplacian", "factorise", "invert", "solve"]
+__all__ = ["Factor", "Laplacian", "build_laplacian", "factorise", "invert", "solve"]
 
 FloatArray = npt.NDArray[np.float64]
 
 CG_TOL = 1e-6
 """Relative residual of a conjugate gradient solve; Newton's outer loop corrects the rest."""
 CG_ROUNDS = 2000
+PLAIN_ITEMS = 200
+"""Up to here NumPy solves within a millisecond; scipy.linalg takes 0.2 s to import."""
 ROUNDING = 1e-14
 """Relative size of rounding errors in sums of counts."""
 
@@ -49,17 +51,35 @@ class Laplacian:
         return np.asarray(self.weights.T.toarray(order="F"))
 
 
+class Factor(Protocol):
+    """A factorised Laplacian plus a multiple of the all-ones matrix."""
+
+    def solve(self, rhs: FloatArray) -> FloatArray:
+        """Solve for a right-hand side whose columns have mean zero."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class CholeskyFactor:
-    """Cholesky factor of the Laplacian plus a multiple of the all-ones matrix."""
+    """Cholesky factor, for many items."""
 
     factor: tuple[FloatArray, bool]
 
     def solve(self, rhs: FloatArray) -> FloatArray:
-        """Solve for a right-hand side whose columns have mean zero."""
         from scipy.linalg import cho_solve
 
         solution = cho_solve(self.factor, rhs, check_finite=False)
+        return np.asarray(solution - solution.mean(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class PlainFactor:
+    """The matrix itself, for so few items that loading scipy would take longer."""
+
+    matrix: FloatArray
+
+    def solve(self, rhs: FloatArray) -> FloatArray:
+        solution = np.linalg.solve(self.matrix, rhs)
         return np.asarray(solution - solution.mean(axis=0))
 
 
@@ -71,10 +91,8 @@ def build_laplacian(weights: Any) -> Laplacian:
     return Laplacian(weights, diagonal)
 
 
-def factorise(laplacian: Laplacian) -> CholeskyFactor:
+def factorise(laplacian: Laplacian) -> Factor:
     """Factorise a dense copy of the Laplacian."""
-    from scipy.linalg import LinAlgError, cho_factor
-
     m = len(laplacian.diagonal)
     # The all-ones direction is the null space; giving it the mean diagonal makes the matrix
     # positive definite without touching solutions of mean zero.
@@ -83,13 +101,25 @@ def factorise(laplacian: Laplacian) -> CholeskyFactor:
     np.subtract(laplacian.diagonal.mean() / m, matrix, out=matrix)
     matrix[np.diag_indices(m)] += laplacian.diagonal
     try:
-        return CholeskyFactor(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False))
-    except LinAlgError as error:
+        return _factorise_few(matrix) if m <= PLAIN_ITEMS else _factorise_many(matrix)
+    except np.linalg.LinAlgError as error:
         raise NotConverged(
             f"the links between the {m} items are too uneven for double precision ({error}); "
             "some items hang on the others by far too few answers: remove them, or use "
             "method='spectral', which has no such limit"
         ) from error
+
+
+def _factorise_few(matrix: FloatArray) -> PlainFactor:
+    np.linalg.cholesky(matrix)  # raises where the matrix is not safely positive definite
+    matrix += np.tril(matrix, -1).T - np.triu(matrix, 1)
+    return PlainFactor(matrix)
+
+
+def _factorise_many(matrix: FloatArray) -> CholeskyFactor:
+    from scipy.linalg import cho_factor
+
+    return CholeskyFactor(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False))
 
 
 def solve(laplacian: Laplacian, rhs: FloatArray) -> FloatArray:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from discreet.counts import PairCounts
 from discreet.estimators.laplacian import Laplacian, invert
+from discreet.estimators.refined import logistic
 from discreet.estimators.sandwich import Scoring, Uncertainty
 
 __all__ = ["match_abilities", "simulate_uncertainty"]
@@ -36,7 +36,8 @@ def simulate_uncertainty(
     products = np.zeros((len(difficulty), len(difficulty)))
     for _ in range(SIMULATED // CHUNK):
         ability = centre + spread * rng.standard_normal((CHUNK, 1))
-        right = (rng.random((CHUNK, len(difficulty))) < expit(ability - difficulty)).astype(float)
+        chance = logistic(ability - difficulty)
+        right = (rng.random(chance.shape) < chance).astype(float)
         wrong = 1.0 - right
         scores = right * (wrong @ surprise.T) - wrong * (right @ surprise)
         products += scores.T @ scores
@@ -59,7 +60,7 @@ def match_abilities(counts: PairCounts, difficulty: FloatArray) -> tuple[float, 
     weights = weights / weights.sum()
     centre, spread = 0.0, 1.0
     for _ in range(100):
-        chance = expit(centre + spread * nodes[:, None] - difficulty)
+        chance = logistic(centre + spread * nodes[:, None] - difficulty)
         score, noise = chance.sum(axis=1), (chance * (1 - chance)).sum(axis=1)
         middle, slope = weights @ score, weights @ noise
         between = weights @ score**2 - middle**2

@@ -18,7 +18,7 @@ from discreet.errors import NotConverged
 from discreet.estimators.laplacian import Laplacian, build_laplacian, solve
 from discreet.stationary import Solution
 
-__all__ = ["PersonWeight", "RefinedScoring", "curvature", "solve_refined"]
+__all__ = ["PersonWeight", "RefinedScoring", "curvature", "logistic", "solve_refined"]
 
 FloatArray = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
@@ -28,6 +28,8 @@ START_ROUNDS = 8
 STEP_TOL = 1e-9
 """Stop after a step this small (logits): Newton squares it, so the error left is below 1e-15."""
 NEWTON_ROUNDS = 100
+EXP_RANGE = 600.0
+"""Largest range of difficulties, in logits, whose exponentials all are normal doubles."""
 FULL_STEP = 1.0
 """Range of a step, in logits, below which it is taken in full. See :func:`_damping`."""
 
@@ -58,11 +60,11 @@ class RefinedScoring:
 
     def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
         """One minus the probability that the pair went this way round."""
-        return _logistic(right - wrong)
+        return logistic(right - wrong)
 
     def curvature(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
         """Second derivative of the pair's log-likelihood, with the sign turned."""
-        surprise = _logistic(right - wrong)
+        surprise = logistic(right - wrong)
         return surprise * (1.0 - surprise)
 
 
@@ -139,10 +141,22 @@ def _damping(step: FloatArray) -> float:
     return 1.0 if spread <= FULL_STEP else float(np.log1p(spread) / spread)
 
 
-def _logistic(x: FloatArray) -> FloatArray:
-    from scipy.special import expit
+def logistic(x: FloatArray) -> FloatArray:
+    """Return 1 / (1 + exp(-x)), accurate in both tails.
 
-    return np.asarray(expit(x))
+    scipy.special has it too, and takes 0.2 s to import.
+    """
+    tail = np.exp(-np.abs(x))
+    return np.asarray(np.where(x > 0, 1.0, tail) / (1.0 + tail))
+
+
+def _beats(difficulty: FloatArray) -> FloatArray:
+    """Return ``chance[i, j]`` that item i is the one that is right, given that one is."""
+    if np.ptp(difficulty) > EXP_RANGE:
+        return logistic(difficulty[None, :] - difficulty[:, None])
+    # One exponential an item instead of one a pair.
+    odds = np.exp(difficulty - difficulty.mean())
+    return np.asarray(odds[None, :] / (odds[:, None] + odds[None, :]))
 
 
 class _DensePairs:
@@ -154,7 +168,7 @@ class _DensePairs:
         self._right = rates.sum(axis=1) - rates.diagonal()
 
     def evaluate(self, difficulty: FloatArray) -> tuple[FloatArray, Laplacian]:
-        chance = _logistic(difficulty[None, :] - difficulty[:, None])
+        chance = _beats(difficulty)
         expected = self._both * chance
         residual = self._right - expected.sum(axis=1)
         # chance transposed is one minus chance, without cancellation at large differences.
