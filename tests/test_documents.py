@@ -67,3 +67,33 @@ def test_links_in_a_document_lead_somewhere(path):
     for match in LINK.finditer(path.read_text()):
         target = (path.parent / match["target"]).resolve()
         assert target.exists(), f"{path}: broken link to {match['target']}"
+
+
+def test_the_api_page_lists_every_public_name():
+    import discreet
+
+    page = (ROOT / "docs" / "api.md").read_text()
+    missing = [n for n in discreet.__all__ if n != "__version__" and f"discreet.{n}`" not in page]
+    assert not missing
+
+
+def test_the_readme_shows_the_output_that_its_example_prints(tmp_path):
+    readme = ROOT / "README.md"
+    (code,) = blocks(readme, "python")
+    (shown,) = blocks(readme, "text")
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout == shown, done.stderr
+
+
+def test_no_file_names_a_machine_path_or_a_download_address():
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split("\n")
+    bad = re.compile(r"(?<![\w.])/(work|root|farm)/|index-url|files\.pythonhosted")
+    for name in filter(None, listed):
+        path = ROOT / name
+        if path.suffix in {".md", ".py", ".toml", ".txt", ".cff", ""} and path.is_file():
+            for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+                assert "bad = re.compile" in line or not bad.search(line), f"{name}:{number}"
