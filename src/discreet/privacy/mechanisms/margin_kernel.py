@@ -16,18 +16,25 @@ Int64Array = npt.NDArray[np.int64]
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def paired_moves(table: Int64Array, bins: int) -> tuple[Int64Array, Int64Array]:
-    """Largest moves over all pairs of persons and corners, one per bin of the totals' length."""
+def paired_moves(table: Int64Array, bins: int, symmetric: bool) -> tuple[Int64Array, Int64Array]:
+    """Largest moves over all pairs of persons and corners, one per bin of the totals' length.
+
+    ``symmetric``: weights do not change when right and wrong are exchanged; then exchanging them
+    in both persons gives the same moves, and half of the pairs can be left out. So can the
+    corner x = y = 0, which the corner y = 0 exceeds.
+    """
     cap = table.shape[0] - 1
     longest = 1
     for r in range(2, cap + 1):
         for k in range(1, r):
             longest = max(longest, 4 * table[r, k] ** 2 * k * (r - k) * r)
-    width = longest // bins + 1
-    totals = np.zeros(bins + 1, np.int64)
-    disagreements = np.zeros(bins + 1, np.int64)
+    shift = 0
+    while longest >> shift >= bins:
+        shift += 1
+    totals = np.zeros(bins, np.int64)
+    disagreements = np.zeros(bins, np.int64)
     for r in range(2, cap + 1):
-        for k in range(1, r):
+        for k in range(1, r // 2 + 1 if symmetric else r):
             w = table[r, k]
             d = w * w * k * (r - k)
             for s in range(2, r + 1):
@@ -36,13 +43,13 @@ def paired_moves(table: Int64Array, bins: int) -> tuple[Int64Array, Int64Array]:
                     e = v * v * right * (s - right)
                     x = min(k, s - right)
                     y = min(r - k, right)
-                    for corner in range(4):
+                    for corner in range(1, 4):
                         a = x * (corner & 1)
                         b = y * (corner >> 1)
                         t = d * r + e * s
                         t += 2 * w * v * (a * (r - k) * right + b * k * (s - right))
                         f = d + e - 2 * w * v * a * b
-                        place = min(t // width, bins)
+                        place = t >> shift
                         totals[place] = max(totals[place], t)
                         disagreements[place] = max(disagreements[place], f)
     return totals, disagreements

@@ -38,11 +38,11 @@ Moves = list[tuple[int, int]]
 SHORT_LIST = 10
 """Up to this many items every overlap of two persons is tried: a second at most."""
 
-LARGEST_PAIRED_CAP = 160
-"""Up to this cap every two kinds of persons are compared: 10^8 pairs, under a second."""
+LARGEST_PAIRED_CAP = 200
+"""Up to this cap every two kinds of persons are compared: 10^8 pairs, about a second."""
 
-BINS = 8192
-"""Moves are kept by the length of their totals, to 1/8192 of the longest; rounded up."""
+BINS = 16384
+"""Moves are kept by the length of their totals, to at most 1/8192 of the longest; rounded up."""
 
 
 def extreme_moves(
@@ -68,7 +68,7 @@ def extreme_moves(
     elif max_answers <= LARGEST_PAIRED_CAP:
         from discreet.privacy.mechanisms.margin_kernel import paired_moves
 
-        totals, disagreements = paired_moves(table, BINS)
+        totals, disagreements = paired_moves(table, BINS, _is_symmetric(table))
     else:
         # |t - t'|^2 <= 2 |t|^2 + 2 |t'|^2; disagreements are not negative, so
         # |d - d'|^2 <= |d|^2 + |d'|^2; a sum over two persons is at most twice the larger one.
@@ -93,6 +93,12 @@ def _weight_table(weighting: Weighting, max_answers: int) -> Int64Array:
     real = (right >= 1) & (right < answered)
     table[real] = weighting(answered[real], right[real])
     return np.asarray(table, dtype=np.int64)
+
+
+def _is_symmetric(table: Int64Array) -> bool:
+    """Say whether weights stay when right and wrong answers are exchanged."""
+    answered, right = np.indices(table.shape)
+    return bool(np.array_equal(table, table[answered, np.maximum(answered - right, 0)]))
 
 
 def _single_moves(table: Int64Array) -> tuple[Int64Array, Int64Array]:
