@@ -31,7 +31,14 @@ from discreet.stationary import Solution
 if TYPE_CHECKING:
     from discreet.responses import Responses
 
-__all__ = ["ConditionalFit", "centred_covariance", "fit_conditional", "maximise_conditional"]
+__all__ = [
+    "ConditionalFit",
+    "centred_covariance",
+    "evaluate",
+    "find_maximum",
+    "fit_conditional",
+    "maximise_conditional",
+]
 
 FloatArray = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
@@ -89,12 +96,18 @@ def fit_conditional(responses: Responses, *, engine: str = "auto") -> Estimate:
     BadUsage
         If there are more items than a dense matrix can hold.
     """
+    return _assemble(*find_maximum(responses, engine=engine))
+
+
+def find_maximum(
+    responses: Responses, *, engine: str = "auto"
+) -> tuple[PairCounts, Chain, ConditionalFit]:
+    """Find which items are linked, and the maximum of the likelihood among them."""
     counts = count_pairs(responses, engine=engine)
     chain = build_chain(counts)
     start, _ = solve_refined(chain.rates)
     patterns = group_patterns(responses.store, chain.kept)
-    found = maximise_conditional(patterns, counts.right[chain.kept], start)
-    return _assemble(counts, chain, found)
+    return counts, chain, maximise_conditional(patterns, counts.right[chain.kept], start)
 
 
 def maximise_conditional(
