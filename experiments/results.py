@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,20 +29,38 @@ class Options:
     quick: bool
     seed: int
     out: Path
+    workers: int = 1
+    ratings: Path | None = None
+    only: str = ""
 
 
 def read_options(title: str, *, trials: int, quick_trials: int) -> Options:
-    """Read ``--trials``, ``--quick``, ``--seed`` and ``--out``."""
+    """Read ``--trials``, ``--quick``, ``--seed``, ``--out``, ``--workers`` and ``--ratings``."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--trials", type=int, help=f"default {trials}, quick {quick_trials}")
     parser.add_argument("--quick", action="store_true", help="smaller grid and fewer trials")
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--out", type=Path, default=Path("results"))
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1,
+        help="processes for the privacy figures; default one for each core",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ratings", type=Path, help="MovieLens file for the films figure (see the README)"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="START",
+        help="run only the curves whose name starts like this, for example 'published'",
+    )  # fmt: skip
     given = parser.parse_args()
     chosen = given.trials if given.trials is not None else (quick_trials if given.quick else trials)
     if chosen < 1:
         parser.error(f"--trials must be at least 1, found {chosen}")
-    return Options(chosen, given.quick, given.seed, given.out)
+    if given.workers < 1:
+        parser.error(f"--workers must be at least 1, found {given.workers}")
+    return Options(
+        chosen, given.quick, given.seed, given.out, given.workers, given.ratings, given.only
+    )
 
 
 def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:

@@ -1,0 +1,260 @@
+"""Every curve of the privacy figures: one estimate from one data set at one epsilon.
+
+The published curves come from `published` and are not private. The library's go through its
+wall with a repeatable noise source, which marks them as not private too; everything else
+(calibration, sensitivity, noise law, estimate) is what a real release does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from math import log2
+from unittest.mock import patch
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import Budget
+from discreet.calibrate import fit
+from discreet.estimators.noisefit import margins as noisefit
+from discreet.estimators.released import estimate_release
+from discreet.privacy.accounting import Neighbours
+from discreet.privacy.mechanisms import (
+    Calibration,
+    DensePairs,
+    Margins,
+    Public,
+    RandomizedResponse,
+    SparsePairs,
+)
+from discreet.privacy.noise import ExactNoise
+from discreet.privacy.wall import release_statistics
+from discreet.responses import Responses
+from discreet.secure import SeededSource
+from experiments import published
+
+FloatArray = npt.NDArray[np.float64]
+AnyMechanism = DensePairs | SparsePairs | Margins | RandomizedResponse
+
+DELTA = 1e-4
+"""Of every figure in the paper."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """One data set, in which everyone answers everything, and what an estimate is compared with."""
+
+    answers: npt.NDArray[np.int8]
+    reference: FloatArray
+
+    @property
+    def responses(self) -> Responses:
+        return Responses.from_array(self.answers)
+
+    @property
+    def counts(self) -> FloatArray:
+        return published.count(self.answers)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a published curve leaves to its figure.
+
+    Attributes
+    ----------
+    pairs
+        How many pairs the Gaussian calibration counts.
+    edge_factor
+        The sparse graph has edge probability ``edge_factor * log2(m) / m``.
+    """
+
+    pairs: published.Pairs
+    edge_factor: float
+
+    def edge_probability(self, m: int) -> float:
+        return min(1.0, self.edge_factor * log2(m) / m)
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The randomness of one estimate, repeatable."""
+
+    rng: np.random.Generator
+    source: SeededSource
+
+
+Curve = Callable[[Scene, Setting, float, Draws], FloatArray]
+
+
+# --- as published: NOT private ----------------------------------------------------------------
+
+
+def published_gauss(scene: Scene, setting: Setting, epsilon: float, draws: Draws) -> FloatArray:
+    graph = published.every_pair(len(scene.reference))
+    return published.gauss(
+        scene.counts, epsilon, DELTA, pairs=setting.pairs, graph=graph, source=draws.source
+    )
+
+
+def published_sparse(scene: Scene, setting: Setting, epsilon: float, draws: Draws) -> FloatArray:
+    m = len(scene.reference)
+    graph = published.draw_graph(m, setting.edge_probability(m), draws.rng)
+    return published.gauss(
+        scene.counts, epsilon, DELTA, pairs=setting.pairs, graph=graph, source=draws.source
+    )
+
+
+def published_laplace(
+    scene: Scene,
+    setting: Setting,  # noqa: ARG001
+    epsilon: float,
+    draws: Draws,
+) -> FloatArray:
+    # All printed Laplace curves fit m (m - 1) pairs, also where the Gaussian ones fit half.
+    pairs = published.Pairs.ORDERED
+    return published.laplace(scene.counts, epsilon, pairs=pairs, source=draws.source)
+
+
+def published_response(
+    scene: Scene,
+    setting: Setting,  # noqa: ARG001
+    epsilon: float,
+    draws: Draws,
+) -> FloatArray:
+    return published.randomized_response(scene.answers, epsilon, DELTA, draws.rng)
+
+
+def without_privacy(
+    scene: Scene,
+    setting: Setting,  # noqa: ARG001
+    epsilon: float,  # noqa: ARG001
+    draws: Draws,  # noqa: ARG001
+) -> FloatArray:
+    return published.spectral(scene.counts)
+
+
+def refined_estimate(
+    scene: Scene,
+    setting: Setting,  # noqa: ARG001
+    epsilon: float,  # noqa: ARG001
+    draws: Draws,  # noqa: ARG001
+) -> FloatArray:
+    """Estimate as the library does without privacy: its releases tend to that as epsilon grows.
+
+    Where the Rasch model does not hold it differs from the spectral one, and that difference is
+    a floor under the library's curves in figures that measure the distance to the spectral one.
+    """
+    estimate = fit(
+        scene.responses, method="refined", standard_errors=False,
+        regularisation=published.REGULARISATION,
+    )  # fmt: skip
+    return np.array(estimate.difficulty)
+
+
+def all_zero(
+    scene: Scene,
+    setting: Setting,  # noqa: ARG001
+    epsilon: float,  # noqa: ARG001
+    draws: Draws,  # noqa: ARG001
+) -> FloatArray:
+    return np.zeros_like(scene.reference)
+
+
+# --- the library, at the true (epsilon, delta) --------------------------------------------------
+
+
+def released(mechanism: AnyMechanism) -> Curve:
+    """Return the curve of one of the library's mechanisms."""
+
+    def curve(
+        scene: Scene,
+        setting: Setting,  # noqa: ARG001
+        epsilon: float,
+        draws: Draws,
+    ) -> FloatArray:
+        return release(scene.responses, mechanism, epsilon, draws.source)
+
+    return curve
+
+
+def released_sparse(scene: Scene, setting: Setting, epsilon: float, draws: Draws) -> FloatArray:
+    """`sparse-pairs` with the edge probability of the published curve beside it."""
+    mechanism = SparsePairs(setting.edge_probability(len(scene.reference)))
+    return release(scene.responses, mechanism, epsilon, draws.source)
+
+
+def release(
+    responses: Responses, mechanism: AnyMechanism, epsilon: float, source: SeededSource
+) -> FloatArray:
+    """Difficulties from one release: what ``discreet.release`` does, less the standard errors."""
+    calibration = _calibrate(mechanism, responses.items, responses.n_persons, epsilon, source)
+    noisy = release_statistics(
+        responses,
+        mechanism=mechanism,
+        public=_public(responses.items, responses.n_persons),
+        calibration=calibration,
+        guarantee=calibration.spend.guarantee(ledger=None, is_private=False),
+        noise=ExactNoise(source),
+    )
+    with difficulties_only():
+        return np.array(estimate_release(noisy).difficulty)
+
+
+@contextmanager
+def difficulties_only() -> Iterator[None]:
+    """Leave out the bootstrap behind the standard errors, which no figure here shows.
+
+    It takes up to nine tenths of the time and does not touch the difficulties
+    (``tests/test_published.py`` compares them).
+    """
+
+    def keep(_observation: object, state: noisefit.Observation, _rng: object) -> FloatArray:
+        return np.ones(len(state.posterior.mean))  # type: ignore[attr-defined]
+
+    with patch.object(noisefit, "bootstrap_ratios", keep):
+        yield
+
+
+def _public(items: tuple[str, ...], persons: int) -> Public:
+    return Public(items, len(items), Neighbours.REPLACE_ONE, persons)
+
+
+def _calibrate(
+    mechanism: AnyMechanism,
+    items: tuple[str, ...],
+    persons: int,
+    epsilon: float,
+    source: SeededSource,
+) -> Calibration:
+    if isinstance(mechanism, SparsePairs):  # draws a graph: anew for every release
+        return mechanism.calibrate(_public(items, persons), Budget(epsilon, DELTA), source)
+    return _calibrate_once(mechanism, items, persons, epsilon)
+
+
+@cache
+def _calibrate_once(
+    mechanism: AnyMechanism, items: tuple[str, ...], persons: int, epsilon: float
+) -> Calibration:
+    return mechanism.calibrate(_public(items, persons), Budget(epsilon, DELTA), SeededSource(0))
+
+
+CURVES: dict[str, Curve] = {
+    "published Gauss": published_gauss,
+    "published sparse": published_sparse,
+    "published Laplace": published_laplace,
+    "published response": published_response,
+    "margins": released(Margins()),
+    "pairs": released(DensePairs()),
+    "sparse-pairs": released_sparse,
+    "laplace-pairs": released(DensePairs("laplace-pairs", "laplace")),
+    "randomized-response": released(RandomizedResponse("trusted")),
+    "non-private": without_privacy,
+    "refined": refined_estimate,
+    "all zero": all_zero,
+}
+"""Every curve by the name that the CSV files give it."""
+
+SPARSE_CURVES = ("published sparse", "sparse-pairs")
