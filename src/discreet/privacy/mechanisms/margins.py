@@ -62,7 +62,8 @@ little, and every pair is answered together, so that the share need not grow wit
 
 SHORT_LIST = 10
 SHORT_CLIP, SHORT_SHARE = 0.85, 0.6
-"""With up to ten items too little is left to learn a model from: more for the raw values."""
+"""With up to ten items too little is left to learn a model from: more for the raw values; with
+three, where clipping gains nothing, as much as is free when all answer (ratio 1)."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ class Margins:
         """Return clip and share: the user's, or those for these public parameters."""
         clip, share = CLIP, SHARE * sqrt(min(max(epsilon, 0.25), 4.0))
         if items <= SHORT_LIST:
-            clip, share = SHORT_CLIP, SHORT_SHARE
+            clip, share = (1.0, 1.0) if items <= 3 else (SHORT_CLIP, SHORT_SHARE)
         elif typical >= FULL_ANSWERS * items:
             clip, share = FULL_CLIP, FULL_SHARE
         return self.clip or clip, self.share or share
