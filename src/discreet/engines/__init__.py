@@ -24,6 +24,7 @@ Engine = Callable[[Any, Weighting | None], PairCounts]
 
 ENGINES: dict[str, str] = {
     "memory": "discreet.engines.memory:count_responses",
+    "duckdb": "discreet.engines.outofcore:count_anything",
 }
 """Name of each engine and the function behind it, loaded when the engine is first used."""
 
@@ -39,9 +40,12 @@ def count_pairs(
     Parameters
     ----------
     source
-        Answers, or the path of a file with answers.
+        Answers, or where they are: a file, folder or pattern, and for engine "duckdb" also a
+        DuckDB database (``"file.duckdb::table"``) or a query.
     engine
-        ``"auto"``, or one of ``ENGINES``. The result is the same, to the last integer.
+        ``"auto"``, or one of ``ENGINES``. The result is the same, to the last integer. Auto
+        means "memory", but "duckdb" for queries, databases and files whose answers would fill
+        more than half of the free memory.
     weighting
         Integer weight per person as a function of how many items the person answered and
         how many of them right; None counts every person once.
@@ -55,13 +59,21 @@ def count_pairs(
     array([[0, 2],
            [1, 0]])
     """
-    return _find_engine(engine)(source, weighting)
+    chosen = _choose_engine(source) if engine == "auto" else engine
+    return _find_engine(chosen)(source, weighting)
+
+
+def _choose_engine(source: Any) -> str:
+    if not isinstance(source, str | PathLike):
+        return "memory"
+    from discreet.engines.outofcore.choosing import is_too_large
+
+    return "duckdb" if is_too_large(source) else "memory"
 
 
 def _find_engine(name: str) -> Engine:
-    chosen = "memory" if name == "auto" else name
-    if chosen not in ENGINES:
+    if name not in ENGINES:
         known = ", ".join(["auto", *ENGINES])
         raise BadUsage(f"there is no engine called {name!r}; choose one of: {known}")
-    module, function = ENGINES[chosen].split(":")
+    module, function = ENGINES[name].split(":")
     return cast(Engine, getattr(importlib.import_module(module), function))

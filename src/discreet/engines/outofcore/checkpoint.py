@@ -1,0 +1,145 @@
+"""Keep partial counts on disk, so that a run that was killed can go on.
+
+A checkpoint is a folder with one file of counts that also says which rows or buckets are in
+them. The file is replaced in one step: whatever happens, what is in the counts and what is said
+to be in them agree, so nobody is counted twice. A fingerprint of the source, of the options and
+of the weighting guards against going on with other data. Confidential, like all counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import shutil
+import time
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+
+from discreet.counts import PairCounts
+from discreet.engines.memory import Weighting
+from discreet.engines.outofcore.origins import Origin
+from discreet.errors import BadUsage
+from discreet.responses.columns import Reading
+
+__all__ = ["Checkpoint", "State", "fingerprint_run"]
+
+INTERVAL = 5.0
+"""Seconds between two checkpoints: a crash costs no more work than that."""
+
+STATE_VERSION = 1
+
+
+@dataclass(frozen=True)
+class State:
+    """What the counts of a checkpoint hold.
+
+    Attributes
+    ----------
+    phase
+        "ordered": the rows before ``row``. "buckets": the buckets in ``done``.
+    row, finished, last
+        First row that is not in the counts; rows of finished parts; the last person counted.
+    bits, sizes, done, as_text
+        How many buckets there are (a power of two), their rows, which of them are counted; the
+        kind of ids.
+    rows
+        Rows counted so far.
+    """
+
+    phase: str
+    row: int = 0
+    finished: tuple[int, ...] = ()
+    last: int | str | None = None
+    bits: int = 0
+    sizes: tuple[int, ...] = ()
+    done: tuple[int, ...] = ()
+    as_text: bool = False
+    rows: int = 0
+
+
+def fingerprint_run(
+    origin: Origin, reading: Reading, weighting: Weighting | None, items: object
+) -> str:
+    """Return a digest of everything that decides about the counts."""
+    try:
+        weights = pickle.dumps(weighting)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise BadUsage(
+            "a weighting must be picklable when a checkpoint is kept, so that going on with "
+            f"another one is noticed; found {weighting!r} ({error})"
+        ) from None
+    facts = [[part.identity for part in origin.parts], asdict(reading), items, STATE_VERSION]
+    return hashlib.sha256(json.dumps(facts).encode() + weights).hexdigest()
+
+
+class Checkpoint:
+    """A folder with partial counts and, where rows had to be distributed, the rows.
+
+    Parameters
+    ----------
+    folder
+        Made if it is not there; None keeps nothing.
+    fingerprint
+        Of this run; a checkpoint with another one is refused.
+    """
+
+    def __init__(self, folder: str | PathLike[str] | None, fingerprint: str) -> None:
+        self.folder = None if folder is None else Path(folder)
+        self._fingerprint = fingerprint
+        self._saved = time.monotonic()
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    @property
+    def _file(self) -> Path:
+        return (self.folder or Path()) / "counts.npz"
+
+    def load(self) -> tuple[PairCounts, State] | None:
+        """Return counts and state of an earlier run; None if there was none."""
+        if self.folder is None:
+            return None
+        if not self._file.exists():
+            self._begin()
+            return None
+        counts = PairCounts.load(self._file)
+        note = counts.note
+        if note.get("fingerprint") != self._fingerprint:
+            raise BadUsage(
+                f"the checkpoint in '{self.folder}' belongs to other data or other options (a file "
+                "may have changed since). Going on would mix the two. Delete the folder to start "
+                "anew, or name another one."
+            )
+        lists = {key: tuple(note["state"][key]) for key in ("finished", "sizes", "done")}
+        return counts, State(**{**note["state"], **lists})
+
+    def _begin(self) -> None:
+        """Clear away rows that were being distributed when an earlier run was killed."""
+        shutil.rmtree(self.bucket_folder, ignore_errors=True)
+
+    @property
+    def bucket_folder(self) -> Path:
+        """Where distributed rows are kept."""
+        return (self.folder or Path()) / "rows"
+
+    def is_due(self) -> bool:
+        """Say whether it is time to save."""
+        return self.folder is not None and time.monotonic() - self._saved >= INTERVAL
+
+    def save(self, counts: PairCounts, state: State) -> None:
+        """Write counts and state in one step."""
+        if self.folder is None:
+            return
+        note = {"fingerprint": self._fingerprint, "state": asdict(state)}
+        counts.save(self._file, note=note)
+        self._saved = time.monotonic()
+
+    def remove(self) -> None:
+        """Delete the checkpoint of a run that is done; other files in the folder stay."""
+        if self.folder is None:
+            return
+        shutil.rmtree(self.bucket_folder, ignore_errors=True)
+        self._file.unlink(missing_ok=True)
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()

@@ -1,0 +1,229 @@
+"""Find out what a source is: files, a DuckDB database, or a query, and open it part by part.
+
+In: what the user named. Out: parts that can be opened again and again, each a
+:class:`~discreet.responses.source.Source`, with an estimate of its rows and an identity that
+changes when the data changes. Files are read by the same readers as in memory, so that every
+rule about names, blanks and encodings is the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import BadUsage
+from discreet.responses.delimited import DelimitedSource
+from discreet.responses.opening import find_files, is_gzip, read_head, sniff
+from discreet.responses.source import Source
+
+if TYPE_CHECKING:
+    from discreet.engines.outofcore.settings import Resources
+
+__all__ = ["Origin", "Part", "is_query", "names_database", "open_origin"]
+
+_QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
+_MAGIC = b"DUCK"
+"""Bytes 8 to 12 of every DuckDB database file."""
+_GZIP_FACTOR = 6
+"""How much answers shrink under gzip, roughly: only for estimates."""
+_BATCH_ROWS = 1 << 17
+
+Encodings = dict[Path, str]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file, table or query."""
+
+    name: str
+    open: Callable[[], Source]
+    rows: int
+    identity: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Everything that is read as one table.
+
+    Attributes
+    ----------
+    parts
+        In the order in which they are read.
+    steady
+        Whether reading again gives the same rows in the same order: true of files and stored
+        tables, not promised for a query.
+    """
+
+    parts: tuple[Part, ...]
+    steady: bool
+
+    @property
+    def rows(self) -> int:
+        """Estimated number of rows."""
+        return sum(part.rows for part in self.parts)
+
+
+def is_query(source: object) -> bool:
+    """Say whether a source is SQL rather than a path."""
+    return isinstance(source, str) and bool(_QUERY.match(source)) and not os.path.lexists(source)
+
+
+def names_database(source: object) -> bool:
+    """Say whether a source is a DuckDB file, alone or with ``::table`` behind it."""
+    if is_query(source) or not isinstance(source, (str, os.PathLike)):
+        return False
+    return _is_database(Path(os.fspath(source).partition("::")[0]))
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(12)[8:] == _MAGIC
+    except OSError:
+        return False
+
+
+def open_origin(
+    source: str | os.PathLike[str], encodings: Encodings, resources: Resources
+) -> Origin:
+    """Return the parts of a path, folder, pattern, database or query."""
+    if is_query(source):
+        return _open_query(str(source), resources)
+    if names_database(source):
+        return _open_database(os.fspath(source), resources)
+    parts = tuple(_open_file(file, encodings) for file in find_files(source))
+    return Origin(parts, steady=True)
+
+
+def _open_file(path: Path, encodings: Encodings) -> Part:
+    head = read_head(path)
+    kind = sniff(path, head)
+    if kind == "jsonl":
+        raise BadUsage(
+            f"{path} holds JSON lines, which are read in memory only: use engine='memory', or "
+            "write the answers as CSV or Parquet."
+        )
+    status = path.stat()
+    identity = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns))
+    if kind == "parquet":
+        return Part(str(path), lambda: _parquet(path), _parquet_rows(path), identity)
+    unpacked = status.st_size * (_GZIP_FACTOR if is_gzip(path) else 1)
+    lines = max(head.count(b"\n"), 1)
+    rows = max(unpacked * lines // len(head), 1)
+    return Part(str(path), lambda: DelimitedSource(path, head, encodings.get(path)), rows, identity)
+
+
+def _parquet(path: Path) -> Source:
+    from discreet.responses.parquet import ParquetSource
+
+    return ParquetSource(path)
+
+
+def _parquet_rows(path: Path) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError):
+        # Gzipped as a whole, or damaged: the reader says so; this is only an estimate.
+        return path.stat().st_size
+
+
+# -- DuckDB --------------------------------------------------------------------------------
+
+
+def _open_query(query: str, resources: Resources) -> Origin:
+    text = query.strip().rstrip(";")
+    connection = resources.connect(None)
+    return Origin((_query_part(connection, text, "the query", (text,)),), steady=False)
+
+
+def _open_database(source: str, resources: Resources) -> Origin:
+    place, _, wanted = source.partition("::")
+    path = Path(place)
+    connection = resources.connect(path)
+    status = path.stat()
+    identity = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns), wanted)
+    if is_query(wanted):
+        text = wanted.strip().rstrip(";")
+        return Origin((_query_part(connection, text, "the query", identity),), steady=False)
+    table = _find_table(connection, path, wanted)
+    text = f"SELECT * FROM {table}"  # noqa: S608 (quoted by _find_table)
+    return Origin((_query_part(connection, text, f"{path}, {table}", identity),), steady=True)
+
+
+def _find_table(connection: Any, path: Path, wanted: str) -> str:
+    rows = connection.execute(
+        "SELECT table_schema, table_name FROM information_schema.tables ORDER BY 1, 2"
+    ).fetchall()
+    names = [_quote(name) if schema == "main" else f"{_quote(schema)}.{_quote(name)}"
+             for schema, name in rows]  # fmt: skip
+    plain = [name if schema == "main" else f"{schema}.{name}" for schema, name in rows]
+    if wanted and wanted in plain:
+        return names[plain.index(wanted)]
+    if not wanted and len(names) == 1:
+        return names[0]
+    found = ", ".join(plain) or "none"
+    if wanted:
+        raise BadUsage(f"{path} has no table '{wanted}'. Its tables are: {found}.")
+    raise BadUsage(
+        f"{path} has {len(names)} tables ({found}). Say which one holds the answers, as in "
+        f"'{path}::{plain[0] if plain else 'table'}'."
+    )
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _query_part(connection: Any, text: str, name: str, identity: tuple[str, ...]) -> Part:
+    import duckdb
+
+    try:
+        relation = connection.sql(text)
+        if relation is None:
+            raise BadUsage(f"{name} returns no table; a SELECT is needed, found: {text}")
+        rows = int(connection.execute(f"SELECT count(*) FROM ({text})").fetchone()[0])  # noqa: S608
+    except duckdb.Error as error:
+        raise BadUsage(f"DuckDB cannot run {name}: {error}") from None
+    names = tuple(str(column) for column in relation.columns)
+    identity = (*identity, duckdb.__version__)
+    return Part(name, lambda: QuerySource(connection, text, name, names), rows, identity)
+
+
+class QuerySource:
+    """The result of a query, streamed; see :class:`discreet.responses.source.Source`."""
+
+    def __init__(self, connection: Any, text: str, name: str, names: tuple[str, ...]) -> None:
+        self._connection = connection
+        self._text = text
+        self.name = name
+        self._raw = names
+        self.names = [column.strip() for column in names]
+
+    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+        """Yield columns in their own types."""
+        import duckdb
+
+        from discreet.responses.ids import plain_column
+
+        wanted = ", ".join(_quote(self._raw[number]) for number in columns)
+        # A cursor of its own, so that two passes can be under way at the same time.
+        cursor = self._connection.cursor()
+        try:
+            result = cursor.sql(f"SELECT {wanted} FROM ({self._text})")  # noqa: S608
+            for batch in result.to_arrow_reader(_BATCH_ROWS):
+                yield [plain_column(column) for column in batch.columns]
+        except duckdb.Error as error:
+            raise BadUsage(f"DuckDB cannot run {self.name}: {error}") from None
+        finally:
+            cursor.close()
+
+    def place(self, row: int) -> str:
+        """Return the row, counted from 1."""
+        return f"{self.name}, row {row + 1} of its result"

@@ -1,0 +1,134 @@
+"""What an out-of-core run may use, and what it says on its way."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import BadUsage
+
+__all__ = ["Progress", "Reporter", "Resources", "available_memory"]
+
+GIBIBYTE = 1 << 30
+LEAST_MEMORY = 1 << 24
+REPORT_INTERVAL = 0.2
+"""Seconds between two reports: as often as a person can read them."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come.
+
+    Attributes
+    ----------
+    rows, total
+        Rows done, and how many there are by estimate. Where rows are first distributed to
+        disk, every row counts twice in both.
+    seconds
+        Since the run began.
+    """
+
+    rows: int
+    total: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Rows per second so far."""
+        return self.rows / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds left at this rate; infinite while nothing is known."""
+        return max(self.total - self.rows, 0) / self.rate if self.rate > 0 else float("inf")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Memory and disk that an out-of-core run may use.
+
+    Attributes
+    ----------
+    memory
+        Bytes that answers may take at one time. The interpreter and its libraries, about
+        300 MB, and the matrix of counts come on top.
+    spill
+        Folder for what does not fit; by default the system's folder for temporary files.
+        It needs about 12 bytes a row (with text ids, their length more), only where rows are
+        not in person order.
+    """
+
+    memory: int = GIBIBYTE
+    spill: str | PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.memory < LEAST_MEMORY:
+            raise BadUsage(
+                f"memory must be at least {LEAST_MEMORY:,} bytes (16 MB), found {self.memory!r}"
+            )
+
+    @property
+    def folder(self) -> Path:
+        """Where to write what does not fit."""
+        return Path(tempfile.gettempdir() if self.spill is None else self.spill)
+
+    def connect(self, database: Path | None) -> Any:
+        """Open DuckDB, on a database file (read only) or without one, with these limits."""
+        import duckdb
+
+        try:
+            if database is None:
+                connection = duckdb.connect()
+            else:
+                connection = duckdb.connect(str(database), read_only=True)
+        except duckdb.Error as error:
+            raise BadUsage(f"{database} cannot be opened as a DuckDB database: {error}") from None
+        connection.execute("SET memory_limit = ?", [f"{max(self.memory // 2, 1 << 27)}B"])
+        connection.execute("SET temp_directory = ?", [str(self.folder / "discreet-duckdb")])
+        return connection
+
+
+@dataclass
+class Reporter:
+    """Tells a callback about progress, not more often than it can be read."""
+
+    callback: Callable[[Progress], None] | None
+    total: int
+    rows: int = 0
+    _began: float = field(default_factory=time.monotonic)
+    _told: float = 0.0
+
+    def add(self, rows: int) -> None:
+        """Note rows that are done."""
+        self.rows += rows
+        now = time.monotonic()
+        if self.callback is not None and now - self._told >= REPORT_INTERVAL:
+            self._told = now
+            self.callback(Progress(self.rows, max(self.total, self.rows), now - self._began))
+
+    def finish(self) -> None:
+        """Say that all is done."""
+        if self.callback is not None:
+            elapsed = time.monotonic() - self._began
+            self.callback(Progress(self.rows, self.rows, elapsed))
+
+
+def available_memory() -> int:
+    """Return the bytes of memory that new programs can use without swapping."""
+    import os
+
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        kilobytes = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+        return 1024 * int(kilobytes)
+    except (OSError, StopIteration, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 8 * GIBIBYTE
