@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import NotConverged
+from discreet.estimators.blas import threads_for
 from discreet.estimators.laplacian import Laplacian, build_laplacian, solve
 from discreet.stationary import Solution
 
@@ -87,6 +88,11 @@ def solve_refined(rates: Any) -> tuple[FloatArray, Solution]:
     NotConverged
         If the Newton steps do not become small.
     """
+    with threads_for(rates.shape[0]):
+        return _maximise(rates)
+
+
+def _maximise(rates: Any) -> tuple[FloatArray, Solution]:
     pairs = _DensePairs(rates) if isinstance(rates, np.ndarray) else _SparsePairs(rates)
     difficulty = _start(rates)
     size = np.inf

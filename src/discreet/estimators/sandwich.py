@@ -11,11 +11,13 @@ because residuals at the estimate are smaller than at the truth.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.estimators.blas import one_blas_thread, threads_for
 from discreet.estimators.laplacian import Laplacian, factorise, invert
 from discreet.estimators.scores import (
     PersonScores,
@@ -27,7 +29,7 @@ from discreet.estimators.scores import (
 from discreet.responses.store import AnswerStore, BitPlanes
 from discreet.responses.threads import run_tasks, thread_count
 
-__all__ = ["COVARIANCE_LIMIT", "Scoring", "Uncertainty", "measure_uncertainty"]
+__all__ = ["COVARIANCE_LIMIT", "Scoring", "Uncertainty", "measure_uncertainty", "sum_products"]
 
 FloatArray = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
@@ -69,16 +71,17 @@ def measure_uncertainty(
         approximate = (m - 1) / m / laplacian.diagonal
         plan = PersonScores(difficulty, kept, scoring, weights, approximate)
         return _measure_large(store, laplacian, plan)
-    inverse = invert(laplacian)
-    spread = inverse.diagonal()
-    resistance = spread[:, None] + spread[None, :] - 2 * inverse
-    products = _sum_products(store, PersonScores(difficulty, kept, scoring, weights, resistance))
-    covariance = inverse @ products @ inverse
+    with threads_for(m):
+        inverse = invert(laplacian)
+        spread = inverse.diagonal()
+        resistance = spread[:, None] + spread[None, :] - 2 * inverse
+        plan = PersonScores(difficulty, kept, scoring, weights, resistance)
+        covariance = inverse @ sum_products(store, plan) @ inverse
     covariance = (covariance + covariance.T) / 2
     return Uncertainty(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), covariance)
 
 
-def _sum_products(store: AnswerStore, plan: PersonScores) -> FloatArray:
+def sum_products(store: AnswerStore, plan: PersonScores) -> FloatArray:
     """Sum the products of scores of two items over persons."""
     if not isinstance(store, BitPlanes):
         scores = score_persons(store, plan)
@@ -95,7 +98,8 @@ def _sum_products(store: AnswerStore, plan: PersonScores) -> FloatArray:
 
     # One sum per thread, added in order: the same machine always gives the same bits.
     tasks = [chunks[start : start + share] for start in range(0, len(chunks), share)]
-    return np.asarray(sum(run_tasks(add_up, tasks), start=np.zeros(())))
+    with one_blas_thread() if len(chunks) > 1 else nullcontext():
+        return np.asarray(sum(run_tasks(add_up, tasks), start=np.zeros(())))
 
 
 def _measure_large(store: AnswerStore, laplacian: Laplacian, plan: PersonScores) -> Uncertainty:
