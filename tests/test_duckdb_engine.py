@@ -554,7 +554,7 @@ def test_real_data_give_the_same_counts(name, most_items, tmp_path, monkeypatch)
     with duckdb.connect() as connection:
         connection.execute("SELECT setseed(0.5)")
         connection.execute("CREATE TABLE source AS SELECT * FROM read_csv(?)", [str(file)])
-        connection.execute(f"CREATE TABLE listed AS {names}", [most_items])  # noqa: S608
+        connection.execute(f"CREATE TABLE listed AS {names}", [most_items])
         connection.execute("DELETE FROM source WHERE item NOT IN (FROM listed)")
         for order, key in orders.items():
             copy = tmp_path / f"{order}.parquet"
