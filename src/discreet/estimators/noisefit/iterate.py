@@ -121,7 +121,8 @@ def iterate_fit(
         for _ in range(steps):
             view = observation.view(moved, disagreements, around)
             moved = _limit(moved, step_fixed_prior(view, posterior.spread))
-        variance = mean_variance(view, posterior.spread)
+        # Bounded, because a wider curve asks for a wider spread, which asks for a wider curve.
+        variance = min(mean_variance(view, posterior.spread), PRIOR_SPREAD**2)
         change = float(np.abs(moved - difficulty).max())
         difficulty = moved
         if done >= rounds or change < tol:
