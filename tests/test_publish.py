@@ -159,6 +159,20 @@ def test_a_refused_release_draws_no_noise(answers, tmp_path):
     assert ledger.releases() == ()
 
 
+def test_a_mistake_in_the_data_charges_nothing(answers, tmp_path):
+    from discreet.privacy.mechanisms import RandomizedResponse
+
+    ledger = discreet.Ledger.create(tmp_path / "spent.db", 1.0, 1e-6)
+    with pytest.raises(BadResponses, match="not on the item list"):
+        publish(answers, items=answers.items[:3], ledger=ledger)
+    holes = answers.to_array().astype(float)
+    holes[0, 0] = np.nan
+    incomplete = Responses.from_array(holes, items=answers.items)
+    with pytest.raises(BadResponses, match="every listed item"):
+        publish(incomplete, RandomizedResponse(shuffler="trusted"), ledger=ledger)
+    assert ledger.releases() == ()
+
+
 def test_a_first_release_at_exactly_the_limit_is_accepted(answers, tmp_path):
     path = tmp_path / "spent.db"
     discreet.Ledger.create(path, 1.0, 1e-6)

@@ -21,7 +21,7 @@ from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.mechanisms import AnyMechanism, Calibration, Public, find_mechanism
 from discreet.privacy.noise import ExactNoise, Noise
-from discreet.privacy.wall import Release, release_statistics
+from discreet.privacy.wall import Release, check_answers, release_statistics
 from discreet.responses import Responses, read_responses
 
 __all__ = ["Published", "read_release", "release"]
@@ -109,6 +109,7 @@ def release(
     responses = source if isinstance(source, Responses) else read_responses(source)
     public = _public_parameters(responses, budget, items, max_answers)
     calibration = chosen.calibrate(public, budget, noise.source)
+    check_answers(responses, public, chosen)
     book = Ledger.open(ledger) if isinstance(ledger, (str, PathLike)) else ledger
     reservation = _reserve(book, calibration, responses, population)
     released = release_statistics(

@@ -26,7 +26,7 @@ from discreet.privacy.noise import Noise
 if TYPE_CHECKING:
     from discreet.responses import Responses
 
-__all__ = ["Release", "release_statistics"]
+__all__ = ["Release", "check_answers", "release_statistics"]
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -89,7 +89,8 @@ def release_statistics(
     Every listed item and every cell that the public parameters name gets noise, answered or
     not, zero or not.
     """
-    answers = _listed_and_capped(responses, public, noise)
+    check_answers(responses, public, mechanism)
+    answers = responses.select(public.items).cap(public.max_answers, noise.source)
     if isinstance(mechanism, RandomizedResponse):
         values = mechanism.randomise(answers, calibration, noise.source)
     else:
@@ -105,8 +106,13 @@ def release_statistics(
     )
 
 
-def _listed_and_capped(responses: Responses, public: Public, noise: Noise) -> Responses:
-    """Keep the listed items, in their order, and at most the cap of answers a person."""
+def check_answers(
+    responses: Responses, public: Public, mechanism: Mechanism | RandomizedResponse
+) -> None:
+    """Refuse answers that cannot be released as asked; for the steward's eyes.
+
+    Called before the ledger is charged, so that a mistake costs nothing, and again here.
+    """
     listed = set(public.items)
     unlisted = [item for item in responses.items if item not in listed]
     if unlisted:
@@ -115,7 +121,8 @@ def _listed_and_capped(responses: Responses, public: Public, noise: Noise) -> Re
             f"{unlisted[0]!r}. A release names its items in advance, without looking at the "
             "data: add them to the list, or take their columns or rows out of the data first"
         )
-    return responses.select(public.items).cap(public.max_answers, noise.source)
+    if isinstance(mechanism, RandomizedResponse):
+        mechanism.check_answers(responses.select(public.items))
 
 
 def _noisy_cells(

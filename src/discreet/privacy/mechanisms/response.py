@@ -75,6 +75,15 @@ class RandomizedResponse:
             conditions=(PATTERN_CONDITION if shuffled is None else SHUFFLE_CONDITION,),
         )
 
+    def check_answers(self, answers: Responses) -> None:
+        """Refuse amplification by shuffling where people answered different items."""
+        store = answers.store
+        if self.shuffler == "trusted" and store.n_answers < store.n_persons * store.n_items:
+            raise BadResponses(
+                "amplification by shuffling holds only when every person answers every listed "
+                "item, and some answers are missing; use shuffler='none'"
+            )
+
     def randomise(
         self, answers: Responses, calibration: Calibration, source: RandomSource
     ) -> dict[str, Int64Array]:
@@ -84,11 +93,6 @@ class RandomizedResponse:
         and both wrong: matrices over items, of which the first and last are symmetric.
         """
         store = answers.store
-        if self.shuffler == "trusted" and store.n_answers < store.n_persons * store.n_items:
-            raise BadResponses(
-                "amplification by shuffling holds only when every person answers every listed "
-                "item, and some answers are missing; use shuffler='none'"
-            )
         share: Fraction = calibration.settings["answer_epsilon"]
         names = ("right_right", "right_wrong", "wrong_wrong")
         shape = (store.n_items, store.n_items)
