@@ -9,7 +9,7 @@ persons.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -122,7 +122,8 @@ def fit(
     engine
         Which engine counts the pairs; the numbers do not depend on it.
     standard_errors
-        Whether to make the second pass over persons that standard errors need.
+        Whether to make the second pass over persons that standard errors need. It also looks
+        for signs that the test was routed by the answers, and warns.
     regularisation
         Added to both directions of every compared pair, in persons. The default, none, leaves
         items without a number where the answers do not determine one. Pair methods only.
@@ -154,7 +155,8 @@ def fit(
     _check_method(method)
     source = _accept(data, engine)
     if method in ANSWER_METHODS:
-        return _fit_answers(source, method, engine, regularisation, ability)
+        found = _fit_answers(source, method, engine, regularisation, ability)
+        return _warn_if_routed(found, source) if standard_errors else found
     if ability != "normal":
         raise BadUsage(f"ability is an option of the method 'marginal' only, found {method!r}")
     chosen = PAIR_METHODS[method]
@@ -175,7 +177,21 @@ def fit(
             scoring=chosen.scoring(difficulty),
             weights=None if weighting is None else _person_weights(source.store, weighting),
         )
-    return _assemble(counts, chain, method, difficulty, solution, uncertainty, regularisation)
+    found = _assemble(counts, chain, method, difficulty, solution, uncertainty, regularisation)
+    return _warn_if_routed(found, source) if standard_errors else found
+
+
+def _warn_if_routed(estimate: Estimate, source: Responses) -> Estimate:
+    """Add a warning where earlier answers seem to have chosen later items."""
+    if estimate.method == "marginal" or _is_complete(source.store):
+        return estimate
+    from discreet.estimators.routing import look_for_routing
+
+    kept = np.flatnonzero(estimate.estimated)
+    routing = look_for_routing(source.store, kept, estimate.difficulty[kept])
+    if not routing.looks_routed:
+        return estimate
+    return replace(estimate, warnings=(*estimate.warnings, *routing.warnings))
 
 
 def _fit_answers(

@@ -97,8 +97,9 @@ class DifTable:
         In logits; positive: harder for the focal group than its ability explains.
     z, p_value, p_adjusted
         The test, and the p-value adjusted for the number of rows.
-    flagged
-        Whether ``p_adjusted`` is below the level.
+    flagged, confirmed
+        Whether ``p_value`` is below the level (worth a look; a sound item is flagged as often
+        as the level says), and whether ``p_adjusted`` is (holds for all rows together).
     ets
         ``"A"`` negligible, ``"B"`` moderate, ``"C"`` large; "" without a number.
     anchor
@@ -116,6 +117,7 @@ class DifTable:
     p_value: FloatArray
     p_adjusted: FloatArray
     flagged: BoolArray
+    confirmed: BoolArray
     ets: tuple[str, ...]
     anchor: BoolArray
     status: tuple[str, ...]
@@ -136,6 +138,7 @@ class DifTable:
             "p_value": self.p_value.tolist(),
             "p_adjusted": self.p_adjusted.tolist(),
             "flagged": self.flagged.tolist(),
+            "confirmed": self.confirmed.tolist(),
             "ets": list(self.ets),
             "anchor": self.anchor.tolist(),
             "status": list(self.status),
@@ -202,7 +205,7 @@ def find_dif(
     adjustment
         ``"benjamini-hochberg"``, ``"holm"`` or ``"none"``.
     level
-        A row is flagged where its adjusted p-value is below.
+        A row is flagged where its p-value, confirmed where its adjusted p-value is below.
     method
         The estimator of the difficulties.
 
@@ -355,7 +358,8 @@ def _tabulate(
         z=np.concatenate([contrasts.z for contrasts, _ in rows]),
         p_value=p_value,
         p_adjusted=p_adjusted,
-        flagged=p_adjusted < level,
+        flagged=p_value < level,
+        confirmed=p_adjusted < level,
         ets=tuple(letter for contrasts, _ in rows for letter in _classify(contrasts)),
         anchor=np.concatenate([contrasts.anchor for contrasts, _ in rows]),
         status=tuple(status for _, statuses in rows for status in statuses),
