@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.counts import PairCounts
-from discreet.engines import count_pairs, dense, memory, sparse
+from discreet.engines import count_pairs, dense, memory, sparse, weighted
+from discreet.engines.grouping import group_persons
 from discreet.errors import BadUsage
 from discreet.responses import compiling, store, threads
 from discreet.responses.packing import build_rows, pack_rows
@@ -21,6 +22,9 @@ def way(request, monkeypatch):
     """Force one way of counting, in small blocks, panels and strips so that there are many."""
     monkeypatch.setattr(store, "BLOCK_WORDS", 2)
     monkeypatch.setattr(dense, "PANEL_ROWS", 12)
+    monkeypatch.setattr(weighted, "PANEL_ROWS", 12)
+    monkeypatch.setattr(weighted, "SPAN_WORDS", 8)
+    monkeypatch.setattr(weighted, "CHUNK_BYTES", 5000)
     monkeypatch.setattr(sparse, "STRIP_CELLS", 20)
     monkeypatch.setattr(memory, "SLICE_BYTES", 1)
     monkeypatch.setattr(memory, "SLAB_PERSONS", 192)
@@ -72,16 +76,66 @@ def test_counts_equal_the_plain_product(way):
     check()
 
 
-def test_weighted_counts_equal_the_plain_product(way):
+class Uneven:
+    """Weights with few values, or nearly as many as persons, or one value for all."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def __call__(self, answered, right):
+        if self.kind == "all different":
+            return np.random.default_rng(1).integers(0, (1 << 30) + 1, size=len(answered))
+        if self.kind == "one value":
+            return np.full_like(answered, 1 << 30)
+        return weigh(answered, right) * (answered % 3 > 0)
+
+
+@pytest.mark.parametrize("kind", ["by totals", "all different", "one value"])
+def test_weighted_counts_equal_the_plain_product(way, kind):
+    weighting = Uneven(kind)
+
     @settings(max_examples=15, deadline=None)
     @given(case=CASES)
     def check(case):
         answers = draw(*case)
-        weights = weigh((answers >= 0).sum(axis=1), (answers == 1).sum(axis=1))
+        weights = weighting((answers >= 0).sum(axis=1), (answers == 1).sum(axis=1))
         for held in make_both(answers):
-            assert np.array_equal(memory.count_store(held, weigh), multiply(answers, weights))
+            assert np.array_equal(memory.count_store(held, weighting), multiply(answers, weights))
 
     check()
+
+
+def test_weighted_counts_of_many_items_fill_several_vectors(way):
+    answers = draw(1500, 700, 0.5, 7)
+    weights = np.random.default_rng(2).integers(0, 40, size=1500)
+    for part in (answers, np.maximum(answers, 0)):
+        expected = ((part == 1) * weights[:, None]).T.astype(float) @ (part == 0)
+        counted = memory.count_store(pack_rows(part), lambda answered, right: weights)
+        assert np.array_equal(counted, expected)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    classes=st.lists(st.integers(0, 1 << 30), min_size=1, max_size=9),
+    persons=st.integers(0, 1000),
+    seed=st.integers(0, 99),
+)
+def test_the_words_of_a_person_carry_the_whole_weight(classes, persons, seed):
+    weights = np.random.default_rng(seed).choice(np.array(classes), size=persons)
+    person, weight = group_persons(weights)
+    carried = np.zeros(persons + 1, dtype=np.int64)
+    np.add.at(carried, person, np.repeat(weight, 64))
+    assert np.array_equal(carried[:-1], weights)
+    assert len(weight) <= persons // 64 + len(classes) + 30
+
+
+def test_more_weights_than_the_first_table_holds_are_told_apart():
+    weights = np.arange(5000) * 1000
+    person, weight = group_persons(weights)
+    carried = np.zeros(5001, dtype=np.int64)
+    np.add.at(carried, person, np.repeat(weight, 64))
+    assert np.array_equal(carried[:-1], weights)
+    assert len(weight) < 5000  # by digits, not one word a weight
 
 
 def test_joint_counts_equal_the_plain_products(way):

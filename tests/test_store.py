@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.responses import store
 from discreet.responses.packing import build_rows, pack_rows
 from discreet.responses.store import SparseRows, block_shape, prefers_planes
 
@@ -17,22 +18,32 @@ def make_both(answers):
     return pack_rows(answers), build_rows(person, item, right, *answers.shape)
 
 
-@settings(max_examples=30, deadline=None)
-@given(persons=st.integers(0, 200), items=st.integers(1, 9), seed=st.integers(0, 99))
-def test_totals_and_rows_agree_with_the_matrix(persons, items, seed):
-    rng = np.random.default_rng(seed)
-    answers = rng.integers(-1, 2, size=(persons, items)).astype(np.int8)
-    given_, right = answers >= 0, answers == 1
-    for held in make_both(answers):
-        assert (held.n_persons, held.n_items, held.n_answers) == (persons, items, given_.sum())
-        for axis, totals in ((0, held.item_totals()), (1, held.person_totals())):
-            assert np.array_equal(totals[0], given_.sum(axis=axis))
-            assert np.array_equal(totals[1], right.sum(axis=axis))
-        assert np.array_equal(held.rows(3, 150), answers[3:150])
-        assert held.rows(5, 5).shape == (0, items)
+@pytest.fixture(params=["NumPy", "compiled"])
+def way(request, monkeypatch):
+    """Count totals both ways."""
+    monkeypatch.setattr(store, "worth_compiling", lambda _: request.param == "compiled")
 
 
-def test_persons_beyond_one_block_keep_their_place():
+def test_totals_and_rows_agree_with_the_matrix(way):
+    @settings(max_examples=30, deadline=None)
+    @given(persons=st.integers(0, 200), items=st.integers(1, 40), seed=st.integers(0, 99))
+    def check(persons, items, seed):
+        rng = np.random.default_rng(seed)
+        answers = rng.integers(-1, 2, size=(persons, items)).astype(np.int8)
+        given_, right = answers >= 0, answers == 1
+        for held in make_both(answers):
+            assert (held.n_persons, held.n_items) == (persons, items)
+            assert held.n_answers == given_.sum()
+            for axis, totals in ((0, held.item_totals()), (1, held.person_totals())):
+                assert np.array_equal(totals[0], given_.sum(axis=axis))
+                assert np.array_equal(totals[1], right.sum(axis=axis))
+            assert np.array_equal(held.rows(3, 150), answers[3:150])
+            assert held.rows(5, 5).shape == (0, items)
+
+    check()
+
+
+def test_persons_beyond_one_block_keep_their_place(way):
     answers = np.random.default_rng(0).integers(-1, 2, size=(40_000, 300)).astype(np.int8)
     planes = pack_rows(answers)
     assert planes.right.shape == (3, 300, 256)

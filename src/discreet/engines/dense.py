@@ -1,6 +1,6 @@
 """Count pairs on bit planes: a word holds 64 persons, a pair costs one AND and one count.
 
-In: bit planes, and if wanted an integer weight per person. Out: exact int64 sums.
+In: bit planes. Out: exact int64 sums. Weights: :mod:`discreet.engines.weighted`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from discreet.responses.store import BitPlanes, Int64Array, UInt64Array
 from discreet.responses.threads import run_tasks, thread_count
 
-__all__ = ["count_both", "count_planes", "count_planes_weighted"]
+__all__ = ["count_both", "count_planes", "mirror", "padded_items"]
 
 SPAN_BLOCKS = 2
 """Blocks counted at a time: fewer passes over the matrix, and still in cache."""
@@ -54,14 +54,14 @@ class _Span:
         """Put the words of the blocks side by side, with empty items up to whole tiles."""
         from discreet.engines.kernels import copy_planes
 
-        items = _padded(self.planes.n_items)
+        items = padded_items(self.planes.n_items)
         gathered = self.room[room][: items * self.words].reshape(items, self.words)
         copy_planes(plane, self.first, self.stop, gathered)
         return gathered
 
     def own_rows(self, gathered: UInt64Array) -> UInt64Array:
         """Return the rows of this task, up to whole tiles."""
-        return gathered[self.rows.start : self.rows.start + _padded(len(self.rows))]
+        return gathered[self.rows.start : self.rows.start + padded_items(len(self.rows))]
 
 
 CountSpan = Callable[[_Span, list[Int64Array]], int]
@@ -87,7 +87,7 @@ def count_planes(planes: BitPlanes) -> Int64Array:
     (cross, both), used = _add_up(planes, count, 2)
     if 1 not in used:
         return cross
-    _mirror(both)
+    mirror(both)
     np.subtract(both.diagonal().copy()[:, None], both, out=both)
     return both + cross if 0 in used else both
 
@@ -102,48 +102,12 @@ def count_both(plane: UInt64Array, planes: BitPlanes) -> Int64Array:
         return 0
 
     (both,), _ = _add_up(planes, count, 1)
-    _mirror(both)
+    mirror(both)
     return both
 
 
-def count_planes_weighted(planes: BitPlanes, weights: Int64Array) -> Int64Array:
-    """Sum the weights of the persons with item ``i`` right and item ``j`` wrong.
-
-    The weights are taken bit by bit: a sum of weights is a sum of powers of two, each times
-    a count of the persons whose weight has that bit.
-    """
-    from discreet.engines.kernels import count_cross
-
-    bits = int(weights.max(initial=0)).bit_length()
-    masks = {bit: _mask(planes, (weights >> bit) & 1) for bit in range(bits)}
-
-    def count(span: _Span, panels: list[Int64Array]) -> int:
-        right, wrong = span.gather(planes.right, 0), span.gather(planes.wrong, 1)
-        part = np.empty_like(panels[0])
-        for bit, mask in masks.items():
-            words = np.zeros(span.words, dtype=np.uint64)
-            chosen = mask[span.first : span.stop].ravel()[: span.words]
-            words[: len(chosen)] = chosen
-            if words.any():
-                part[:] = 0
-                count_cross(span.own_rows(right) & words, wrong, part)
-                panels[0] += part << bit
-        return 0
-
-    (total,), _ = _add_up(planes, count, 1)
-    return total
-
-
-def _mask(planes: BitPlanes, chosen: Int64Array) -> UInt64Array:
-    """Return words ``[block, word]`` with the bits of the chosen persons."""
-    blocks, _, words = planes.right.shape
-    octets = np.zeros(blocks * words * 8, dtype=np.uint8)
-    packed = np.packbits(chosen.astype(np.bool_), bitorder="little")
-    octets[: len(packed)] = packed
-    return octets.view(np.uint64).reshape(blocks, words)
-
-
-def _padded(items: int) -> int:
+def padded_items(items: int) -> int:
+    """Return the number of items up to whole tiles."""
     return -(-items // PAD) * PAD
 
 
@@ -153,12 +117,12 @@ def _add_up(planes: BitPlanes, count: CountSpan, results: int) -> tuple[list[Int
     totals = [np.zeros((m, m), dtype=np.int64) for _ in range(results)]
     used: set[int] = set()
     lock = Lock()
-    size = _padded(m) * (-(-SPAN_BLOCKS * planes.right.shape[2] // 8) * 8)
+    size = padded_items(m) * (-(-SPAN_BLOCKS * planes.right.shape[2] // 8) * 8)
 
     def work(task: Task) -> None:
         rows, blocks = task
         room = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.uint64)
-        shape = (_padded(len(rows)), _padded(m))
+        shape = (padded_items(len(rows)), padded_items(m))
         panels = [np.zeros(shape, dtype=np.int64) for _ in range(results)]
         touched = set()
         for first in range(blocks.start, blocks.stop, SPAN_BLOCKS):
@@ -185,7 +149,7 @@ def _tasks(planes: BitPlanes) -> Iterator[Task]:
             yield rows, range(start, stop)
 
 
-def _mirror(counts: Int64Array) -> None:
+def mirror(counts: Int64Array) -> None:
     """Copy what is above the diagonal below it, a strip of rows at a time."""
     for first in range(0, len(counts), MIRROR_ROWS):
         stop = first + MIRROR_ROWS

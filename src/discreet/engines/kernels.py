@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from discreet.engines.vectors import TILE_COLUMNS, TILE_ROWS, count_tile, lowest_bit
+from discreet.engines.vectors import TILE_COLUMNS, TILE_ROWS, count_tile, lowest_bit, weigh_tile
 
 __all__ = [
     "copy_planes",
@@ -20,6 +20,8 @@ __all__ = [
     "is_complete",
     "list_answers",
     "split_answers",
+    "weigh_complete",
+    "weigh_cross",
 ]
 
 CACHED_ROWS = 48
@@ -82,6 +84,27 @@ def count_complete(left, first, right, total):
             for i in range(start, min(start + CACHED_ROWS, left.shape[0]), TILE_ROWS):
                 if j + TILE_COLUMNS > first + i:
                     count_tile(left, i, right, j, total)
+
+
+@njit(nogil=True, cache=True)
+def weigh_cross(left, right, weights, total):
+    """Do as :func:`count_cross`, the ones of each word times the weight of the word."""
+    for start in range(0, left.shape[0], CACHED_ROWS):
+        for j in range(0, right.shape[0], TILE_COLUMNS):
+            for i in range(start, min(start + CACHED_ROWS, left.shape[0]), TILE_ROWS):
+                weigh_tile(left, i, right, j, total, weights)
+
+
+@njit(nogil=True, cache=True)
+def weigh_complete(left, first, right, weights, total):
+    """Do as :func:`count_complete`, the ones of each word times the weight of the word."""
+    for start in range(0, left.shape[0], CACHED_ROWS):
+        for j in range(
+            (first + start) // TILE_COLUMNS * TILE_COLUMNS, right.shape[0], TILE_COLUMNS
+        ):
+            for i in range(start, min(start + CACHED_ROWS, left.shape[0]), TILE_ROWS):
+                if j + TILE_COLUMNS > first + i:
+                    weigh_tile(left, i, right, j, total, weights)
 
 
 @njit(nogil=True, cache=True)

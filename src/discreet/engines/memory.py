@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from discreet.counts import PairCounts
-from discreet.engines.dense import count_both, count_planes, count_planes_weighted
+from discreet.engines.dense import count_both, count_planes
 from discreet.engines.sparse import count_rows, list_rows, pack_sparse
+from discreet.engines.weighted import count_planes_weighted
 from discreet.errors import BadUsage
 from discreet.responses.compiling import worth_compiling
 from discreet.responses.store import BitPlanes, Int8Array, Int64Array, SparseRows

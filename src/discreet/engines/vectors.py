@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["LANES", "TILE_COLUMNS", "TILE_ROWS", "count_tile", "lowest_bit"]
+__all__ = ["LANES", "TILE_COLUMNS", "TILE_ROWS", "count_tile", "lowest_bit", "weigh_tile"]
 
 LANES = 8
 TILE_ROWS, TILE_COLUMNS = 4, 6
@@ -40,7 +40,15 @@ def _load(builder, row, word):
     return loaded
 
 
-def _sum_words(builder, left, right, words):
+def _load_weights(builder, weights, word):
+    """Load one weight a word; the narrow type lets LLVM choose the fast 32-bit product."""
+    narrow = ir.VectorType(ir.IntType(32), LANES)
+    loaded = builder.load(builder.bitcast(builder.gep(weights, [word]), narrow.as_pointer()))
+    loaded.align = 4
+    return builder.zext(loaded, VECTOR)
+
+
+def _sum_words(builder, left, right, words, weights=None):
     """Emit the loop over words; return a vector of counts for every pair of the tile."""
     count_ones = _function(builder, "ctpop", VECTOR)
     zero = ir.Constant(VECTOR, [0] * LANES)
@@ -54,10 +62,13 @@ def _sum_words(builder, left, right, words):
     sums = {pair: builder.phi(VECTOR) for pair in pairs}
     left_words = [_load(builder, row, word) for row in left]
     right_words = [_load(builder, row, word) for row in right]
+    factor = None if weights is None else _load_weights(builder, weights, word)
     results = {}
     for i, j in pairs:
-        both = builder.and_(left_words[i], right_words[j])
-        results[i, j] = builder.add(sums[i, j], builder.call(count_ones, [both]))
+        ones = builder.call(count_ones, [builder.and_(left_words[i], right_words[j])])
+        if factor is not None:
+            ones = builder.mul(ones, factor)
+        results[i, j] = builder.add(sums[i, j], ones)
         sums[i, j].add_incoming(zero, before)
         sums[i, j].add_incoming(results[i, j], loop)
     following = builder.add(word, ir.Constant(WORD, LANES))
@@ -65,6 +76,20 @@ def _sum_words(builder, left, right, words):
     builder.cbranch(builder.icmp_signed("<", following, words), loop, after)
     builder.position_at_end(after)
     return results
+
+
+def _add_tile(context, builder, kinds, args, weights=None):
+    """Emit a whole tile: ``args`` are left, i, right, j and total."""
+    left_rows, words = _row_pointers(context, builder, kinds[0], args[0], args[1], TILE_ROWS)
+    right_rows, _ = _row_pointers(context, builder, kinds[2], args[2], args[3], TILE_COLUMNS)
+    counts = _sum_words(builder, left_rows, right_rows, words, weights)
+    targets, _ = _row_pointers(context, builder, kinds[4], args[4], args[1], TILE_ROWS)
+    add_lanes = _function(builder, "vector.reduce.add", WORD)
+    for (a, b), vector in counts.items():
+        place = builder.gep(targets[a], [builder.add(args[3], ir.Constant(WORD, b))])
+        summed = builder.add(builder.load(place), builder.call(add_lanes, [vector]))
+        builder.store(summed, place)
+    return context.get_dummy_value()
 
 
 @intrinsic
@@ -75,19 +100,20 @@ def count_tile(_typing, left, i, right, j, total):
     """
 
     def generate(context, builder, signature, args):
-        kinds = signature.args
-        left_rows, words = _row_pointers(context, builder, kinds[0], args[0], args[1], TILE_ROWS)
-        right_rows, _ = _row_pointers(context, builder, kinds[2], args[2], args[3], TILE_COLUMNS)
-        counts = _sum_words(builder, left_rows, right_rows, words)
-        targets, _ = _row_pointers(context, builder, kinds[4], args[4], args[1], TILE_ROWS)
-        add_lanes = _function(builder, "vector.reduce.add", WORD)
-        for (a, b), vector in counts.items():
-            place = builder.gep(targets[a], [builder.add(args[3], ir.Constant(WORD, b))])
-            summed = builder.add(builder.load(place), builder.call(add_lanes, [vector]))
-            builder.store(summed, place)
-        return context.get_dummy_value()
+        return _add_tile(context, builder, signature.args, args)
 
     return types.void(left, types.int64, right, types.int64, total), generate
+
+
+@intrinsic
+def weigh_tile(_typing, left, i, right, j, total, weights):
+    """Do the same with the ones of word ``k`` times ``weights[k]`` (unsigned, 32 bits)."""
+
+    def generate(context, builder, signature, args):
+        array = context.make_array(signature.args[5])(context, builder, args[5])
+        return _add_tile(context, builder, signature.args, args, array.data)
+
+    return types.void(left, types.int64, right, types.int64, total, weights), generate
 
 
 @intrinsic

@@ -20,7 +20,11 @@ from discreet.responses.packing_vectors import (
     write_lines,
 )
 
-__all__ = ["count_ones", "fill_planes", "order_rows", "pack_values", "pack_words"]
+__all__ = ["count_ones", "count_persons", "fill_planes", "order_rows", "pack_values", "pack_words"]
+
+
+DIGITS = 32
+"""Binary digits of a number of items."""
 
 
 @njit(nogil=True, cache=True)
@@ -116,3 +120,72 @@ def count_ones(plane, total):
         for word in range(plane.shape[1]):
             found += ones_in(plane[item, word])
         total[item] += found
+
+
+@njit(nogil=True, cache=True)
+def _add_three(one, two, three):
+    """Add three bits in all 64 positions: sum and carry, as in hardware."""
+    either = one ^ two
+    return either ^ three, (one & two) | (either & three)
+
+
+@njit(nogil=True, cache=True)
+def count_persons(plane, total):
+    """Set ``total[person]`` to the number of bits of a person in ``plane[item, word]``.
+
+    Eight items are added at a time to binary digits that are kept for 64 persons a word; what
+    comes out of the third digit goes on to the higher ones.
+    """
+    items, words = plane.shape
+    digits = np.zeros((DIGITS, words), dtype=np.uint64)
+    carry = np.empty(words, dtype=np.uint64)
+    for first in range(0, items - items % 8, 8):
+        eight = plane[first : first + 8]
+        for word in range(words):
+            ones, a = _add_three(digits[0, word], eight[0, word], eight[1, word])
+            ones, b = _add_three(ones, eight[2, word], eight[3, word])
+            twos, c = _add_three(digits[1, word], a, b)
+            ones, a = _add_three(ones, eight[4, word], eight[5, word])
+            ones, b = _add_three(ones, eight[6, word], eight[7, word])
+            twos, d = _add_three(twos, a, b)
+            digits[0, word], digits[1, word] = ones, twos
+            digits[2, word], carry[word] = _add_three(digits[2, word], c, d)
+        _add_carry(digits, 3, first // 8, carry)
+    for item in range(items - items % 8, items):
+        carry[:] = plane[item]
+        _add_carry(digits, 0, item, carry)
+    _read_digits(digits, items, total)
+
+
+@njit(nogil=True, cache=True)
+def _add_carry(digits, lowest, before, carry):
+    """Add one bit to the digits from ``lowest`` on, which so far hold at most ``before``."""
+    digit = lowest
+    while before:
+        _half_add(digits[digit], carry)
+        digit += 1
+        before >>= 1
+    digits[digit] |= carry
+
+
+@njit(nogil=True, cache=True)
+def _half_add(digit, carry):
+    for word in range(len(digit)):
+        both = digit[word] & carry[word]
+        digit[word] ^= carry[word]
+        carry[word] = both
+
+
+@njit(nogil=True, cache=True)
+def _read_digits(digits, largest, total):
+    """Write the numbers that the binary digits stand for."""
+    for word in range(digits.shape[1]):
+        start = 64 * word
+        for bit in range(min(64, len(total) - start)):
+            total[start + bit] = 0
+        digit = 0
+        while largest >> digit:
+            bits = digits[digit, word]
+            for bit in range(min(64, len(total) - start)):
+                total[start + bit] += np.int64((bits >> np.uint64(bit)) & np.uint64(1)) << digit
+            digit += 1

@@ -37,6 +37,9 @@ MISSING = np.int8(-1)
 PLAIN_WORD = 3e-9
 """Seconds that NumPy needs to count the bits of one word and add them up."""
 
+PLAIN_PERSON_WORD = 2e-8
+"""Seconds that NumPy needs to add one word to the totals of its 64 persons."""
+
 
 class AnswerStore(Protocol):
     """What both forms offer. Persons are rows, items are columns, -1 is missing."""
@@ -124,13 +127,10 @@ class BitPlanes:
         """Count the bits of each person in one plane, 64 persons to a word."""
         counts = np.zeros(plane.shape[0] * self.block_persons, dtype=np.int64)
         by_block = counts.reshape(plane.shape[0], self.block_persons)
-
-        def count(block: int) -> None:
-            for power, digit in enumerate(_add_bits(plane[block])):
-                bits = np.unpackbits(digit.view(np.uint8), bitorder="little")
-                by_block[block] += bits.astype(np.int64) << power
-
-        run_tasks(count, range(plane.shape[0]))
+        count = _count_persons
+        if worth_compiling(PLAIN_PERSON_WORD * plane.size):
+            from discreet.responses.packing_kernels import count_persons as count
+        run_tasks(lambda block: count(plane[block], by_block[block]), range(plane.shape[0]))
         return counts[: self.n_persons]
 
 
@@ -143,6 +143,14 @@ def _item_counts(plane: UInt64Array) -> Int64Array:
     totals = np.zeros((len(plane), plane.shape[1]), dtype=np.int64)
     run_tasks(lambda block: count_ones(plane[block], totals[block]), range(len(plane)))
     return np.asarray(totals.sum(axis=0))
+
+
+def _count_persons(plane: UInt64Array, total: Int64Array) -> None:
+    """Set ``total[person]`` to the number of bits of a person, with NumPy alone."""
+    total[:] = 0
+    for power, digit in enumerate(_add_bits(plane)):
+        bits = np.unpackbits(digit.view(np.uint8), bitorder="little")
+        total += bits.astype(np.int64) << power
 
 
 def _add_bits(plane: UInt64Array) -> list[UInt64Array]:
