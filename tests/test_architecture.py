@@ -10,6 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "discreet"
 # A module imports only from above it. One name stands for a module or a whole folder.
 ORDER = [
     "errors",
+    "markup",
     "secure",
     "responses",
     "datasets",
@@ -31,6 +32,7 @@ ORDER = [
     "planning",
     "persons",
     "itemfit",
+    "linking",
     "plots",
     "formats",
     "report",

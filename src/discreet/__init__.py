@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from discreet.counts import PairCounts
     from discreet.engines import count_pairs
     from discreet.estimate import Estimate
+    from discreet.linking import (
+        Anchored,
+        Bank,
+        Link,
+        create_bank,
+        fit_anchored,
+        grow_bank,
+        link_calibrations,
+        read_bank,
+        write_bank,
+    )
     from discreet.persons import PersonScores, score
     from discreet.privacy.accounting import Budget, Guarantee
     from discreet.privacy.ledger import Ledger
@@ -27,10 +38,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Anchored": "discreet.linking",
+    "Bank": "discreet.linking",
     "Budget": "discreet.privacy.accounting",
     "Estimate": "discreet.estimate",
     "Guarantee": "discreet.privacy.accounting",
     "Ledger": "discreet.privacy.ledger",
+    "Link": "discreet.linking",
     "PairCounts": "discreet.counts",
     "PersonScores": "discreet.persons",
     "PrivateRasch": "discreet.rasch",
@@ -39,23 +53,32 @@ _HOME = {
     "Responses": "discreet.responses",
     "SpectralRasch": "discreet.rasch",
     "count_pairs": "discreet.engines",
+    "create_bank": "discreet.linking",
     "datasets": "discreet.datasets",
     "errors": "discreet.errors",
     "fit": "discreet.calibrate",
+    "fit_anchored": "discreet.linking",
+    "grow_bank": "discreet.linking",
+    "link_calibrations": "discreet.linking",
     "rank": "discreet.topk",
+    "read_bank": "discreet.linking",
     "read_release": "discreet.publish",
     "read_responses": "discreet.responses",
     "release": "discreet.publish",
     "score": "discreet.persons",
     "simulate": "discreet.simulation",
+    "write_bank": "discreet.linking",
 }
 """Every public name and the module it comes from; a module is its own home."""
 
 __all__ = [
+    "Anchored",
+    "Bank",
     "Budget",
     "Estimate",
     "Guarantee",
     "Ledger",
+    "Link",
     "PairCounts",
     "PersonScores",
     "PrivateRasch",
@@ -65,15 +88,21 @@ __all__ = [
     "SpectralRasch",
     "__version__",
     "count_pairs",
+    "create_bank",
     "datasets",
     "errors",
     "fit",
+    "fit_anchored",
+    "grow_bank",
+    "link_calibrations",
     "rank",
+    "read_bank",
     "read_release",
     "read_responses",
     "release",
     "score",
     "simulate",
+    "write_bank",
 ]
 
 
