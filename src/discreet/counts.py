@@ -149,7 +149,7 @@ class PairCounts:
         if not Path(path).exists():
             raise BadUsage(f"There is no file '{path}'. Check the path and the folder you are in.")
         try:
-            with np.load(Path(path), allow_pickle=False) as file:
+            with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 header = json.loads(str(file["header"]))
                 arrays = {name: file[name] for name in ("right_wrong", "answers", "right")}
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
