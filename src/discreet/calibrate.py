@@ -327,12 +327,14 @@ def _count_sparse(
 
     answered, right = store.person_totals()
     weights = np.ones_like(answered) if weighting is None else weighting(answered, right)
-    person = np.repeat(np.arange(store.n_persons), answered)
+    # 32-bit positions halve what the sparse arrays take.
+    person = np.repeat(np.arange(store.n_persons, dtype=np.int32), answered)
+    item = store.item.astype(np.int32)
     shape = (store.n_items, store.n_persons)
     good = store.right
-    rights = csr_array((weights[person[good]], (store.item[good], person[good])), shape)
+    rights = csr_array((weights[person[good]], (item[good], person[good])), shape)
     wrongs = csr_array(
-        (np.ones(int((~good).sum()), dtype=np.int64), (store.item[~good], person[~good])), shape
+        (np.ones(int((~good).sum()), dtype=np.int64), (item[~good], person[~good])), shape
     )
     totals = store.item_totals()
     return SparseCounts(source.items, (rights @ wrongs.T).tocsr(), *totals, source.n_persons)

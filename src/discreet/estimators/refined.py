@@ -9,6 +9,7 @@ whatever the ability; the product of these probabilities over pairs and persons 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ STEP_TOL = 1e-9
 NEWTON_ROUNDS = 100
 EXP_RANGE = 600.0
 """Largest range of difficulties, in logits, whose exponentials all are normal doubles."""
+PIECE_PAIRS = 200_000
+"""Pairs evaluated together: the arrays of 1.6 MB stay in cache."""
 FULL_STEP = 1.0
 """Range of a step, in logits, below which it is taken in full. See :func:`_damping`."""
 
@@ -190,19 +193,27 @@ class _SparsePairs:
 
         self._both = triu(rates + rates.T, 1, format="csr")
         self._right = np.asarray(rates.sum(axis=1)).ravel() - rates.diagonal()
-        self._row = np.repeat(np.arange(rates.shape[0]), np.diff(self._both.indptr))
 
     def evaluate(self, difficulty: FloatArray) -> tuple[FloatArray, Laplacian]:
         both, m = self._both, len(difficulty)
-        log_odds = difficulty[both.indices]
-        log_odds -= difficulty[self._row]
-        # With t = exp(-|x|): chance(|x|) = 1 / (1 + t) and chance (1 - chance) = t / (1 + t)^2,
-        # one exponential a pair and no cancellation at large |x|.
-        tail = np.exp(-np.abs(log_odds))
-        larger = 1.0 / (1.0 + tail)
-        first = both.data * np.where(log_odds > 0, larger, tail * larger)
-        expected = np.bincount(self._row, weights=first, minlength=m)
-        expected += np.bincount(both.indices, weights=both.data - first, minlength=m)
-        weights = both.copy()
-        weights.data = both.data * tail * larger * larger
+        pointer, column = both.indptr, both.indices
+        weight, expected = np.empty(len(column)), np.zeros(m)
+        # Some rows at a time, so that the temporary arrays stay in cache.
+        pieces = np.searchsorted(pointer, np.arange(0, len(column), PIECE_PAIRS))
+        for low, high in pairwise(np.unique([*pieces, m])):
+            span = slice(pointer[low], pointer[high])
+            other, counts = column[span], both.data[span]
+            log_odds = difficulty[other]
+            log_odds -= np.repeat(difficulty[low:high], np.diff(pointer[low : high + 1]))
+            # With t = exp(-|x|): chance(|x|) = 1 / (1 + t) and chance (1 - chance) =
+            # t / (1 + t)^2, one exponential a pair and no cancellation at large |x|.
+            tail = np.exp(-np.abs(log_odds))
+            larger = 1.0 / (1.0 + tail)
+            smaller = tail * larger
+            np.multiply(counts * larger, smaller, out=weight[span])
+            first = counts * np.where(log_odds > 0, larger, smaller)
+            running = np.concatenate([[0.0], np.cumsum(first)])
+            expected[low:high] += np.diff(running[pointer[low : high + 1] - pointer[low]])
+            expected += np.bincount(other, weights=counts - first, minlength=m)
+        weights = type(both)((weight, column, pointer), shape=both.shape)
         return self._right - expected, build_laplacian(weights)
