@@ -10,6 +10,15 @@ FIGURES = (
     "theory_entrywise",
     "theory_topk",
     "theory_fixed_items",
+    "synthetic",
+    "lsat",
+    "three_grades",
+    "uci",
+    "films",
+    "edge_probability",
+    "time_complexity",
+    "private_entrywise",
+    "high_privacy",
 )
 """One script each. To add a figure: a script and a line here and in the README."""
 

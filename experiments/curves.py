@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from math import log2
 from unittest.mock import patch
 
@@ -50,11 +50,11 @@ class Scene:
     answers: npt.NDArray[np.int8]
     reference: FloatArray
 
-    @property
+    @cached_property
     def responses(self) -> Responses:
         return Responses.from_array(self.answers)
 
-    @property
+    @cached_property
     def counts(self) -> FloatArray:
         return published.count(self.answers)
 

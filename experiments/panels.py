@@ -62,6 +62,10 @@ class Panel:
         What the published curves leave to the figure.
     curves
         Names in `CURVES`.
+    epsilons
+        Where the panel does not use the paper's grid.
+    norm
+        The length of the vector of errors: 2, or infinity for the largest error of any item.
     """
 
     name: str
@@ -69,11 +73,15 @@ class Panel:
     make: Maker
     setting: Setting
     curves: tuple[str, ...]
+    epsilons: tuple[float, ...] | None = None
+    norm: float = 2
 
     @property
     def digest(self) -> str:
         """Short fingerprint of everything that the errors depend on, except the code."""
         text = repr((self.name, self.make, self.setting))
+        if self.norm != 2:
+            text += f"norm {self.norm}"
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
@@ -102,7 +110,7 @@ def run_block(block: Block) -> list[dict[str, Any]]:
         entropy = _entropy(block, name, f"{epsilon:g}")
         draws = Draws(np.random.default_rng(entropy), SeededSource(entropy))
         found = CURVES[name](scene, panel.setting, epsilon, draws)
-        error = float(np.linalg.norm(found - scene.reference))
+        error = float(np.linalg.norm(found - scene.reference, ord=panel.norm))
         key = (panel.name, panel.digest, block.seed, block.trial, f"{epsilon:g}", name)
         rows.append(dict(zip(FIELDS, (*key, f"{error:.6g}"), strict=True)))
     return rows
@@ -154,7 +162,7 @@ def _is_asked(curve: str, start: str) -> bool:
 def _keys(panel: Panel, epsilons: Sequence[float], seed: int, trial: int) -> list[Key]:
     return [
         (panel.name, panel.digest, str(seed), str(trial), f"{epsilon:g}", curve)
-        for epsilon in epsilons
+        for epsilon in panel.epsilons or epsilons
         for curve in panel.curves
     ]
 
@@ -197,10 +205,13 @@ def _results(blocks: Sequence[Block], workers: int) -> Iterator[list[dict[str, A
 
 def _append(store: Path, rows: Sequence[dict[str, Any]]) -> None:
     fresh = not store.exists()
+    torn = not fresh and not store.read_bytes().endswith(b"\n")
     with store.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, fieldnames=FIELDS)
         if fresh:
             writer.writeheader()
+        if torn:  # half a line of a run that was killed
+            file.write("\n")
         writer.writerows(rows)
 
 
