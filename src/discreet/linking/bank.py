@@ -192,7 +192,8 @@ def write_bank(path: str | PathLike[str], bank: Bank) -> None:
     head |= {"scale": bank.scale, "access": bank.access}
     text = io.StringIO()
     text.write(f"# {json.dumps(head, ensure_ascii=False)}\n")
-    writer = csv.writer(text, lineterminator="\n")
+    # Names in quotes, so that any sign may be part of one.
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     columns = bank.to_dict()
     writer.writerow(COLUMNS)
     for row in zip(*(columns[name] for name in COLUMNS), strict=True):
@@ -206,11 +207,9 @@ def write_bank(path: str | PathLike[str], bank: Bank) -> None:
         Path(fresh).unlink(missing_ok=True)
 
 
-def _cell(value: Any) -> str:
-    if value is None or (isinstance(value, float) and not isfinite(value)):
-        return ""
-    # Enough digits to get the same double back.
-    return repr(value) if isinstance(value, float) else str(value)
+def _cell(value: Any) -> Any:
+    missing = value is None or (isinstance(value, float) and not isfinite(value))
+    return "" if missing else value
 
 
 def is_bank(path: str | PathLike[str]) -> bool:
@@ -231,7 +230,8 @@ def read_bank(path: str | PathLike[str]) -> Bank:
     """
     place = Path(path)
     try:
-        first, _, rest = place.read_text(encoding="utf-8-sig").partition("\n")
+        with place.open(encoding="utf-8-sig", newline="") as file:
+            first, rest = file.readline(), file.read()
     except UnicodeDecodeError as error:
         raise BadUsage(f"{place} is not an item bank: it is not UTF-8 text ({error})") from error
     head = _read_head(place, first)

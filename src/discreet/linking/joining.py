@@ -32,6 +32,8 @@ FEWEST = 2
 """With one common item nothing can be checked, and its drift would move the whole scale."""
 MAD_TO_SD = 1.4826
 """Standard deviation of a normal variable over its median absolute deviation."""
+EXACT = 1e-12
+"""Variance of a difference between two values that count as exactly known."""
 ROUNDS = 50
 CORRELATION = 0.95
 SPREAD = (0.9, 1.1)
@@ -158,9 +160,8 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
     difference = first[0] - second[0]
     variance = first[1] ** 2 + second[1] ** 2
     everything = _centre(difference, variance)
-    flagged = _flag(difference, variance, flag_at)
+    flagged, centre = _flag(difference, variance, flag_at)
     kept = ~flagged
-    centre = _centre(difference[kept], variance[kept])
     correlation, ratio = _compare_spread(first[0][kept], second[0][kept])
     drift = difference - centre.shift
     return Link(
@@ -216,39 +217,49 @@ def _usable(calibration: Any, which: str) -> dict[str, tuple[float, float]]:
     return usable
 
 
-def _flag(difference: FloatArray, variance: FloatArray, flag_at: float) -> BoolArray:
-    """Say which items drifted; never more than leaves two."""
+def _flag(
+    difference: FloatArray, variance: FloatArray, flag_at: float
+) -> tuple[BoolArray, _Centre]:
+    """Say which items drifted, and where the others have their centre."""
+    flagged = np.zeros(len(difference), dtype=bool)
     if len(difference) <= FEWEST:
-        return np.zeros(len(difference), dtype=bool)
-    middle = float(np.median(difference))
-    deviation = MAD_TO_SD * float(np.median(np.abs(difference - middle)))
-    scatter = np.sqrt(max(deviation**2 - float(np.median(variance)), 0.0))
-    flagged = np.abs(_standardise(difference - middle, variance, scatter)) > flag_at
+        return flagged, _centre(difference, variance)
+    middle, least = _robust_centre(difference, variance)
+    flagged = np.abs(_standardise(difference - middle, variance, least)) > flag_at
     for _ in range(ROUNDS):
         if (~flagged).sum() < FEWEST:
             raise DisconnectedItems(
                 f"the {len(difference)} common items disagree so much that fewer than {FEWEST} "
                 "agree on a shift; are these the same items, in the same direction?"
             )
-        centre = _centre(difference[~flagged], variance[~flagged])
-        z = _standardise(difference - centre.shift, variance, centre.scatter)
-        again = np.abs(z) > flag_at
+        # What is left after the extremes are gone scatters less than the items do; the robust
+        # scatter of all of them keeps one flag from leading to the next.
+        centre = _centre(difference[~flagged], variance[~flagged], least)
+        again = np.abs(_standardise(difference - centre.shift, variance, centre.scatter)) > flag_at
         if (again == flagged).all():
             break
         flagged = again
-    return flagged
+    return flagged, centre
 
 
-def _centre(difference: FloatArray, variance: FloatArray) -> _Centre:
-    """Weighted mean with the scatter of DerSimonian and Laird."""
+def _robust_centre(difference: FloatArray, variance: FloatArray) -> tuple[float, float]:
+    """Median, and the scatter that the median absolute deviation shows beyond the variance."""
+    m = len(difference)
+    middle = float(np.median(difference))
+    # The factor m / (m - 0.8) removes the bias in small samples (Croux and Rousseeuw 1992).
+    deviation = MAD_TO_SD * m / (m - 0.8) * float(np.median(np.abs(difference - middle)))
+    return middle, float(np.sqrt(max(deviation**2 - float(np.median(variance)), 0.0)))
+
+
+def _centre(difference: FloatArray, variance: FloatArray, least: float = 0.0) -> _Centre:
+    """Weighted mean with the scatter of DerSimonian and Laird, but no less than ``least``."""
     # Two calibrations of exactly known items have no variance; equal weights are then right.
-    floor = max(float(variance.max()) * 1e-12, np.finfo(float).tiny)
-    variance = np.maximum(variance, floor)
+    variance = np.maximum(variance, EXACT)
     weight = 1 / variance
     mean = float(weight @ difference / weight.sum())
     excess = float(weight @ (difference - mean) ** 2) - (len(difference) - 1)
     room = float(weight.sum() - (weight**2).sum() / weight.sum())
-    scatter = max(excess / room, 0.0) if room > 0 else 0.0
+    scatter = max(excess / room if room > 0 else 0.0, least**2)
     weight = 1 / (variance + scatter)
     shift = float(weight @ difference / weight.sum())
     return _Centre(shift, float(1 / np.sqrt(weight.sum())), float(np.sqrt(scatter)))

@@ -1,0 +1,472 @@
+"""Anchors hold, links find the shift and the items that drifted, banks grow and stay put."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet
+from discreet.chain import Status
+from discreet.errors import BadResponses, BadUsage, DisconnectedItems
+from discreet.estimate import Estimate, Solution
+from discreet.linking import (
+    create_bank,
+    fit_anchored,
+    grow_bank,
+    link_calibrations,
+    read_bank,
+    write_bank,
+)
+from discreet.simulation import simulate
+
+
+def calibration(names, difficulty, se=0.1):
+    m = len(names)
+    return Estimate(
+        items=tuple(names),
+        difficulty=np.asarray(difficulty, dtype=float).copy(),
+        se=np.full(m, float(se)),
+        status=(Status.ESTIMATED,) * m,
+        method="refined",
+        solution=Solution("made for a test", 0, 0.0),
+        answers=np.full(m, 500),
+        right=np.full(m, 250),
+        persons=500,
+    )
+
+
+def drawn(persons=600, items=10, answered=0.7, seed=3):
+    return simulate(persons, items, answered, rng=np.random.default_rng(seed))
+
+
+# --- anchors ----------------------------------------------------------------------------------
+
+
+def test_one_anchor_is_the_free_estimate_moved():
+    responses = drawn().responses
+    free = discreet.fit(responses)
+    held = fit_anchored(responses, {responses.items[4]: 3.0}).estimate
+    assert held.difficulty - held.difficulty[4] == pytest.approx(
+        free.difficulty - free.difficulty[4], abs=1e-8
+    )
+    assert held.difficulty[4] == 3.0
+    assert held.status[4] is Status.ANCHORED
+
+
+def test_with_one_anchor_standard_errors_are_those_of_differences():
+    responses = drawn().responses
+    free = discreet.fit(responses)
+    held = fit_anchored(responses, {responses.items[0]: 0.0}).estimate
+    own = free.covariance.diagonal()
+    expected = np.sqrt(own + own[0] - 2 * free.covariance[:, 0])
+    assert held.se[0] == 0
+    assert held.se[1:] == pytest.approx(expected[1:], rel=0.02)
+
+
+def test_anchors_at_the_free_estimate_change_nothing():
+    responses = drawn().responses
+    free = discreet.fit(responses)
+    anchors = dict(zip(free.items[:5], free.difficulty[:5], strict=True))
+    anchored = fit_anchored(responses, anchors)
+    assert anchored.estimate.difficulty == pytest.approx(free.difficulty, abs=1e-7)
+    assert anchored.displacement == pytest.approx(np.zeros(5), abs=1e-7)
+
+
+def test_a_wrong_anchor_is_displaced_by_what_it_is_wrong():
+    responses = drawn(persons=4000).responses
+    free = discreet.fit(responses)
+    anchors = dict(zip(free.items[:8], free.difficulty[:8], strict=True))
+    anchors[free.items[2]] += 0.8
+    anchored = fit_anchored(responses, anchors)
+    assert anchored.displacement[2] == pytest.approx(-0.8, abs=1e-6)
+    assert abs(anchored.displacement[2]) > 5 * anchored.displacement_se[2]
+    assert np.abs(np.delete(anchored.displacement, 2)).max() < 0.35
+    assert any(free.items[2] in text for text in anchored.estimate.warnings)
+
+
+def test_displacements_have_the_standard_errors_they_claim():
+    rng = np.random.default_rng(8)
+    truth = np.linspace(-1.5, 1.5, 8)
+    z = []
+    for _ in range(60):
+        sim = simulate(300, 8, 0.8, difficulty=truth, rng=rng)
+        known = dict(zip(map(str, range(8)), truth, strict=True))
+        anchored = fit_anchored(sim.responses.select([str(i) for i in range(8)]), known)
+        z.append(anchored.displacement / anchored.displacement_se)
+    # 480 values, 60 of them independent: the standard deviation is known to about 6%.
+    assert np.std(z) == pytest.approx(1.0, abs=0.2)
+    assert abs(np.mean(z)) < 0.3
+
+
+def test_anchored_estimates_have_the_standard_errors_they_claim():
+    rng = np.random.default_rng(9)
+    truth = np.linspace(-1.5, 1.5, 8)
+    names = [str(i) for i in range(8)]
+    z = []
+    for _ in range(60):
+        responses = simulate(300, 8, 0.8, difficulty=truth, rng=rng).responses.select(names)
+        held = fit_anchored(responses, {"0": truth[0], "7": truth[7]}).estimate
+        z.append(((held.difficulty - truth) / np.where(held.se > 0, held.se, 1.0))[1:7])
+    assert np.std(z) == pytest.approx(1.0, abs=0.2)
+
+
+def test_anchors_tie_items_together_that_the_answers_do_not_link():
+    # a beats b never and b beats a never, so free estimation fails; each is linked to an anchor.
+    nan = np.nan
+    answers = np.array(
+        [[1, 0, nan, nan], [0, 1, nan, nan], [nan, nan, 1, 0], [nan, nan, 0, 1], [nan, nan, 0, 1]]
+    )
+    responses = discreet.Responses.from_array(answers, items=["x", "a", "y", "b"])
+    held = fit_anchored(responses, {"x": 0.0, "y": 1.0}).estimate
+    assert held.difficulty == pytest.approx([0.0, 0.0, 1.0, 1.0 - np.log(2)], abs=1e-9)
+
+
+def test_items_that_nothing_ties_to_the_anchors_say_why():
+    answers = np.array([[1, 0, 1, 0, np.nan], [0, 1, 1, 0, np.nan], [1, 0, 1, 0, np.nan]])
+    responses = discreet.Responses.from_array(answers, items=["x", "a", "easy", "hard", "new"])
+    held = fit_anchored(responses, {"x": 0.0}).estimate
+    assert [str(one) for one in held.status] == [
+        "anchored",
+        "estimated",
+        "always_right",
+        "always_wrong",
+        "no_answers",
+    ]
+    assert np.isnan(held.difficulty[2:]).all()
+    assert "easy (always_right)" in held.warnings[0]
+
+
+def test_an_anchor_without_a_displacement_says_why():
+    answers = np.array([[1, 0, 1, np.nan], [0, 1, 1, np.nan], [1, 0, 1, np.nan]])
+    responses = discreet.Responses.from_array(answers, items=["x", "a", "easy", "new"])
+    anchored = fit_anchored(responses, {"x": 0.0, "easy": -3.0, "new": 1.0})
+    assert anchored.reason == ("", "everybody had it right", "nobody answered it") or (
+        anchored.reason[1:] == ("everybody had it right", "nobody answered it")
+    )
+    alone = fit_anchored(responses, {"x": 0.0})
+    assert alone.reason == ("it is the only anchor",)
+    assert np.isnan(alone.displacement).all()
+
+
+def test_every_item_may_be_an_anchor():
+    responses = discreet.datasets.lsat()
+    anchored = fit_anchored(responses, dict.fromkeys(responses.items, 0.0))
+    assert (anchored.estimate.difficulty == 0).all()
+    assert set(anchored.estimate.status) == {Status.ANCHORED}
+    assert np.isfinite(anchored.displacement).all()
+
+
+@pytest.mark.parametrize(
+    ("anchors", "words"),
+    [
+        ({"nonsense": 1.0}, "answers do not have: nonsense"),
+        ({"Item1": np.nan}, "finite number"),
+        ({"Item1": np.inf}, "finite number"),
+        ([("Item1", 1.0), ("Item1", 2.0)], "contradict each other: item 'Item1'"),
+        ({}, "no anchor"),
+        ({"Item1": "hard"}, "an item and its difficulty"),
+        (7, "found int"),
+    ],
+)
+def test_anchors_that_cannot_be_used_are_refused(anchors, words):
+    with pytest.raises(BadUsage, match=words):
+        fit_anchored(discreet.datasets.lsat(), anchors)
+
+
+def test_the_same_anchor_twice_is_no_contradiction():
+    anchors = [("Item1", 1.0), ("Item1", 1.0)]
+    assert fit_anchored(discreet.datasets.lsat(), anchors).anchors == ("Item1",)
+
+
+def test_anchors_that_no_other_item_is_linked_to_are_refused():
+    nan = np.nan
+    answers = np.array([[1, nan, nan], [0, nan, nan], [nan, 1, 0], [nan, 0, 1]])
+    with pytest.raises(DisconnectedItems, match="link none of the 2 other items"):
+        fit_anchored(answers, {"0": 0.0})
+
+
+def test_a_calibration_serves_as_anchors_and_its_other_items_do_not_matter():
+    base = calibration(["Item1", "Item2", "elsewhere"], [0.5, 1.5, 9.0])
+    anchored = fit_anchored(discreet.datasets.lsat(), base)
+    assert anchored.anchors == ("Item1", "Item2")
+
+
+@settings(max_examples=25, deadline=None)
+@given(shift=st.floats(-5, 5), seed=st.integers(0, 1000))
+def test_moving_the_anchors_moves_everything_else_along(shift, seed):
+    rng = np.random.default_rng(seed)
+    responses = discreet.Responses.from_array(rng.integers(0, 2, (60, 6)))
+    first = fit_anchored(responses, {"0": 0.3, "1": -0.2})
+    second = fit_anchored(responses, {"0": 0.3 + shift, "1": -0.2 + shift})
+    assert second.estimate.difficulty == pytest.approx(first.estimate.difficulty + shift, abs=1e-7)
+    assert second.displacement == pytest.approx(first.displacement, abs=1e-6)
+
+
+# --- links ------------------------------------------------------------------------------------
+
+NAMES = [f"q{i}" for i in range(12)]
+SPREAD = np.linspace(-1.5, 1.5, 12)
+
+
+def test_a_link_finds_the_shift():
+    noise = np.random.default_rng(0).normal(0, 0.1, (2, 12))
+    base = calibration(NAMES, SPREAD + noise[0])
+    new = calibration(NAMES, SPREAD - 0.7 + noise[1])
+    link = link_calibrations(base, new)
+    assert link.shift == pytest.approx(0.7, abs=3 * link.se)
+    assert link.se == pytest.approx(np.sqrt(0.02 / 12), rel=0.5)
+    assert not link.flagged.any()
+
+
+def test_a_drifted_item_is_left_out_and_both_shifts_are_told():
+    moved = SPREAD - 0.7
+    moved[3] += 1.5
+    link = link_calibrations(calibration(NAMES, SPREAD), calibration(NAMES, moved))
+    assert link.flagged_items == ("q3",)
+    assert link.shift == pytest.approx(0.7)
+    assert link.shift_all == pytest.approx(0.7 - 1.5 / 12)
+    assert link.drift[3] == pytest.approx(-1.5)
+    assert abs(link.z[3]) > 5
+    assert "q3" in link.warnings[0]
+
+
+def test_several_items_that_drift_together_do_not_hide_each_other():
+    moved = SPREAD.copy()
+    moved[:4] += 1.2
+    link = link_calibrations(calibration(NAMES, SPREAD), calibration(NAMES, moved))
+    assert link.flagged_items == ("q0", "q1", "q2", "q3")
+    assert link.shift == pytest.approx(0.0, abs=1e-9)
+
+
+def test_sound_items_are_rarely_flagged():
+    rng = np.random.default_rng(1)
+    flagged = [
+        link_calibrations(
+            calibration(NAMES, SPREAD + rng.normal(0, 0.1, 12)),
+            calibration(NAMES, SPREAD + rng.normal(0, 0.1, 12)),
+        ).flagged
+        for _ in range(200)
+    ]
+    # 0.7% of a normal variable lies beyond 2.7; estimating the centre adds a little.
+    assert np.mean(flagged) < 0.02
+
+
+def test_the_standard_error_of_the_shift_covers_scatter_beyond_the_standard_errors():
+    rng = np.random.default_rng(2)
+    z = []
+    for _ in range(200):
+        drift = rng.normal(0, 0.3, 12)
+        link = link_calibrations(
+            calibration(NAMES, SPREAD, se=0.02), calibration(NAMES, SPREAD + drift, se=0.02)
+        )
+        z.append(link.shift / link.se)
+    # 1.19 with 12 items, 1.05 with 30: the scatter itself is an estimate.
+    assert np.std(z) == pytest.approx(1.0, abs=0.3)
+
+
+def test_a_link_needs_two_common_items():
+    with pytest.raises(DisconnectedItems, match=r"have 1 items .* \(q0\)"):
+        link_calibrations(calibration(["q0", "x"], [0, 1]), calibration(["q0", "y"], [0, 1]))
+    pair = calibration(["q0", "q1"], [0, 1])
+    assert "only 2 common items" in link_calibrations(pair, pair).warnings[0]
+
+
+def test_items_without_a_number_do_not_link():
+    base = calibration(NAMES, SPREAD)
+    new = calibration(NAMES, np.where(np.arange(12) < 10, SPREAD, np.nan))
+    assert link_calibrations(base, new).items == tuple(NAMES[:10])
+
+
+def test_a_calibration_without_standard_errors_cannot_be_linked():
+    with pytest.raises(BadUsage, match="no standard errors"):
+        link_calibrations(calibration(NAMES, SPREAD), calibration(NAMES, SPREAD, se=np.nan))
+
+
+def test_something_that_is_no_calibration_cannot_be_linked():
+    with pytest.raises(BadUsage, match="second calibration is a dict"):
+        link_calibrations(calibration(NAMES, SPREAD), {"q0": 1.0})
+
+
+def test_a_scale_in_another_unit_is_warned_about():
+    link = link_calibrations(calibration(NAMES, SPREAD), calibration(NAMES, 2 * SPREAD))
+    assert any("another unit" in text for text in link.warnings)
+
+
+def test_exactly_known_items_link_too():
+    base = calibration(NAMES, SPREAD, se=0.0)
+    link = link_calibrations(base, calibration(NAMES, SPREAD + 1, se=0.0))
+    assert link.shift == pytest.approx(-1.0)
+    assert np.isfinite(link.se)
+
+
+def test_moving_adds_the_error_of_the_link_to_everything():
+    base, new = calibration(NAMES, SPREAD), calibration(NAMES, SPREAD - 1)
+    link = link_calibrations(base, new)
+    moved = link.move(new)
+    assert moved.difficulty == pytest.approx(SPREAD)
+    assert moved.se == pytest.approx(np.sqrt(0.01 + link.se**2))
+
+
+@settings(max_examples=50, deadline=None)
+@given(shift=st.floats(-4, 4), seed=st.integers(0, 10_000))
+def test_linking_the_other_way_round_turns_the_shift(shift, seed):
+    rng = np.random.default_rng(seed)
+    base = calibration(NAMES, SPREAD + rng.normal(0, 0.3, 12))
+    new = calibration(NAMES, SPREAD + shift + rng.normal(0, 0.3, 12))
+    there, back = link_calibrations(base, new), link_calibrations(new, base)
+    assert there.shift == pytest.approx(-back.shift, abs=1e-9)
+    assert (there.flagged == back.flagged).all()
+
+
+def test_two_releases_link_and_stay_public():
+    responses = discreet.datasets.lsat()
+    budget = discreet.Budget(epsilon=4.0, delta=1e-6)
+    first, second = (
+        discreet.release(responses, budget, items=responses.items, mechanism="pairs")
+        for _ in range(2)
+    )
+    link = link_calibrations(first, second)
+    assert abs(link.shift) < 6 * link.se
+    assert link.move(second).guarantee is not None
+    assert create_bank(first, scale="law", source="a").access == "public"
+
+
+# --- banks ------------------------------------------------------------------------------------
+
+
+def small_bank():
+    return create_bank(calibration(NAMES[:6], SPREAD[:6]), scale="maths", source="spring")
+
+
+def test_a_bank_comes_back_as_it_was_written(tmp_path):
+    bank = small_bank()
+    write_bank(tmp_path / "bank.csv", bank)
+    again = read_bank(tmp_path / "bank.csv")
+    assert again.items == bank.items
+    assert (again.difficulty == bank.difficulty).all()
+    assert (again.se == bank.se).all()
+    assert (again.scale, again.n, again.source, again.access) == (
+        bank.scale,
+        bank.n,
+        bank.source,
+        bank.access,
+    )
+    assert list(tmp_path.iterdir()) == [tmp_path / "bank.csv"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(names=st.lists(st.text(min_size=1), min_size=2, max_size=6, unique=True))
+def test_item_names_of_any_kind_survive_a_bank(names, tmp_path_factory):
+    path = tmp_path_factory.mktemp("bank") / "bank.csv"
+    names = [name.encode("utf-8", "replace").decode() for name in names]
+    if len(set(names)) < len(names):
+        return
+    bank = create_bank(calibration(names, range(len(names))), scale="größe", source="s")
+    write_bank(path, bank)
+    assert read_bank(path).items == tuple(names)
+
+
+def test_a_bank_grows_and_what_is_in_it_does_not_move():
+    bank = small_bank()
+    later = calibration(NAMES[3:], SPREAD[3:] - 1.0)
+    grown, link = grow_bank(bank, later, source="autumn")
+    assert link.shift == pytest.approx(1.0)
+    assert grown.items == tuple(NAMES)
+    assert (grown.difficulty[:6] == bank.difficulty).all()
+    assert grown.difficulty[6:] == pytest.approx(SPREAD[6:])
+    assert (grown.se[6:] > 0.1).all()
+    assert grown.source == ("spring",) * 6 + ("autumn",) * 6
+
+
+def test_a_drifted_item_is_marked_in_the_bank_and_links_no_more():
+    bank = create_bank(calibration(NAMES, SPREAD), scale="maths", source="spring")
+    moved = SPREAD.copy()
+    moved[2] += 2
+    grown, _ = grow_bank(bank, calibration(NAMES, moved), source="autumn")
+    assert grown.status[2] == "drifted"
+    assert grown.difficulty[2] == bank.difficulty[2]
+    again, link = grow_bank(grown, calibration(NAMES, SPREAD), source="winter")
+    assert "q2" not in link.items
+    assert again.status[2] == "drifted"
+
+
+def test_a_calibration_is_not_added_twice():
+    with pytest.raises(BadUsage, match="called 'spring' already"):
+        grow_bank(small_bank(), calibration(NAMES, SPREAD), source="spring")
+
+
+def test_a_confidential_calibration_makes_a_public_bank_confidential():
+    bank = replace(small_bank(), access="public")
+    grown, _ = grow_bank(bank, calibration(NAMES, SPREAD), source="autumn")
+    assert grown.access == "confidential"
+
+
+def test_persons_are_scored_against_a_bank():
+    bank = create_bank(discreet.fit(discreet.datasets.lsat()), scale="law", source="a")
+    scores = discreet.score(discreet.datasets.lsat(), bank)
+    assert np.isfinite(scores.ability).all()
+
+
+def test_a_calibration_without_difficulties_makes_no_bank():
+    with pytest.raises(BadUsage, match="nothing to bank"):
+        create_bank(calibration(["a", "b"], [np.nan, np.nan]), scale="s", source="x")
+
+
+HEAD = {
+    "format": "discreet-bank",
+    "version": 1,
+    "unit": "logit",
+    "scale": "maths",
+    "access": "confidential",
+}
+TITLES = "item,difficulty,se,n,source,status\n"
+
+
+def bank_text(rows, **changes):
+    return f"# {json.dumps(HEAD | changes)}\n{TITLES}{rows}"
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("item,difficulty\n", BadUsage, "not an item bank"),
+        ("", BadUsage, "not an item bank"),
+        (bank_text("a,1,0.1,5,s,active\n", unit="chit"), BadUsage, "unit 'chit'"),
+        (bank_text("a,1,0.1,5,s,active\n", version=9), BadUsage, "version 9"),
+        (bank_text("a,1,0.1,5,s,active\n", access="who knows"), BadUsage, "its access"),
+        (
+            bank_text("a,1,0.1,5,s,active\na,2,0.1,5,t,active\n"),
+            BadResponses,
+            "line 4: item 'a' is in the bank already, in line 3",
+        ),
+        (bank_text("a,hard,0.1,5,s,active\n"), BadResponses, "difficulty is 'hard'"),
+        (bank_text("a,nan,0.1,5,s,active\n"), BadResponses, "difficulty is 'nan'"),
+        (bank_text("a,1,-0.1,5,s,active\n"), BadResponses, "from 0 on"),
+        (bank_text("a,1,0.1,5,s,perhaps\n"), BadResponses, "status is 'perhaps'"),
+        (bank_text("a,1\n"), BadResponses, "6 columns"),
+        (bank_text(""), BadResponses, "no items"),
+        (f"# {json.dumps(HEAD)}\nitem,se\n", BadResponses, "no column 'difficulty'"),
+    ],
+)
+def test_a_bank_that_cannot_be_used_is_refused(tmp_path, text, error, words):
+    (tmp_path / "bank.csv").write_text(text)
+    with pytest.raises(error, match=words):
+        read_bank(tmp_path / "bank.csv")
+
+
+def test_a_bank_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    path = tmp_path / "bank.csv"
+    write_bank(path, small_bank())
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.replace", fail)
+    with pytest.raises(OSError, match="No space"):
+        write_bank(path, replace(small_bank(), scale="other"))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
