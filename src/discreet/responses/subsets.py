@@ -7,19 +7,26 @@ the secure source only, because it is a step of a private release.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.responses.packing import pack_rows
-from discreet.responses.store import AnswerStore, BitPlanes, SparseRows
-from discreet.secure import RandomSource, random_ranks
+from discreet.responses.compiling import worth_compiling
+from discreet.responses.store import AnswerStore, BitPlanes, Int64Array, SparseRows, UInt64Array
+from discreet.secure import RandomSource
 
 __all__ = ["ABSENT", "cap_answers", "flip_answers", "number_items", "select_columns"]
 
 _CELLS = 1 << 22
-"""Cells looked at together when planes are capped: a few tens of megabytes of random ranks."""
+"""Cells looked at together in capping: 16 megabytes of random keys."""
+
+PLAIN_KEY = 2e-7
+"""Seconds that NumPy needs to draw and sort one key."""
+
+Cap = Callable[[Int64Array, npt.NDArray[np.uint32]], Int64Array]
+"""Caps the listed persons by their keys and returns those whose keys do not decide."""
 
 ABSENT = -1
 
@@ -64,44 +71,126 @@ def cap_answers(store: AnswerStore, max_answers: int, source: RandomSource) -> A
     raise TypeError(f"Unknown answer store {type(store).__name__}.")
 
 
+def draw_keys(source: RandomSource, count: int) -> npt.NDArray[np.uint32]:
+    """Return independent uniform 32-bit keys."""
+    return source.words((count + 1) // 2).view(np.uint32)[:count]
+
+
+def _cap_until_decided(
+    source: RandomSource, answered: npt.NDArray[np.int64], most: int, cap: Cap
+) -> None:
+    """Draw a key for every answer of every person with too many; the smallest keys stay.
+
+    Where the last key to stay equals the first to go, the keys do not decide, and all keys of
+    that person are drawn again. Whether they decide does not change when a person's keys are
+    exchanged among the answers, hence given it every set of ``most`` answers is equally likely,
+    and persons are independent. Keys of 32 bits are therefore as exact as longer ones.
+    """
+    persons = np.flatnonzero(answered > most)
+    while persons.size:
+        persons = cap(persons, draw_keys(source, int(answered[persons].sum())))
+
+
+def _cap_entries(starts: Int64Array, most: int, source: RandomSource) -> npt.NDArray[np.bool_]:
+    """Say which entries stay; person ``l`` owns ``starts[l]`` to ``starts[l + 1]``."""
+    keep = np.ones(int(starts[-1]), dtype=np.bool_)
+    compiled = worth_compiling(PLAIN_KEY * len(keep))
+
+    def cap(persons: Int64Array, keys: npt.NDArray[np.uint32]) -> Int64Array:
+        if not compiled:
+            return _cap_plain(starts, persons, keys, most, keep)
+        from discreet.responses.capping import cap_entries
+
+        return np.asarray(cap_entries(starts, persons, _read_only(keys), most, keep))
+
+    _cap_until_decided(source, np.diff(starts), most, cap)
+    return keep
+
+
+def _cap_plain(
+    starts: Int64Array,
+    persons: Int64Array,
+    keys: npt.NDArray[np.uint32],
+    most: int,
+    keep: npt.NDArray[np.bool_],
+) -> Int64Array:
+    """Clear ``keep`` for the entries that go; return the undecided persons. NumPy alone."""
+    answered = (starts[1:] - starts[:-1])[persons]
+    ends = np.cumsum(answered)
+    group = np.repeat(np.arange(len(persons)), answered)
+    order = np.lexsort((keys, group))
+    last = ends - answered + most - 1
+    limit, following = keys[order[last]], keys[order[last + 1]]
+    undecided = limit == following
+    entry = np.arange(len(keys)) + np.repeat(starts[persons] - (ends - answered), answered)
+    decided = ~undecided[group]
+    keep[entry[decided]] = (keys <= limit[group])[decided]
+    left: Int64Array = persons[undecided]
+    return left
+
+
 def _cap_rows(store: SparseRows, max_answers: int, source: RandomSource) -> SparseRows:
     keep = np.ones(store.n_answers, dtype=np.bool_)
     starts = store.indptr
-    # Whole persons, about _CELLS answers at a time, so that the ranks stay small.
+    # Whole persons, about _CELLS answers at a time, so that the keys stay small.
     edges = np.searchsorted(starts, np.arange(0, store.n_answers + _CELLS, _CELLS))
     edges = np.unique(np.minimum(edges, store.n_persons))
     for first, last in itertools.pairwise(edges.tolist()):
-        ranks = random_ranks(source, starts[first : last + 1] - starts[first])
-        keep[starts[first] : starts[last]] = ranks < max_answers
-    indptr = _row_starts(_person_of_answers(store)[keep], store.n_persons)
-    return SparseRows(indptr, store.item[keep], store.right[keep], store.n_items)
+        own = starts[first : last + 1] - starts[first]
+        keep[starts[first] : starts[last]] = _cap_entries(own, max_answers, source)
+    kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
+    return SparseRows(kept[starts], store.item[keep], store.right[keep], store.n_items)
 
 
 def _cap_planes(store: BitPlanes, max_answers: int, source: RandomSource) -> BitPlanes:
-    right, wrong = np.zeros_like(store.right), np.zeros_like(store.wrong)
-    size = store.block_persons
-    # Whole words of 64 persons, so that each part fills its own words.
-    step = min(size, max(64, _CELLS // max(store.n_items, 1) // 64 * 64))
-    for block in range(store.right.shape[0]):
-        for first in range(0, size, step):
-            start = block * size + first
-            cells = store.rows(start, min(start + step, block * size + size))
-            if len(cells):
-                part = pack_rows(_cap_cells(cells, max_answers, source))
-                words = slice(first // 64, first // 64 + part.right.shape[2])
-                right[block, :, words] = part.right[0]
-                wrong[block, :, words] = part.wrong[0]
+    right, wrong = store.right.copy(), store.wrong.copy()
+    # Whole vectors of 8 words, so that about _CELLS answers are looked at together.
+    step = max(8, _CELLS // max(store.n_items, 1) // 512 * 8)
+    compiled = worth_compiling(PLAIN_KEY * store.n_persons * store.n_items)
+    cap = _cap_words if compiled else _cap_words_plain
+    for block in range(right.shape[0]):
+        for first in range(0, right.shape[2], step):
+            words = slice(first, first + step)
+            stays = cap(right[block, :, words] | wrong[block, :, words], max_answers, source)
+            right[block, :, words] &= stays
+            wrong[block, :, words] &= stays
     return BitPlanes(right, wrong, store.n_persons)
 
 
-def _cap_cells(
-    cells: npt.NDArray[np.int8], max_answers: int, source: RandomSource
-) -> npt.NDArray[np.int8]:
-    person, item = np.nonzero(cells >= 0)
-    ranks = random_ranks(source, _row_starts(person, len(cells)))
-    dropped = ranks >= max_answers
-    cells[person[dropped], item[dropped]] = -1
-    return cells
+def _cap_words(answered: UInt64Array, most: int, source: RandomSource) -> UInt64Array:
+    """Clear bits of ``answered[item, word]`` until nobody has more than ``most``."""
+    from discreet.responses.capping import cap_bits
+    from discreet.responses.packing_kernels import count_persons
+    from discreet.responses.turning import turn_back, turn_plane
+
+    items, words = answered.shape
+    numbers = np.empty(64 * words, dtype=np.int64)
+    count_persons(answered, numbers)
+    rows = np.empty((64 * words, -(-items // 64)), dtype=np.uint64)
+    turn_plane(answered, rows, 0)
+
+    def cap(persons: Int64Array, keys: npt.NDArray[np.uint32]) -> Int64Array:
+        return np.asarray(cap_bits(rows, persons, _read_only(keys), most))
+
+    _cap_until_decided(source, numbers, most, cap)
+    turn_back(rows, np.arange(64 * words, dtype=np.int32), items, answered[None])
+    return answered
+
+
+def _cap_words_plain(answered: UInt64Array, most: int, source: RandomSource) -> UInt64Array:
+    """Do the same with NumPy alone."""
+    bits = np.unpackbits(answered.view(np.uint8), axis=1, bitorder="little")
+    person, item = np.nonzero(bits.T)
+    gone = ~_cap_entries(_row_starts(person, bits.shape[1]), most, source)
+    bits[item[gone], person[gone]] = 0
+    return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
+
+
+def _read_only(keys: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Return keys in the one form that the loops are compiled for."""
+    view = keys.view()
+    view.setflags(write=False)
+    return view
 
 
 def flip_answers(store: BitPlanes | SparseRows) -> BitPlanes | SparseRows:

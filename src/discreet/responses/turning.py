@@ -42,6 +42,8 @@ def _copy_eight(_typing, source, offset, target, place):
         builder.store(words, place, align=8)
         return context.get_dummy_value()
 
+    if source.layout != "C" or target.layout != "C":
+        return None
     return types.void(source, types.int64, target, types.int64), generate
 
 
