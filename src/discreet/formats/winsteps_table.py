@@ -54,8 +54,8 @@ STANDARD = (
 FIT_LABELS = ("IN.MSQ", "IN.ZSTD", "OUT.MSQ", "OUT.ZSTD", "DISPL", "PTMA", "WEIGHT")
 """Columns that may be added to the ones that are always written."""
 
-WIDTHS = {"ENTRY": 6, "MEASURE": 9, "STATUS": 4, "COUNT": 9, "SCORE": 9, "ERROR": 9}
-"""Wide enough for four decimals and a blank between."""
+WIDTHS = {"ENTRY": 6, "MEASURE": 8, "STATUS": 3, "COUNT": 8, "SCORE": 9}
+"""As in the manual, the others 7; a column with longer numbers is as wide as it needs."""
 WRITTEN_AS = {"STATUS": "ST", "ERROR": "MODLSE"}
 COMMENT = ";"
 
@@ -77,6 +77,11 @@ def read_table(path: str | PathLike[str]) -> list[Row]:
             rows.append(_row(place, number, fields, labels))
         elif fields and fields[0].upper() == "ENTRY":
             labels = _labels(_split(line, separator, None))
+        elif rows and (not line.startswith(COMMENT) or fields[0][:1].isdigit()):
+            raise BadResponses(
+                f"{place}, line {number} (blank lines not counted) does not begin with an entry "
+                f"number: '{line.strip()[:40]}'; do two columns run into each other?"
+            )
     if not rows:
         raise BadResponses(
             f"{place}: no line begins with an entry number, so this is no IFILE= or PFILE= of "
@@ -147,19 +152,21 @@ def format_table(
         writer.writerows(texts)
         return out.getvalue()
     status = list(columns).index("STATUS")
-    lines = [f"{COMMENT} {title}", COMMENT + _align(columns, labels)[1:]]
-    for text in texts:
-        mark = " " if int(text[status]) > 0 else COMMENT
-        lines.append(mark + _align(columns, text)[1:])
-    return "\n".join(lines) + "\n"
+    lines = _align(list(columns), [labels, *texts])
+    marks = [COMMENT, *(" " if int(text[status]) > 0 else COMMENT for text in texts)]
+    marked = [mark + line[1:] for mark, line in zip(marks, lines, strict=True)]
+    return "\n".join([f"{COMMENT} {title}", *marked]) + "\n"
 
 
-def _align(columns: Mapping[str, object], fields: list[str]) -> str:
-    padded = [
-        f" {field}" if name == "NAME" else field.rjust(WIDTHS.get(name, 9))
-        for name, field in zip(columns, fields, strict=True)
+def _align(names: list[str], rows: list[list[str]]) -> list[str]:
+    """Pad every field, with at least one blank before it; the name comes last as it is."""
+    longest = [max(map(len, column)) + 1 for column in zip(*rows, strict=True)]
+    widths = [max(WIDTHS.get(name, 7), length) for name, length in zip(names, longest, strict=True)]
+    return [
+        "".join(field.rjust(width) for field, width in zip(row[:-1], widths, strict=False))
+        + f" {row[-1]}"
+        for row in rows
     ]
-    return "".join(padded)
 
 
 def _cell(name: str, value: float | int | str, decimals: int) -> str:
