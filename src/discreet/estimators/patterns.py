@@ -174,7 +174,6 @@ def _hash_planes(store: AnswerStore, kept: IndexArray) -> tuple[UInt64Array, Int
 def _items_of(store: AnswerStore, person: int, kept: IndexArray) -> IndexArray:
     if isinstance(store, SparseRows):
         answered = store.item[store.indptr[person] : store.indptr[person + 1]]
-        place = np.searchsorted(kept, answered)
-        place = place[place < len(kept)]
-        return place[np.isin(kept[place], answered)] if len(place) else place
+        place = np.minimum(np.searchsorted(kept, answered), len(kept) - 1)
+        return place[kept[place] == answered]
     return np.flatnonzero(store.rows(person, person + 1)[0, kept] >= 0)

@@ -1,0 +1,268 @@
+"""Conditional maximum likelihood against brute force, high precision and other programs."""
+
+import csv
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import discreet
+from discreet.errors import BadUsage, DisconnectedItems
+from discreet.estimators.conditional import evaluate, find_maximum
+from discreet.estimators.patterns import group_patterns
+from discreet.estimators.symmetric import ConditionalSums, add_patterns, log_symmetric
+
+DATA = Path(__file__).parent / "data"
+SHARED = Path(__file__).parents[1].parent / "shared" / "data"
+
+
+def table(path):
+    with path.open() as file:
+        return {row["item"]: row for row in csv.DictReader(file)}
+
+
+def brute_symmetric(b, order):
+    return sum(np.exp(-sum(chosen)) for chosen in itertools.combinations(b, order))
+
+
+def log_likelihood(answers, b):
+    """Conditional log-likelihood from its definition, by listing all subsets."""
+    total = 0.0
+    for row in answers:
+        seen = row >= 0
+        score = int((row == 1).sum())
+        total -= b[row == 1].sum() + np.log(brute_symmetric(b[seen], score))
+    return total
+
+
+def with_gaps(rng, n, m, share):
+    b = rng.normal(size=m)
+    answers = (rng.random((n, m)) < 1 / (1 + np.exp(b - rng.normal(size=(n, 1))))).astype(np.int8)
+    answers[rng.random((n, m)) < share] = -1
+    return answers
+
+
+# --- symmetric functions ------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(-3, 3), min_size=1, max_size=9))
+def test_symmetric_functions_equal_the_sum_over_subsets(b):
+    expected = [np.log(brute_symmetric(b, order)) for order in range(len(b) + 1)]
+    assert log_symmetric(b) == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("spread", [1.0, 8.0, 40.0])
+def test_symmetric_functions_of_many_unequal_items_equal_exact_arithmetic(spread):
+    from fractions import Fraction
+
+    b = np.random.default_rng(1).normal(size=120) * spread
+    exact = [Fraction(1)]
+    for value in np.exp(-b):
+        weight = Fraction(float(value))
+        exact = [
+            (exact[k] if k < len(exact) else 0) + (weight * exact[k - 1] if k else 0)
+            for k in range(len(exact) + 1)
+        ]
+    logs = [
+        np.log(float(f * Fraction(2) ** -s)) + s * np.log(2)
+        for f in exact
+        for s in [f.numerator.bit_length() - f.denominator.bit_length()]
+    ]
+    # exp(-b) as a double is itself off by half a unit in the last place.
+    assert log_symmetric(b) == pytest.approx(logs, rel=1e-11, abs=1e-9)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000), st.integers(2, 7))
+def test_gradient_and_information_are_the_derivatives(seed, m):
+    rng = np.random.default_rng(seed)
+    b = rng.normal(size=m) * 2
+    counts = np.zeros((1, m + 1))
+    counts[0, 1:m] = rng.integers(0, 5, m - 1)
+    counts[0, 1] += 1
+    items = np.arange(m)[None, :]
+
+    def value(where):
+        return (counts[0] * log_symmetric(where)).sum()
+
+    sums = ConditionalSums.zeros(m)
+    add_patterns(sums, items, counts, b)
+    assert sums.log_norm == pytest.approx(value(b), abs=1e-9)
+    step = 1e-4
+    for i in range(m):
+        e = np.eye(m)[i] * step
+        assert -sums.expected[i] == pytest.approx(
+            (value(b + e) - value(b - e)) / (2 * step), abs=1e-5
+        )
+        for j in range(i):
+            f = np.eye(m)[j] * step
+            second = value(b + e + f) - value(b + e - f) - value(b - e + f) + value(b - e - f)
+            assert sums.information[i, j] == pytest.approx(second / (4 * step**2), abs=1e-4)
+
+
+def test_scores_far_apart_are_summed_in_bands():
+    # At one common ability the probability of these scores spans more than 1e-308.
+    b = np.concatenate([np.full(40, -30.0), np.full(40, 30.0)])
+    counts = np.zeros((1, 81))
+    counts[0, [3, 77]] = 1.0
+    sums = ConditionalSums.zeros(80)
+    add_patterns(sums, np.arange(80)[None, :], counts, b)
+    assert sums.log_norm == pytest.approx(log_symmetric(b)[[3, 77]].sum(), rel=1e-12)
+    assert sums.expected.sum() == pytest.approx(80.0)
+    assert np.isfinite(sums.information).all()
+
+
+# --- patterns -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.97])
+def test_patterns_hold_every_person_once(share):
+    answers = with_gaps(np.random.default_rng(2), 300, 40, share)
+    responses = discreet.Responses.from_array(answers)
+    kept = np.arange(3, 37)
+    patterns = group_patterns(responses.store, kept)
+    assert patterns.persons.sum() == 300
+    for person in range(300):
+        entry = patterns.entry[person]
+        g = patterns.pattern[entry]
+        items = patterns.item[patterns.indptr[g] : patterns.indptr[g + 1]]
+        row = answers[person, kept]
+        assert items.tolist() == np.flatnonzero(row >= 0).tolist()
+        assert patterns.score[entry] == (row == 1).sum()
+
+
+def test_sparse_and_dense_answers_have_the_same_patterns():
+    answers = with_gaps(np.random.default_rng(3), 200, 30, 0.8)
+    from discreet.responses.packing import build_rows, pack_rows
+
+    person, item = np.nonzero(answers >= 0)
+    rows = build_rows(person, item, answers[person, item] == 1, 200, 30)
+    one = group_patterns(pack_rows(answers), np.arange(5, 30))
+    two = group_patterns(rows, np.arange(5, 30))
+    for name in ("indptr", "item", "pattern", "score", "persons", "entry"):
+        assert getattr(one, name).tolist() == getattr(two, name).tolist()
+
+
+# --- estimates ----------------------------------------------------------------------------------
+
+
+def test_lsat_equals_the_reference():
+    reference = table(DATA / "reference_lsat6.csv")
+    estimate = discreet.fit(discreet.datasets.lsat(), method="conditional")
+    for item, b, se in zip(estimate.items, estimate.difficulty, estimate.se, strict=True):
+        assert b == pytest.approx(float(reference[item]["cml_difficulty_centered"]), abs=1e-6)
+        assert se == pytest.approx(float(reference[item]["se"]), abs=1e-6)
+
+
+def test_a_simulated_set_equals_erm():
+    reference = table(DATA / "erm_simulated_300x12_items.csv")
+    answers = discreet.read_responses(DATA / "simulated_300x12.csv", group="group")
+    estimate = discreet.fit(answers, method="conditional")
+    for item, b, se in zip(estimate.items, estimate.difficulty, estimate.se, strict=True):
+        assert b == pytest.approx(float(reference[item]["difficulty"]), abs=1e-4)
+        assert se == pytest.approx(float(reference[item]["se"]), abs=1e-4)
+
+
+def test_timss_equals_the_reference():
+    path = SHARED / "timss2011_aut_math_long.csv.gz"
+    if not path.exists():
+        pytest.skip("TIMSS 2011 is not at hand; it may not be distributed")
+    reference = table(SHARED / "reference_timss2011_aut_math.csv")
+    responses = discreet.read_responses(path)
+    estimate = discreet.fit(responses, method="conditional")
+    b = np.array([float(reference[item]["cml_difficulty_centered"]) for item in estimate.items])
+    se = np.array([float(reference[item]["se"]) for item in estimate.items])
+    away = np.abs(estimate.difficulty - b)
+    # In the reference one item stopped 1.8e-4 before the maximum: it has the same answers and
+    # right answers, from the same persons, as M031009, but another difficulty.
+    assert {estimate.items[i] for i in np.flatnonzero(away > 1e-4)} <= {"M031004"}
+    assert away.max() < 2e-4
+    assert np.abs(estimate.se - se).max() < 1e-4
+    patterns = group_patterns(responses.store, np.arange(len(b)))
+    observed = estimate.right - patterns.item_sums(patterns.perfect)
+
+    def value(where):
+        return -(observed @ where) - evaluate(patterns, where).log_norm
+
+    assert value(estimate.difficulty) > value(b)
+    assert np.abs(evaluate(patterns, estimate.difficulty).expected - observed).max() < 1e-8
+
+
+def test_missing_answers_give_the_maximum_of_the_definition():
+    answers = with_gaps(np.random.default_rng(5), 150, 6, 0.3)
+    found = discreet.fit(answers, method="conditional")
+    best = minimize(
+        lambda free: -log_likelihood(answers, np.append(free, -free.sum())),
+        np.zeros(5),
+        tol=1e-12,
+    )
+    assert found.difficulty[:5] == pytest.approx(best.x, abs=1e-4)
+    _, _, fit = find_maximum(discreet.Responses.from_array(answers))
+    assert fit.log_likelihood == pytest.approx(-best.fun, abs=1e-8)
+
+
+def test_two_items_have_a_closed_form():
+    answers = np.array([[1, 0]] * 30 + [[0, 1]] * 10 + [[1, 1]] * 7 + [[0, 0]] * 5)
+    found = discreet.fit(answers, method="conditional")
+    assert found.difficulty[1] - found.difficulty[0] == pytest.approx(np.log(3))
+    assert found.se[0] == pytest.approx(np.sqrt(1 / 30 + 1 / 10) / 2)
+
+
+def test_persons_with_extreme_scores_or_one_answer_change_nothing():
+    answers = with_gaps(np.random.default_rng(6), 200, 8, 0.2).astype(float)
+    answers[answers < 0] = np.nan
+    more = np.full((6, 8), np.nan)
+    more[0], more[1], more[2, 3], more[3, 4] = 1, 0, 1, 0
+    one = discreet.fit(answers, method="conditional")
+    two = discreet.fit(np.vstack([answers, more]), method="conditional")
+    assert two.difficulty == pytest.approx(one.difficulty, abs=1e-9)
+    assert two.se == pytest.approx(one.se, abs=1e-9)
+
+
+def test_items_without_a_number_say_why():
+    answers = with_gaps(np.random.default_rng(7), 100, 5, 0.0)
+    extra = np.column_stack([np.ones(100), np.zeros(100), np.full(100, -1)])
+    found = discreet.fit(np.hstack([answers, extra]), method="conditional")
+    assert found.status[5:] == ("always_right", "always_wrong", "no_answers")
+    assert np.isnan(found.difficulty[5:]).all()
+    alone = discreet.fit(answers, method="conditional")
+    assert found.difficulty[:5] == pytest.approx(alone.difficulty, abs=1e-9)
+
+
+def test_unlinked_answers_are_an_error():
+    with pytest.raises(DisconnectedItems):
+        discreet.fit(np.array([[1, 0], [1, 0]]), method="conditional")
+
+
+def test_counts_regularisation_and_abilities_are_refused():
+    answers = discreet.datasets.lsat()
+    with pytest.raises(BadUsage, match="needs the answers themselves"):
+        discreet.fit(discreet.count_pairs(answers), method="conditional")
+    with pytest.raises(BadUsage, match="regularisation belongs"):
+        discreet.fit(answers, method="conditional", regularisation=1.0)
+    with pytest.raises(BadUsage, match="assumes nothing about abilities"):
+        discreet.fit(answers, method="conditional", ability="empirical")
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10_000))
+def test_conditional_and_refined_agree_within_their_errors(seed):
+    answers = with_gaps(np.random.default_rng(seed), 400, 10, 0.2)
+    one = discreet.fit(answers, method="conditional")
+    two = discreet.fit(answers, method="refined")
+    assert np.nanmax(np.abs(one.difficulty - two.difficulty) / one.se) < 1.0
+
+
+@pytest.mark.slow
+def test_intervals_cover_in_a_sparse_design():
+    rng = np.random.default_rng(8)
+    inside = []
+    for _ in range(200):
+        sim = discreet.simulate(400, 30, 0.4, rng=rng)
+        found = discreet.fit(sim.responses, method="conditional")
+        inside.append(np.abs(found.difficulty - sim.difficulty) < 1.96 * found.se)
+    assert 0.935 < np.mean(inside) < 0.965
