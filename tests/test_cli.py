@@ -202,6 +202,7 @@ def test_fit_writes_confidential_files_that_say_so(answers, tmp_path):
     assert sorted(path.name for path in out.iterdir()) == [
         "calibration.confidential.json",
         "items.confidential.csv",
+        "report.confidential.html",
     ]
     with (out / "items.confidential.csv").open() as file:
         rows = list(csv.DictReader(file))

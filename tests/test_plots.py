@@ -8,7 +8,9 @@ import pytest
 from discreet.calibrate import fit
 from discreet.datasets import lsat
 from discreet.errors import BadUsage, MissingExtra
-from discreet.plots import CONTEXT, NAMED, difficulty_plot, ladder_plot
+from discreet.plots import difficulty_plot, ladder_plot
+from discreet.plots.items import CONTEXT
+from discreet.plots.style import NAMED
 from discreet.simulation import simulate
 from discreet.topk import rank
 

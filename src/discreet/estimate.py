@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from discreet.chain import Status
 from discreet.errors import BadUsage
+from discreet.markup import HtmlColumn, preview_table
 from discreet.stationary import Solution
 
 if TYPE_CHECKING:
@@ -140,6 +141,17 @@ class Estimate:
             columns["answers"] = self.answers.tolist()
             columns["right"] = self.right.tolist()
         return columns
+
+    def _repr_html_(self) -> str:
+        """Show the first items in a notebook, and whether they may leave it."""
+        columns = self.to_dict()
+        access = "confidential" if self.guarantee is None else "released with privacy"
+        persons = "" if self.persons is None else f", {self.persons:,} persons"
+        caption = f"{len(self.items):,} items{persons}, {self.method}, {access}"
+        table = preview_table(
+            [HtmlColumn(name, values) for name, values in columns.items()], caption=caption
+        )
+        return f"<div>{table}</div>"
 
     def to_arrow(self) -> Any:
         """Return the item table as a :class:`pyarrow.Table`."""

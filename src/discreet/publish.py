@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from os import PathLike
 from typing import Any
 
@@ -50,6 +51,15 @@ class Published:
     guarantee: Guarantee
     record: dict[str, Any]
     noisy: Release | None = None
+
+    def _repr_html_(self) -> str:
+        """Show the promise and the first items in a notebook."""
+        promise = self.guarantee
+        words = (
+            f"epsilon {promise.epsilon:g}, delta {promise.delta:g}, {promise.neighbours}; "
+            f"protects {promise.unit}"
+        )
+        return f"<div><p>{escape(words)}</p>{self.estimate._repr_html_()}</div>"
 
     def save(self, folder: str | PathLike[str], *, force: bool = False) -> None:
         """Write the bundle: table, privacy record, statement, registry draft, page.

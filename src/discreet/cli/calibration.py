@@ -13,11 +13,17 @@ from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.estimate import Estimate
+    from discreet.report.diagnostics import Diagnostics
+    from discreet.responses import Responses
 
 __all__ = [
+    "CALIBRATION_FILE",
+    "CALIBRATION_FILES",
+    "REPORT_FILE",
     "calibration_document",
     "check_calibration_folder",
     "check_method",
+    "diagnose_answers",
     "explain_calibration",
     "print_calibration",
     "write_calibration",
@@ -26,7 +32,8 @@ __all__ = [
 # The word is part of the names: a file that leaves its folder still says what it is.
 ITEMS_FILE = "items.confidential.csv"
 CALIBRATION_FILE = "calibration.confidential.json"
-CALIBRATION_FILES = (ITEMS_FILE, CALIBRATION_FILE)
+REPORT_FILE = "report.confidential.html"
+CALIBRATION_FILES = (ITEMS_FILE, CALIBRATION_FILE, REPORT_FILE)
 
 CONFIDENTIAL = (
     "confidential: computed from persons' answers without privacy protection; "
@@ -87,12 +94,42 @@ def check_calibration_folder(folder: Path | None, *, force: bool) -> None:
         check_writable(folder, CALIBRATION_FILES, force=force)
 
 
-def write_calibration(folder: Path, estimate: Estimate) -> list[Path]:
-    """Write the item table and the calibration; return where they are."""
+def write_calibration(
+    folder: Path, estimate: Estimate, responses: Responses | None = None, *, name: str = ""
+) -> list[Path]:
+    """Write the item table, the calibration and its report; return where they are.
+
+    Parameters
+    ----------
+    folder
+        Where they go.
+    estimate
+        The calibration.
+    responses
+        The answers behind it; without them the report says nothing about persons and fit.
+    name
+        What was calibrated, for the title of the report.
+    """
+    from discreet.report.steward import write_steward_page
+
+    diagnostics = None if responses is None else diagnose_answers(responses, estimate)
     with staged(folder, CALIBRATION_FILES) as stage:
         _write_items(stage / ITEMS_FILE, estimate)
-        _write_document(stage / CALIBRATION_FILE, estimate)
+        _write_document(stage / CALIBRATION_FILE, estimate, diagnostics)
+        page = write_steward_page(estimate, diagnostics, name=name)
+        (stage / REPORT_FILE).write_text(page, encoding="utf-8", newline="\n")
     return [folder / name for name in CALIBRATION_FILES]
+
+
+def diagnose_answers(responses: Responses, estimate: Estimate) -> Diagnostics | None:
+    """Return the diagnostics of a calibration, or ``None`` where the answers allow none."""
+    from discreet.report.diagnostics import diagnose
+
+    try:
+        return diagnose(responses, estimate)
+    except BadUsage as error:
+        note(f"Warning: the report is without abilities and fit: {error}")
+        return None
 
 
 def _write_items(path: Path, estimate: Estimate) -> None:
@@ -110,7 +147,7 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _write_document(path: Path, estimate: Estimate) -> None:
+def _write_document(path: Path, estimate: Estimate, diagnostics: Diagnostics | None) -> None:
     from discreet import __version__
 
     document = {
@@ -126,5 +163,6 @@ def _write_document(path: Path, estimate: Estimate) -> None:
             "notes": estimate.solution.notes,
         },
         "warnings": estimate.warnings,
+        "diagnostics": None if diagnostics is None else diagnostics.to_dict(),
     }
     path.write_text(json_text(document) + "\n", encoding="utf-8")

@@ -48,7 +48,8 @@ def _calibrate(out: Path, *, quiet: bool) -> None:
     from discreet.calibrate import fit
     from discreet.datasets import citation, lsat
 
-    estimate = fit(lsat())
+    answers = lsat()
+    estimate = fit(answers)
     say("LSAT, section 6: 5 items answered by 1,000 persons")
     say(citation("lsat"))
     say()
@@ -57,7 +58,7 @@ def _calibrate(out: Path, *, quiet: bool) -> None:
     print_calibration(estimate)
     explain_calibration(estimate, quiet=quiet)
     say()
-    for path in write_calibration(out, estimate):
+    for path in write_calibration(out, estimate, answers, name="LSAT, section 6"):
         say(f"Wrote {path} (confidential)")
 
 

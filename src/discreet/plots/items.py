@@ -1,9 +1,4 @@
-"""Results as pictures. Computes nothing: every number comes from the result that is drawn.
-
-In: an estimate, a ranking. Out: matplotlib Axes (``axes.figure.savefig(path)`` writes a file).
-A picture is exactly as confidential as the result in it. Colours are those of Okabe and Ito,
-which people with colour-blindness tell apart, and no meaning rests on colour alone.
-"""
+"""Pictures of items: difficulties with intervals, and the ladder of a ranking."""
 
 from __future__ import annotations
 
@@ -12,18 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import BadUsage, MissingExtra
+from discreet.errors import BadUsage
 from discreet.estimate import Estimate
+from discreet.plots.style import BLUE, GREY, VERMILLION, name_rows, new_rows
 
 if TYPE_CHECKING:
     from discreet.topk import Ranking
 
-__all__ = ["difficulty_plot", "ladder_plot"]
-
-BLUE, ORANGE, VERMILLION, GREY = "#0072B2", "#E69F00", "#D55E00", "#767676"
-
-NAMED = 60
-"""Up to this many items each get their name on the axis; more would overlap."""
+__all__ = ["CONTEXT", "difficulty_plot", "hardest_first", "ladder_plot"]
 
 CONTEXT = 5
 """Items shown below the last one that is possibly in the top."""
@@ -49,14 +40,14 @@ def difficulty_plot(estimate: Estimate, *, level: float = 0.95, axes: Any = None
     -------
     matplotlib.axes.Axes
     """
-    order = _hardest_first(estimate)
-    axes = _new_axes(len(order)) if axes is None else axes
+    order = hardest_first(estimate)
+    axes = new_rows(len(order)) if axes is None else axes
     interval = estimate.interval(level)
     place = np.arange(len(order))
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
     axes.hlines(place, interval[order, 0], interval[order, 1], color=BLUE, linewidth=1.2, alpha=0.6)
     axes.plot(estimate.difficulty[order], place, "o", color=BLUE, markersize=4)
-    _name_items(axes, [estimate.items[i] for i in order])
+    name_rows(axes, [estimate.items[i] for i in order])
     axes.set_title(f"Item difficulties with {100 * level:g}% intervals", loc="left")
     left_out = len(estimate.items) - len(order)
     note = f"\n({left_out} without a number, not shown)" if left_out else ""
@@ -89,7 +80,7 @@ def ladder_plot(
     matplotlib.axes.Axes
     """
     order = _ladder_order(ranking, estimate)
-    axes = _new_axes(len(order)) if axes is None else axes
+    axes = new_rows(len(order)) if axes is None else axes
     interval = estimate.interval(level)
     for label, marker, colour, fill, members in _rungs(ranking, estimate, order):
         item = order[members]
@@ -97,9 +88,7 @@ def ladder_plot(
         face = colour if fill else "white"
         axes.plot(estimate.difficulty[item], members, marker, color=colour, label=label, mfc=face)
     axes.axhline(len(ranking.top) - 0.5, color="black", linewidth=0.9, linestyle="--")
-    _name_items(
-        axes, [f"{estimate.items[i]}  (#{place})" for place, i in enumerate(order, start=1)]
-    )
+    name_rows(axes, [f"{estimate.items[i]}  (#{place})" for place, i in enumerate(order, start=1)])
     below = int(estimate.estimated.sum()) - len(order)
     note = f"\n({below} more below, all out, not shown)" if below else ""
     axes.set_xlabel(f"difficulty in logits, harder to the right{note}")
@@ -111,7 +100,7 @@ def ladder_plot(
 
 def _ladder_order(ranking: Ranking, estimate: Estimate) -> IntArray:
     """Return the items to show: everything possibly in the top, and a few below it."""
-    order = _hardest_first(estimate)
+    order = hardest_first(estimate)
     if ranking.easiest:
         shown = np.flatnonzero(estimate.estimated)
         order = shown[np.argsort(estimate.difficulty[shown], kind="stable")]
@@ -137,28 +126,9 @@ def _rungs(
     return [(*group[:-1], np.flatnonzero(group[-1])) for group in groups if group[-1].any()]
 
 
-def _hardest_first(estimate: Estimate) -> IntArray:
+def hardest_first(estimate: Estimate) -> IntArray:
     """Items with a number, hardest first; ties stay in the order of the input."""
     shown = np.flatnonzero(estimate.estimated)
     if not len(shown):
         raise BadUsage("no item of this estimate has a number, so there is nothing to draw")
     return shown[np.argsort(-estimate.difficulty[shown], kind="stable")]
-
-
-def _new_axes(rows: int) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError as error:
-        raise MissingExtra("a plot", "report") from error
-    height = 1.4 + 0.24 * min(rows, NAMED)
-    return Figure(figsize=(7, max(height, 2.6)), layout="constrained").subplots()
-
-
-def _name_items(axes: Any, names: list[str]) -> None:
-    """Label the rows, first at the top; many items get a plain rank axis instead."""
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.spines[["top", "right"]].set_visible(False)
-    if len(names) <= NAMED:
-        axes.set_yticks(range(len(names)), names)
-    else:
-        axes.set_ylabel("rank")

@@ -1,0 +1,92 @@
+"""Tables as HTML: for the notebook and for the reports, so that there is one way to write them.
+
+In: columns of values. Out: a string. Every name is escaped; numbers that do not exist are
+shown as a dash, never as "nan".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from math import isfinite
+from typing import Any
+
+__all__ = ["HtmlColumn", "html_cell", "html_table", "preview_table"]
+
+PREVIEW_ROWS = 12
+"""Rows of a table in a notebook: more would bury the next cell."""
+
+
+@dataclass(frozen=True)
+class HtmlColumn:
+    """One column: its title, its values, how many digits, and what it means (a tooltip)."""
+
+    title: str
+    values: Sequence[Any]
+    digits: int = 3
+    meaning: str = ""
+
+
+def html_table(
+    columns: Sequence[HtmlColumn],
+    *,
+    caption: str,
+    sortable: bool = False,
+    tags: Sequence[str] | None = None,
+) -> str:
+    """Return a table whose first column names the rows.
+
+    Parameters
+    ----------
+    columns
+        The first one holds the row headings.
+    caption
+        Read aloud before the table.
+    sortable
+        Whether the headings are buttons for the script of the reports.
+    tags
+        Words for each row, by which that script can filter.
+    """
+    heads = "".join(_heading(column, sortable=sortable) for column in columns)
+    rows = [_row(columns, place, tags) for place in range(len(columns[0].values))]
+    kind = ' id="items" class="sortable"' if sortable else ""
+    return (
+        f"<table{kind}><caption>{escape(caption)}</caption>\n<thead><tr>{heads}</tr></thead>\n"
+        f"<tbody>\n{chr(10).join(rows)}\n</tbody></table>"
+    )
+
+
+def preview_table(columns: Sequence[HtmlColumn], *, caption: str) -> str:
+    """Return the first rows of a table, and how many more there are, for a notebook."""
+    total = len(columns[0].values)
+    first = [HtmlColumn(c.title, c.values[:PREVIEW_ROWS], c.digits) for c in columns]
+    more = f"<p>… and {total - PREVIEW_ROWS:,} more</p>" if total > PREVIEW_ROWS else ""
+    return html_table(first, caption=caption) + more
+
+
+def html_cell(value: Any, digits: int = 3) -> str:
+    """Return one cell; its sorting value is exact, what is shown is rounded."""
+    if value is None or (isinstance(value, float) and not isfinite(value)):
+        return '<td data-value="">–</td>'
+    if isinstance(value, float):
+        # Adding zero turns a rounded "-0.00" into "0.00".
+        shown = f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "\N{MINUS SIGN}")
+        return f'<td data-value="{value:.6g}">{shown}</td>'
+    if isinstance(value, int):
+        return f'<td data-value="{value}">{value:,}</td>'
+    return f'<td class="words">{escape(str(value))}</td>'
+
+
+def _heading(column: HtmlColumn, *, sortable: bool) -> str:
+    meaning = f' title="{escape(column.meaning)}"' if column.meaning else ""
+    title = escape(column.title)
+    shown = f'<button type="button"{meaning}>{title}</button>' if sortable else title
+    words = ' class="words"' if any(isinstance(value, str) for value in column.values) else ""
+    return f'<th scope="col"{words}>{shown}</th>'
+
+
+def _row(columns: Sequence[HtmlColumn], place: int, tags: Sequence[str] | None) -> str:
+    mark = "" if tags is None else f' data-tags="{escape(tags[place])}"'
+    cells = "".join(html_cell(column.values[place], column.digits) for column in columns[1:])
+    return f'<tr{mark}><th scope="row">{escape(str(columns[0].values[place]))}</th>{cells}</tr>'

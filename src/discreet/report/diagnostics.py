@@ -1,0 +1,236 @@
+"""What the answers say about a test beyond its difficulties, as a few plain numbers.
+
+In: answers and their estimate. Out: :class:`Diagnostics`, which a calibration folder can hold,
+so that its report can be made again without the answers. Confidential: it is about the persons
+behind it. The statistics come from ``persons`` and ``itemfit``; only binning happens here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.estimate import Estimate, two_sided_quantile
+from discreet.itemfit import FitStatistics, correlate_residuals, measure_fit
+from discreet.itemfit.residuals import ITEM_LIMIT
+from discreet.itemfit.splitting import take_persons
+from discreet.persons import PersonScores, PersonStatus
+from discreet.plots.binning import bin_answers
+from discreet.responses import Responses
+
+__all__ = ["BIN", "Curve", "Diagnostics", "diagnose"]
+
+FloatArray = npt.NDArray[np.float64]
+Curve: TypeAlias = tuple[tuple[float, float, int], ...]
+"""Points of an observed curve: mean ability of a group, its share right, its answers."""
+
+BIN = 0.25
+"""Width in logits of a bar of abilities: about half a standard error of an ability."""
+
+
+CELL_LIMIT = 40_000_000
+"""Cells (persons times items) that are looked at; above, an even sample of the persons is. Mean
+squares of hundreds of thousands of persons would not change in the digits shown."""
+
+PAIR_LIMIT = 40_000_000_000
+"""Persons times items squared up to which residual correlations are worth their wait."""
+
+DEPENDENT_SHOWN = 50
+"""Pairs with the largest residual correlations that are kept."""
+
+FEW_PERSONS = 175
+"""Below, chance alone makes a correlation that would look like a design."""
+
+FEW_TOGETHER = 50
+"""Persons who answered both items below whom a residual correlation is mostly chance."""
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How the persons and the items behaved; per item in the order of the estimate.
+
+    Attributes
+    ----------
+    ability_starts, ability_counts
+        Histogram of abilities with bins of :data:`BIN` logits.
+    ability_mean, ability_sd
+        Of the persons with an ability.
+    measured, extreme, empty
+        Persons with some answers right and some wrong; with all right or all wrong; without an
+        answer to an item that has a difficulty.
+    answered
+        Median number of answers of a person.
+    reliability, item_reliability
+        Share of the variance of abilities (difficulties) that is not error.
+    matching
+        Correlation over persons of ability and mean difficulty of the items they got; ``None``
+        where everybody got the same items or the persons are few.
+    infit, infit_t, outfit, outfit_t, point_measure
+        Per item; ``None`` without a number.
+    dependent
+        Pairs of items whose residual correlation lies above the mean one by more than chance
+        (5% over all pairs together): item, other, how far above, persons. The largest first;
+        ``None`` where it was not computed.
+    curves
+        Observed curve of every item with a difficulty.
+    sampled
+        How many persons were looked at; ``None`` for all.
+    """
+
+    ability_starts: tuple[float, ...]
+    ability_counts: tuple[int, ...]
+    ability_mean: float
+    ability_sd: float
+    measured: int
+    extreme: int
+    empty: int
+    answered: float
+    reliability: float | None
+    item_reliability: float | None
+    matching: float | None
+    infit: tuple[float | None, ...]
+    infit_t: tuple[float | None, ...]
+    outfit: tuple[float | None, ...]
+    outfit_t: tuple[float | None, ...]
+    point_measure: tuple[float | None, ...]
+    dependent: tuple[tuple[str, str, float, int], ...] | None
+    curves: Mapping[str, Curve]
+    sampled: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Diagnostics:
+        """Take back what :meth:`to_dict` gave, also after a trip through JSON."""
+        values = {name: _tuples(value) for name, value in plain.items() if name != "curves"}
+        curves = {item: _tuples(points) for item, points in plain["curves"].items()}
+        return cls(**values, curves=curves)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(one) for one in value) if isinstance(value, list | tuple) else value
+
+
+def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
+    """Score the persons, measure the fit, and keep what the report shows.
+
+    Raises
+    ------
+    BadUsage
+        If no person has both right and wrong answers to items with a difficulty.
+    """
+    looked = _sample(responses)
+    fit = measure_fit(looked, estimate, method="warm")
+    scores = fit.persons.scores
+    known = np.isfinite(scores.ability)
+    starts, counts = _histogram(scores.ability[known])
+    return Diagnostics(
+        ability_starts=starts,
+        ability_counts=counts,
+        ability_mean=float(scores.ability[known].mean()),
+        ability_sd=float(scores.ability[known].std()),
+        measured=int((scores.status == PersonStatus.MEASURED).sum()),
+        extreme=int(scores.extreme.sum()),
+        empty=int((scores.status == PersonStatus.NO_ANSWERS).sum()),
+        answered=float(np.median(scores.answered)),
+        reliability=_finite(fit.person_reliability.reliability),
+        item_reliability=_finite(fit.item_reliability.reliability),
+        matching=_matching(looked, estimate, scores),
+        **_item_columns(fit, estimate),
+        dependent=_dependent(looked, estimate),
+        curves=_curves(looked, estimate, scores),
+        sampled=None if looked is responses else looked.n_persons,
+    )
+
+
+def _sample(responses: Responses) -> Responses:
+    """Return all answers, or those of evenly spaced persons where there are very many."""
+    cells = responses.n_persons * responses.n_items
+    if cells <= CELL_LIMIT:
+        return responses
+    step = -(-cells // CELL_LIMIT)
+    chosen = np.zeros(responses.n_persons, dtype=bool)
+    chosen[::step] = True
+    return take_persons(responses, chosen)
+
+
+def _histogram(ability: FloatArray) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    place = np.floor(ability / BIN).astype(np.int64)
+    counts = np.bincount(place - place.min())
+    starts = (place.min() + np.arange(len(counts))) * BIN
+    return tuple(starts.tolist()), tuple(counts.tolist())
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _item_columns(fit: FitStatistics, estimate: Estimate) -> dict[str, Any]:
+    place = {name: i for i, name in enumerate(fit.items.items)}
+    columns = {}
+    for name in ("infit", "infit_t", "outfit", "outfit_t", "point_measure"):
+        column = getattr(fit.items, name)
+        columns[name] = tuple(
+            _finite(column[place[item]]) if item in place else None for item in estimate.items
+        )
+    return columns
+
+
+def _matching(responses: Responses, estimate: Estimate, scores: PersonScores) -> float | None:
+    """Correlate ability with the mean difficulty of the items that a person got."""
+    known = np.flatnonzero(estimate.estimated)
+    chosen = responses.select([estimate.items[i] for i in known])
+    b = estimate.difficulty[known]
+    total = np.zeros(chosen.n_persons)
+    step = max(1, (1 << 22) // len(b))
+    for start in range(0, chosen.n_persons, step):
+        rows = chosen.store.rows(start, min(start + step, chosen.n_persons))
+        total[start : start + len(rows)] = (rows >= 0) @ b
+    used = np.isfinite(scores.ability) & (scores.answered > 0)
+    mean = total[used] / scores.answered[used]
+    # Complete answers leave only rounding errors in the means.
+    if used.sum() < FEW_PERSONS or np.ptp(mean) < 1e-6:
+        return None
+    return _finite(float(np.corrcoef(mean, scores.ability[used])[0, 1]))
+
+
+def _dependent(
+    responses: Responses, estimate: Estimate
+) -> tuple[tuple[str, str, float, int], ...] | None:
+    m = int(estimate.estimated.sum())
+    if m > ITEM_LIMIT or responses.n_persons * m**2 > PAIR_LIMIT:
+        return None
+    found = correlate_residuals(responses, estimate, method="warm")
+    first, second = np.triu_indices(len(found.items), 1)
+    excess = found.q3[first, second] - found.mean
+    persons = found.together[first, second]
+    known = np.isfinite(excess) & (persons >= FEW_TOGETHER)
+    # A correlation of unrelated residuals has standard error 1 / sqrt(persons).
+    chance = two_sided_quantile(0.05 / max(int(known.sum()), 1)) / np.sqrt(np.maximum(persons, 1))
+    clear = np.flatnonzero(known & (excess > chance))
+    best = clear[np.argsort(-excess[clear], kind="stable")][:DEPENDENT_SHOWN]
+    return tuple(
+        (found.items[first[p]], found.items[second[p]], float(excess[p]), int(persons[p]))
+        for p in best
+    )
+
+
+def _curves(responses: Responses, estimate: Estimate, scores: PersonScores) -> dict[str, Curve]:
+    names = [estimate.items[i] for i in np.flatnonzero(estimate.estimated)]
+    binned = bin_answers(responses.select(names), scores.ability)
+    return {
+        name: tuple(
+            (round(float(a), 3), round(float(r / n), 4), int(n))
+            for a, n, r in zip(
+                binned.ability[:, i], binned.answers[:, i], binned.right[:, i], strict=True
+            )
+            if n
+        )
+        for i, name in enumerate(names)
+    }
