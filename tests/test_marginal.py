@@ -95,7 +95,7 @@ def test_empirical_abilities_give_the_conditional_estimate_on_complete_answers()
     one = discreet.fit(sim.responses, method="conditional")
     two = discreet.fit(sim.responses, method="marginal", ability="empirical")
     assert (np.abs(two.difficulty - one.difficulty) < 0.1 * one.se).all()
-    assert two.se == pytest.approx(one.se, rel=0.01)
+    assert two.se == pytest.approx(one.se, rel=0.03)
 
 
 def test_skewed_abilities_need_the_empirical_distribution():

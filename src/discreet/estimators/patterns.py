@@ -111,10 +111,9 @@ def group_patterns(store: AnswerStore, kept: IndexArray) -> Patterns:
     else:
         keys, right = _hash_planes(store, kept)
     _, first, pattern = np.unique(keys, return_index=True, return_inverse=True)
-    items = [_items_of(store, int(person), kept) for person in first]
-    lengths = np.array([len(one) for one in items], dtype=np.int64)
+    row, item = _items_of(store, first, kept)
+    lengths = np.bincount(row, minlength=len(first))
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    item = np.concatenate([np.zeros(0, np.intp), *items]).astype(np.intp)
     return _collect(pattern.reshape(-1).astype(np.int64), right, item, indptr, m)
 
 
@@ -171,9 +170,36 @@ def _hash_planes(store: AnswerStore, kept: IndexArray) -> tuple[UInt64Array, Int
     return np.concatenate(hashes), np.concatenate(rights)
 
 
-def _items_of(store: AnswerStore, person: int, kept: IndexArray) -> IndexArray:
+def _items_of(
+    store: AnswerStore, persons: IndexArray, kept: IndexArray
+) -> tuple[IndexArray, IndexArray]:
+    """List the kept items that some persons answered: position of the person, and item."""
     if isinstance(store, SparseRows):
-        answered = store.item[store.indptr[person] : store.indptr[person + 1]]
-        place = np.minimum(np.searchsorted(kept, answered), len(kept) - 1)
-        return place[kept[place] == answered]
-    return np.flatnonzero(store.rows(person, person + 1)[0, kept] >= 0)
+        return _items_of_rows(store, persons, kept)
+    order = np.argsort(persons)
+    rows, items = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
+    size = max(64, CHUNK_CELLS // max(store.n_items, 1))
+    for start in range(0, store.n_persons, size):
+        part = order[np.searchsorted(persons, start, sorter=order) :]
+        part = part[persons[part] < start + size]
+        if len(part):
+            cells = store.rows(start, start + size)[persons[part] - start]
+            row, item = np.nonzero(cells[:, kept] >= 0)
+            rows.append(part[row])
+            items.append(item)
+    row, item = np.concatenate(rows), np.concatenate(items)
+    by_row = np.argsort(row, kind="stable")
+    return row[by_row], item[by_row]
+
+
+def _items_of_rows(
+    store: SparseRows, persons: IndexArray, kept: IndexArray
+) -> tuple[IndexArray, IndexArray]:
+    lengths = np.diff(store.indptr)[persons]
+    row = np.repeat(np.arange(len(persons)), lengths)
+    offset = store.indptr[persons] - (np.cumsum(lengths) - lengths)
+    answered = store.item[np.repeat(offset, lengths) + np.arange(len(row))]
+    place = np.full(store.n_items, -1, dtype=np.intp)
+    place[kept] = np.arange(len(kept))
+    item = place[answered]
+    return row[item >= 0], item[item >= 0]

@@ -191,8 +191,8 @@ def find_dif(
     """Find items that are harder for one group than its ability explains. Confidential.
 
     The groups are calibrated apart and put on one scale by the items that do not differ
-    (anchors): all items at first, then those without a significant difference, until nothing
-    changes.
+    (anchors): at first the half nearest to the median difference, then those without a
+    significant difference, until nothing changes.
 
     Parameters
     ----------
@@ -314,12 +314,19 @@ def _statuses(
 def _purify(
     base: Estimate, other: Estimate, base_label: str, label: str, level: float
 ) -> tuple[Contrasts, tuple[str, ...]]:
-    """Repeat the comparison with the items that showed no difference as anchors."""
-    anchor = base.estimated & other.estimated
-    smallest = max(2, int(anchor.sum()) // 4)
+    """Repeat the comparison with the items that showed no difference as anchors.
+
+    The first anchors are the half of the items nearest to the median difference, which up to
+    half of the items can differ without moving far.
+    """
+    common = base.estimated & other.estimated
+    raw = np.where(common, other.difficulty - base.difficulty, np.nan)
+    away = np.abs(raw - np.nanmedian(raw)) if common.any() else raw
+    anchor = common & (away <= np.nanmedian(away)) if common.any() else common
+    smallest = max(2, int(common.sum()) // 4)
     for _ in range(ROUNDS):
         contrasts, status = _contrast(base, other, base_label, label, anchor)
-        new = (base.estimated & other.estimated) & ~(contrasts.p_value < level)
+        new = common & ~(contrasts.p_value < level)
         if (new == anchor).all() or new.sum() < smallest:
             break
         anchor = new

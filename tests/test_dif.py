@@ -1,0 +1,158 @@
+"""Differential item functioning: found where it is, not where it is not, never silent."""
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.errors import BadUsage, DisconnectedItems
+from discreet.itemfit import adjust, find_dif
+
+
+def draw(rng, effect, size=500, items=30, moved=3, gap=0.0):
+    b = rng.normal(size=items)
+    shifted = b + np.where(np.arange(items) < moved, effect, 0.0)
+    parts = [
+        rng.random((size, items)) < 1 / (1 + np.exp(d - rng.normal(shift, 1, (size, 1))))
+        for d, shift in ((b, 0.0), (shifted, gap))
+    ]
+    return np.concatenate(parts).astype(np.int8), np.repeat(["reference", "focal"], size)
+
+
+def test_a_large_effect_is_found_with_its_size_sign_and_class():
+    answers, groups = draw(np.random.default_rng(1), 1.2, size=1500)
+    found = find_dif(answers, groups, reference="reference")
+    assert found.flagged[:3].all()
+    assert found.confirmed[:3].all()
+    assert found.ets[:3] == ("C", "C", "C")
+    assert found.difference[:3] == pytest.approx([1.2] * 3, abs=0.35)
+    assert not found.anchor[:3].any()
+    assert found.confirmed[3:].mean() < 0.1
+
+
+def test_abilities_that_differ_are_not_taken_for_dif():
+    answers, groups = draw(np.random.default_rng(2), 0.0, gap=1.5)
+    found = find_dif(answers, groups)
+    assert found.confirmed.sum() <= 1
+    assert set(found.ets) <= {"A", "B"}
+
+
+def test_anchors_undo_the_shift_that_unequal_items_cause():
+    # Ten of thirty items moved by one logit move the mean by a third of a logit.
+    answers, groups = draw(np.random.default_rng(3), 1.0, size=3000, moved=10)
+    found = find_dif(answers, groups, reference="reference")
+    assert found.difference[10:].mean() == pytest.approx(0.0, abs=0.05)
+    assert found.difference[:10].mean() == pytest.approx(1.0, abs=0.1)
+
+
+def test_exchanging_the_groups_changes_the_sign_only():
+    answers, groups = draw(np.random.default_rng(4), 0.6)
+    one = find_dif(answers, groups, reference="reference")
+    two = find_dif(answers, groups, reference="focal")
+    assert one.difference == pytest.approx(-two.difference)
+    assert one.p_value == pytest.approx(two.p_value)
+
+
+def test_several_groups_are_compared_with_the_largest():
+    rng = np.random.default_rng(5)
+    sim = discreet.simulate(900, 10, rng=rng)
+    groups = np.repeat(["a", "b", "c"], [200, 400, 300])
+    found = find_dif(sim.responses, groups)
+    assert found.reference == "b"
+    assert len(found.item) == 20
+    assert found.focal == ("a",) * 10 + ("c",) * 10
+    assert found.persons == {"a": 200, "b": 400, "c": 300}
+    assert {len(column) for column in found.to_dict().values()} == {20}
+
+
+def test_a_group_column_of_the_answers_can_be_named(tmp_path):
+    answers, groups = draw(np.random.default_rng(6), 0.0, size=100, items=6)
+    lines = ["school,q1,q2,q3,q4,q5,q6"]
+    lines += [f"{g}," + ",".join(map(str, row)) for g, row in zip(groups, answers, strict=True)]
+    lines[1] = "," + lines[1].split(",", 1)[1]
+    (tmp_path / "answers.csv").write_text("\n".join(lines) + "\n")
+    responses = discreet.read_responses(tmp_path / "answers.csv", group="school")
+    found = find_dif(responses, "school")
+    assert found.persons == {"focal": 100, "reference": 99}
+    assert found.warnings == ("1 persons without a group label were left out",)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), ""])
+def test_missing_labels_are_counted_and_left_out(missing):
+    answers, groups = draw(np.random.default_rng(7), 0.0, size=100, items=6)
+    labels = list(groups)
+    labels[3] = labels[150] = missing
+    found = find_dif(answers, labels)
+    assert found.persons == {"focal": 99, "reference": 99}
+    keep = np.delete(np.arange(200), [3, 150])
+    assert found.z == pytest.approx(find_dif(answers[keep], groups[keep]).z)
+
+
+def test_an_item_without_variance_in_a_group_has_a_reason_beside_the_nan():
+    answers, groups = draw(np.random.default_rng(8), 0.0, size=200, items=8)
+    answers[groups == "focal", 5] = 0
+    answers[:, 6] = -1
+    found = find_dif(answers, groups, reference="reference")
+    assert found.status[5] == "always_wrong in focal"
+    assert found.status[6] == "no_answers in reference, no_answers in focal"
+    for index in (5, 6):
+        assert np.isnan(found.difference[index])
+        assert found.ets[index] == ""
+        assert not found.flagged[index]
+    assert np.isfinite(np.delete(found.p_adjusted, [5, 6])).all()
+
+
+def test_persons_with_one_answer_do_no_harm():
+    answers, groups = draw(np.random.default_rng(9), 0.0, size=200, items=8)
+    more = np.full((2, 8), -1, dtype=np.int8)
+    more[0, 0], more[1, 3] = 1, 0
+    one = find_dif(answers, groups, reference="reference")
+    two = find_dif(np.vstack([answers, more]), [*groups, "focal", "focal"], reference="reference")
+    assert two.difference == pytest.approx(one.difference, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("groups", "options", "message"),
+    [
+        (["a"] * 1000, {}, "two groups or more, found 1"),
+        ([None] * 1000, {}, "no labels at all"),
+        (["a", "b"], {}, "one label for each of the 1000 persons, found 2"),
+        ("school", {}, "no group column 'school'"),
+        (["a", "b"] * 500, {"reference": "z"}, "no group 'z'"),
+        (["a", "b"] * 500, {"adjustment": "bonferroni"}, "adjustment must be one of"),
+        (["a", "b"] * 500, {"level": 5}, "between 0 and 1"),
+    ],
+)
+def test_wrong_use_is_explained(groups, options, message):
+    with pytest.raises(BadUsage, match=message):
+        find_dif(discreet.datasets.lsat(), groups, **options)
+
+
+def test_a_group_that_determines_nothing_is_named():
+    groups = ["one person"] + ["all others"] * 999
+    with pytest.raises(DisconnectedItems, match="'one person'"):
+        find_dif(discreet.datasets.lsat(), groups)
+
+
+def test_holm_and_benjamini_hochberg_equal_worked_values():
+    p = [0.001, 0.008, 0.039, 0.041, np.nan, 0.6]
+    assert adjust(p, "holm") == pytest.approx(
+        [0.005, 0.032, 0.117, 0.117, np.nan, 0.6], nan_ok=True
+    )
+    assert adjust(p, "benjamini-hochberg") == pytest.approx(
+        [0.005, 0.02, 0.05125, 0.05125, np.nan, 0.6], nan_ok=True
+    )
+    assert adjust(p, "none") == pytest.approx(p, nan_ok=True)
+    assert adjust([], "holm").shape == (0,)
+
+
+@pytest.mark.slow
+def test_power_and_false_alarms():
+    rng = np.random.default_rng(10)
+    hits, alarms = [], []
+    for _ in range(150):
+        answers, groups = draw(rng, 0.6)
+        found = find_dif(answers, groups, reference="reference")
+        hits.append(found.flagged[:3].mean())
+        alarms.append(found.flagged[3:].mean())
+    assert np.mean(hits) > 0.90
+    assert np.mean(alarms) < 0.06
