@@ -26,7 +26,10 @@ from discreet.estimators.noisefit.solve import (
     step_fixed_prior,
 )
 
-__all__ = ["Around", "Observation", "State", "iterate_fit"]
+__all__ = ["Around", "Observation", "State", "iterate_fit", "settle_fit"]
+
+SETTLED, SMALLEST_CHANGE = 0.02, 1e-3
+"""The loop rests when no difficulty moves by more than 2% of its standard error, or .001."""
 
 LONGEST_STEP = 1.0
 """No difficulty moves by more than this in one step: tanh is linear about that far."""
@@ -83,8 +86,18 @@ class Observation(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Settled:
+    """Where the loop came to rest."""
+
+    difficulty: FloatArray
+    disagreements: Disagreements
+    variance: float
+    rounds: int
+
+
+@dataclass(frozen=True, eq=False)
 class State:
-    """Where the loop stands."""
+    """The posterior at the difficulties where the loop came to rest."""
 
     posterior: Posterior
     disagreements: Disagreements
@@ -92,7 +105,7 @@ class State:
     rounds: int
 
 
-def iterate_fit(
+def settle_fit(
     observation: Observation,
     start: FloatArray,
     *,
@@ -100,8 +113,7 @@ def iterate_fit(
     steps: int = 3,
     near: tuple[float, float] | None = None,
     start_variance: float | None = None,
-    tol: float = 1e-3,
-) -> State:
+) -> Settled:
     """Alternate between disagreements and difficulties until they settle.
 
     The map has no guarantee to contract at tiny epsilon, where the answer is near zero anyway;
@@ -125,11 +137,17 @@ def iterate_fit(
         variance = min(mean_variance(view, posterior.spread), PRIOR_SPREAD**2)
         change = float(np.abs(moved - difficulty).max())
         difficulty = moved
-        if done >= rounds or change < tol:
-            break
-    final = solve_posterior(observation.view(difficulty, disagreements, Around(1.0, variance)))
-    posterior = Posterior(difficulty, final.covariance, final.spread)
-    return State(posterior, disagreements, variance, done)
+        if done >= rounds or change < max(SMALLEST_CHANGE, SETTLED * np.sqrt(variance)):
+            return Settled(difficulty, disagreements, variance, done)
+
+
+def iterate_fit(observation: Observation, start: FloatArray) -> State:
+    """Settle, and take the posterior there."""
+    rest = settle_fit(observation, start)
+    around = Around(1.0, rest.variance)
+    final = solve_posterior(observation.view(rest.difficulty, rest.disagreements, around))
+    posterior = Posterior(rest.difficulty, final.covariance, final.spread)
+    return State(posterior, rest.disagreements, rest.variance, rest.rounds)
 
 
 def _limit(old: FloatArray, new: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.estimators.noisefit.disagreements import Layout
-from discreet.estimators.noisefit.iterate import Observation, State, iterate_fit
+from discreet.estimators.noisefit.iterate import Observation, State, settle_fit
 from discreet.estimators.noisefit.result import FloatArray
 from discreet.estimators.noisefit.solve import HONEST_SPREAD
 
@@ -23,7 +23,7 @@ __all__ = ["bootstrap_ratios", "temper_ratios", "unresolved_variance"]
 POOLED_ERRORS = 500
 """Squared errors to pool: the ratio is then good to about 8%."""
 
-FEWEST_DRAWS, MOST_DRAWS = 3, 25
+FEWEST_DRAWS, MOST_DRAWS = 1, 25
 SMALLEST_RATIO, LARGEST_RATIO = 0.5, 9.0
 
 
@@ -43,11 +43,11 @@ def bootstrap_ratios(
         difficulty = posterior.mean + root @ rng.standard_normal(m)
         mean = state.disagreements.redraw(difficulty, observation.layout)
         drawn = observation.redraw(difficulty, mean, rng)
-        again = iterate_fit(
+        again = settle_fit(
             drawn, posterior.mean, rounds=2, steps=2, near=near, start_variance=state.variance
         )
         truth.append(difficulty)
-        ratio.append((again.posterior.mean - difficulty) ** 2 / variance)
+        ratio.append((again.difficulty - difficulty) ** 2 / variance)
     return _smooth_ratio(np.concatenate(truth), np.concatenate(ratio), posterior.mean)
 
 
