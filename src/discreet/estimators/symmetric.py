@@ -38,8 +38,10 @@ TINY = 1e-150
 weights up to 1 / TINY is below 1e-150 of it."""
 CHUNK_CELLS = 1 << 20
 """Numbers per work array, [pattern, item, score]: 8 MB."""
-HALVINGS = 40
-"""Brackets of some 100 logits to 1e-10; the tilt only has to be in the right region."""
+HALVINGS = 60
+"""Enough to halve any bracket to a small part of a logit."""
+CLOSE = 0.05
+"""Answers by which the expected score may differ from the score it is meant for."""
 
 
 @dataclass(eq=False)
@@ -96,14 +98,23 @@ def log_symmetric(difficulty: npt.ArrayLike) -> FloatArray:
 
 
 def find_tilt(b: FloatArray, score: FloatArray) -> FloatArray:
-    """Ability at which the expected score is ``score``, for each row of difficulties."""
+    """Ability at which the expected score is about ``score``, for each row of difficulties.
+
+    It only has to be in the right region; Newton's method inside a bracket, halved where
+    Newton leaves it.
+    """
     reach = np.log(b.shape[1]) + 2.0
     low, high = b.min(axis=1, initial=np.inf) - reach, b.max(axis=1, initial=-np.inf) + reach
+    tilt = (low + high) / 2
     for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        above = expit(middle[:, None] - b).sum(axis=1) > score
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    return np.asarray((low + high) / 2)
+        chance = expit(tilt[:, None] - b)
+        excess = chance.sum(axis=1) - score
+        if (np.abs(excess) < CLOSE).all():
+            break
+        low, high = np.where(excess > 0, low, tilt), np.where(excess > 0, tilt, high)
+        moved = tilt - excess / np.maximum((chance * (1 - chance)).sum(axis=1), 1e-9)
+        tilt = np.where((moved > low) & (moved < high), moved, (low + high) / 2)
+    return np.asarray(tilt)
 
 
 def add_patterns(
