@@ -140,12 +140,15 @@ def factorise(laplacian: Laplacian) -> Factor:
     m = len(laplacian.diagonal)
     # The all-ones direction is the null space; giving it the mean diagonal makes the matrix
     # positive definite without touching solutions of mean zero.
-    # Only the lower triangle is read, and the array is reused: one matrix in memory.
+    # Only the lower triangle is read (of dense weights all is there), and the array is
+    # reused: one matrix in memory.
     matrix = laplacian.lower_triangle()
     np.subtract(laplacian.diagonal.mean() / m, matrix, out=matrix)
-    matrix[np.diag_indices(m)] += laplacian.diagonal
+    np.einsum("ii->i", matrix)[:] += laplacian.diagonal
     try:
-        return _factorise_few(matrix) if m <= PLAIN_ITEMS else _factorise_many(matrix)
+        if m <= PLAIN_ITEMS and isinstance(laplacian.weights, np.ndarray):
+            return _factorise_few(matrix)
+        return _factorise_many(matrix)
     except np.linalg.LinAlgError as error:
         raise NotConverged(
             f"the links between the {m} items are too uneven for double precision ({error}); "
@@ -156,7 +159,6 @@ def factorise(laplacian: Laplacian) -> Factor:
 
 def _factorise_few(matrix: FloatArray) -> PlainFactor:
     np.linalg.cholesky(matrix)  # raises where the matrix is not safely positive definite
-    matrix += np.tril(matrix, -1).T - np.triu(matrix, 1)
     return PlainFactor(matrix)
 
 
@@ -181,7 +183,7 @@ def factorise_roughly(laplacian: Laplacian) -> SingleFactor:
     for start in range(0, len(null), BLOCK_COLUMNS):
         block = matrix[:, start : start + BLOCK_COLUMNS]
         np.subtract(np.outer(null, null[start : start + BLOCK_COLUMNS]), block, out=block)
-    matrix[np.diag_indices(len(null))] += 1.0
+    np.einsum("ii->i", matrix)[:] += 1.0
     try:
         factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError as error:
