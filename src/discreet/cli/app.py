@@ -10,7 +10,20 @@ from io import TextIOWrapper
 import typer
 from typer.main import get_command
 
-from discreet.cli import audit, counts, demo, fit, ledger, release, simulate, top
+from discreet.cli import (
+    audit,
+    bank,
+    counts,
+    demo,
+    dif,
+    fit,
+    ledger,
+    link,
+    release,
+    score,
+    simulate,
+    top,
+)
 from discreet.cli.failures import guard
 from discreet.cli.options import Shared, spread
 from discreet.cli.output import show_warning
@@ -40,7 +53,20 @@ def describe(shared: Shared) -> None:
 
 
 app.callback()(spread(describe))
-for module in (demo, fit, top, simulate, release, ledger, audit, counts):
+for module in (
+    demo,
+    fit,
+    top,
+    score,
+    dif,
+    link,
+    bank,
+    simulate,
+    release,
+    ledger,
+    audit,
+    counts,
+):
     module.add_to(app)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,8 +16,14 @@ from discreet.cli.calibration import (
     print_calibration,
     write_calibration,
 )
+from discreet.cli.known import read_anchors
 from discreet.cli.options import AnswersFile, AsJson, Force, OutFolder, Reading, Shared, command
-from discreet.cli.output import note, print_json, say, working
+from discreet.cli.output import Column, note, print_json, print_table, say, working
+from discreet.errors import BadUsage
+
+if TYPE_CHECKING:
+    from discreet.linking import Anchored
+    from discreet.responses import Responses
 
 __all__ = ["Method", "Regularisation", "add_to"]
 
@@ -32,12 +39,22 @@ Regularisation = Annotated[
     ),
 ]
 
+Anchors = Annotated[
+    Path | None,
+    typer.Option(
+        "--anchors",
+        metavar="FILE",
+        help="Hold these difficulties: a CSV with item and difficulty, a calibration or a bank.",
+    ),
+]
+
 
 def fit(
     file: AnswersFile,
     *,
     method: Method = "refined",
     regularisation: Regularisation = 0.0,
+    anchors: Anchors = None,
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -47,21 +64,69 @@ def fit(
     """Estimate item difficulties from answers. The results are confidential."""
     check_calibration_folder(out, force=force)
     check_method(method)
+    _check_anchors(anchors, method, regularisation)
     responses = read_answers(file, reading, quiet=shared.quiet)
     from discreet.calibrate import fit as calibrate
 
     with working("Estimating difficulties", quiet=shared.quiet):
-        estimate = calibrate(responses, method=method, regularisation=regularisation)
-    written = [] if out is None else write_calibration(out, estimate)
+        anchored = None if anchors is None else _hold(anchors, responses)
+        estimate = (
+            calibrate(responses, method=method, regularisation=regularisation)
+            if anchored is None
+            else anchored.estimate
+        )
+    written = []
+    if out is not None:
+        with working("Writing the report", quiet=shared.quiet):
+            written = write_calibration(out, estimate, responses, name=Path(file).name)
     if as_json:
-        print_json(calibration_document(estimate))
+        document = calibration_document(estimate)
+        print_json(document | ({} if anchored is None else _anchor_document(anchored)))
     else:
         say(f"{len(estimate.items):,} items, {estimate.persons:,} persons, {estimate.method}")
         say()
         print_calibration(estimate)
+        if anchored is not None:
+            _print_anchors(anchored)
     explain_calibration(estimate, quiet=shared.quiet)
     for path in written:
         note(f"Wrote {path} (confidential)", quiet=shared.quiet)
+
+
+def _check_anchors(anchors: Path | None, method: str, regularisation: float) -> None:
+    if anchors is not None and (method != "refined" or regularisation != 0):
+        raise BadUsage(
+            "--anchors works with the method refined and without regularisation; leave out "
+            "--method and --regularisation."
+        )
+
+
+def _hold(anchors: Path, responses: Responses) -> Anchored:
+    from discreet.linking import fit_anchored
+
+    return fit_anchored(responses, read_anchors(anchors))
+
+
+def _anchor_document(anchored: Anchored) -> dict[str, object]:
+    columns = anchored.to_dict()
+    rows = zip(*columns.values(), strict=True)
+    return {"anchors": [dict(zip(columns, row, strict=True)) for row in rows]}
+
+
+def _print_anchors(anchored: Anchored) -> None:
+    columns = anchored.to_dict()
+    say()
+    say("Anchors: how far each would move if it were free")
+    say()
+    print_table(
+        [
+            Column("item", columns["item"]),
+            Column("anchor", columns["anchor"], digits=3),
+            Column("displacement", columns["displacement"], digits=3),
+            Column("se", columns["se"], digits=3),
+            Column("why not", columns["reason"]),
+        ]
+    )
 
 
 def add_to(app: typer.Typer) -> None:

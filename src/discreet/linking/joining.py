@@ -284,9 +284,10 @@ def _warn(
     found = []
     if flagged.any():
         names = [items[i] for i in np.flatnonzero(flagged)]
-        noun = "common item drifted and was" if len(names) == 1 else "common items drifted and were"
+        verb = "was" if len(names) == 1 else "were"
         found.append(
-            f"{len(names)} of {len(items)} {noun} left out of the link: {name_some(names)}. "
+            f"{len(names)} of {len(items)} common items drifted and {verb} left out of the link: "
+            f"{name_some(names)}. "
             "Look at what changed: wording, position, key, teaching"
         )
     if len(items) == FEWEST:
