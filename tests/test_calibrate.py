@@ -1,5 +1,6 @@
 import csv
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 import pytest
@@ -161,7 +162,23 @@ def test_chunks_of_persons_do_not_change_the_covariance(monkeypatch):
     whole = fit(X).covariance
     monkeypatch.setattr(scores, "CHUNK_CELLS", 100)
     monkeypatch.setattr(scores, "CHUNK_WORDS", 1)
+    monkeypatch.setattr(scores, "TABLE_ITEMS", 2)
+    monkeypatch.setattr(scores, "TABLE_ROWS", 3)
     assert fit(X).covariance == pytest.approx(whole, rel=1e-12, abs=1e-16)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_two_thousand_columns_and_four_persons_take_no_time(method):
+    X = np.random.default_rng(3).integers(0, 2, size=(4, 2100), dtype=np.int8)
+    start = process_time()
+    estimate = fit(X, method=method)
+    assert process_time() - start < 20
+    # Items with the same answers have the same difficulty and the same error.
+    _, kind = np.unique(X[:, estimate.estimated], axis=1, return_inverse=True)
+    for values in (estimate.difficulty, estimate.se):
+        known = values[estimate.estimated]
+        for k in range(kind.max() + 1):
+            assert np.ptp(known[kind == k]) < 1e-5
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -26,6 +26,10 @@ CHUNK_CELLS = 200_000
 """Cells of a chunk of persons: the few arrays of 1.6 MB stay in cache."""
 CHUNK_WORDS = 8
 """At least 512 persons in a chunk, so that with many items the matrix products stay efficient."""
+TABLE_ITEMS = 2000
+"""Items up to which a table of all pairs is kept (32 MB)."""
+TABLE_ROWS = 256
+"""With more items the table is made anew for every chunk, in slices of so many rows."""
 MAX_LEVERAGE = 0.5
 """A person who is nearly the only link of an item would otherwise get an unbounded factor."""
 
@@ -87,10 +91,7 @@ def score_planes(planes: BitPlanes, plan: PersonScores, words: range) -> Iterato
     ``sum_j S[i, j]`` over the wrong items j, and a wrong item loses the same over the right
     ones: two matrix products. A third gives the leverage.
     """
-    b = plan.difficulty
-    surprise = np.ascontiguousarray(plan.scoring.residual(b[:, None], b[None, :]))
-    pull = plan.scoring.curvature(b[:, None], b[None, :]) * _resistance_table(plan.resistance)
-    from_right = np.concatenate([surprise.T, pull.T])
+    tables = _Tables(plan)
     everything = len(plan.kept) == planes.n_items
     rows: slice | IndexArray = slice(None) if everything else plan.kept
     for first in words:
@@ -103,27 +104,52 @@ def score_planes(planes: BitPlanes, plan: PersonScores, words: range) -> Iterato
         right = _unpack(planes.right[block, rows, span], persons)
         wrong = _unpack(planes.wrong[block, rows, span], persons)
         weights = None if plan.weights is None else plan.weights[person : person + persons]
-        yield _score_chunk(right, wrong, surprise, from_right, weights)
+        yield _score_chunk(right, wrong, tables, weights)
+
+
+class _Tables:
+    """Residuals and leverages of pairs, for all items at once or (many items) some rows."""
+
+    def __init__(self, plan: PersonScores) -> None:
+        self._plan = plan
+        m = len(plan.difficulty)
+        size = m if m <= TABLE_ITEMS else TABLE_ROWS
+        self.spans = [slice(start, start + size) for start in range(0, m, size)]
+        self._kept = self._make(self.spans[0]) if len(self.spans) == 1 else None
+
+    def rows(self, span: slice) -> tuple[FloatArray, FloatArray]:
+        """Return what these items gain from wrong ones, and lose to (and lever) right ones."""
+        return self._make(span) if self._kept is None else self._kept
+
+    def _make(self, span: slice) -> tuple[FloatArray, FloatArray]:
+        b, scoring = self._plan.difficulty, self._plan.scoring
+        own, other = b[span, None], b[None, :]
+        resistance = self._plan.resistance
+        if resistance.ndim == 2:
+            between = resistance[span]
+        else:
+            between = resistance[span, None] + resistance[None, :]
+        gained = np.ascontiguousarray(scoring.residual(own, other))
+        lost = scoring.residual(other, own)
+        return gained, np.concatenate([lost, scoring.curvature(other, own) * between])
 
 
 def _score_chunk(
-    right: FloatArray,
-    wrong: FloatArray,
-    surprise: FloatArray,
-    from_right: FloatArray,
-    weights: FloatArray | None,
+    right: FloatArray, wrong: FloatArray, tables: _Tables, weights: FloatArray | None
 ) -> FloatArray:
-    scores: FloatArray = surprise @ wrong
-    scores *= right
-    lost, pulled = np.split(from_right @ right, 2)
-    pulled *= wrong
-    trace = pulled.sum(axis=0)
-    lost *= wrong
-    scores -= lost
+    scores, trace = np.empty(right.shape), np.zeros(right.shape[1])
+    for span in tables.spans:
+        from_wrong, from_right = tables.rows(span)
+        part = np.matmul(from_wrong, wrong, out=scores[span])
+        part *= right[span]
+        lost, pulled = np.split(from_right @ right, 2)
+        pulled *= wrong[span]
+        trace += pulled.sum(axis=0)
+        lost *= wrong[span]
+        part -= lost
     right += wrong
-    answered = right.sum(axis=0)
     factor = np.ones(len(trace)) if weights is None else weights
-    scores *= factor * _correction(factor * trace, answered)
+    scores *= factor * _correction(factor * trace, right.sum(axis=0))
     return scores
 
 
@@ -184,12 +210,6 @@ def _restrict_rows(
     running = np.concatenate([[0], np.cumsum(inside)])
     indptr = running[store.indptr].astype(np.int64)
     return indptr, item[inside], store.right[inside]
-
-
-def _resistance_table(resistance: FloatArray) -> FloatArray:
-    if resistance.ndim == 2:
-        return resistance
-    return resistance[:, None] + resistance[None, :]
 
 
 def _correction(trace: FloatArray, answered: FloatArray) -> FloatArray:
