@@ -181,3 +181,18 @@ def test_a_small_matrix_is_packed_without_loading_the_compiler():
         "sys.exit('numba' in sys.modules)\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_without_a_folder_for_its_cache_a_loop_is_still_compiled(monkeypatch):
+    from numba.core.caching import CompileResultCacheImpl
+    from numba.core.dispatcher import FunctionCache
+
+    from discreet.responses.loops import compiled_loop
+
+    def add_one(number):
+        return number + 1
+
+    monkeypatch.setattr(CompileResultCacheImpl, "_locator_classes", [])
+    with pytest.raises(RuntimeError, match="no locator"):
+        FunctionCache(add_one)
+    assert compiled_loop(add_one)(2) == 3

@@ -5,13 +5,13 @@ of a class that would leave a word nearly empty are taken by binary digits inste
 in one word for every digit of their weight, with others that have that digit.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from discreet.responses.loops import compiled_loop
 from discreet.responses.packing_vectors import ones_in
 
 __all__ = ["group_persons"]
@@ -37,7 +37,7 @@ def group_persons(
     return person, weight
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def _number_classes(weights, room, of_person):
     """Give each distinct weight a number, in order of appearance; None if there is no room."""
     table = np.full(room, -1, dtype=np.int32)
@@ -63,7 +63,7 @@ def _number_classes(weights, room, of_person):
     return found[:count].copy()
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def _fill_words(of_person, classes):
     """Say who stands in which word, and with which weight."""
     members = np.zeros(len(classes), dtype=np.int64)

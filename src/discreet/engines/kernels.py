@@ -4,18 +4,19 @@ In: bit planes or sorted rows. Out: counts added to a matrix that the caller own
 release the interpreter lock; no two calls write to the same matrix.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from discreet.engines.vectors import TILE_COLUMNS, TILE_ROWS, count_tile, lowest_bit, weigh_tile
+from discreet.responses.loops import compiled_loop
 
 __all__ = [
     "copy_planes",
     "count_complete",
     "count_cross",
+    "count_right",
     "count_strip",
     "is_complete",
     "list_answers",
@@ -28,7 +29,7 @@ CACHED_ROWS = 48
 """Items whose words stay in the second-level cache while the columns pass by."""
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def copy_planes(plane, first, stop, out):
     """Put the words of several blocks side by side, ``out[item, word]``, zeros after them."""
     words = plane.shape[2]
@@ -43,7 +44,7 @@ def copy_planes(plane, first, stop, out):
     out[plane.shape[1] :] = 0
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def is_complete(right, wrong, first, stop, persons):
     """Say whether every person of these blocks answered every item."""
     words = right.shape[2]
@@ -62,7 +63,7 @@ def is_complete(right, wrong, first, stop, persons):
     return True
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def count_cross(left, right, total):
     """Add ``|left[i] & right[j]|`` to ``total[i, j]`` for every row and column."""
     for start in range(0, left.shape[0], CACHED_ROWS):
@@ -71,7 +72,7 @@ def count_cross(left, right, total):
                 count_tile(left, i, right, j, total)
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def count_complete(left, first, right, total):
     """Do the same where ``left`` is ``right`` from row ``first`` on, above the diagonal only.
 
@@ -86,7 +87,7 @@ def count_complete(left, first, right, total):
                     count_tile(left, i, right, j, total)
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def weigh_cross(left, right, weights, total):
     """Do as :func:`count_cross`, the ones of each word times the weight of the word."""
     for start in range(0, left.shape[0], CACHED_ROWS):
@@ -95,7 +96,7 @@ def weigh_cross(left, right, weights, total):
                 weigh_tile(left, i, right, j, total, weights)
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def weigh_complete(left, first, right, weights, total):
     """Do as :func:`count_complete`, the ones of each word times the weight of the word."""
     for start in range(0, left.shape[0], CACHED_ROWS):
@@ -107,8 +108,15 @@ def weigh_complete(left, first, right, weights, total):
                     weigh_tile(left, i, right, j, total, weights)
 
 
-@njit(nogil=True, cache=True)
-def split_answers(indptr, item, is_right, strip, starts, person_out, item_out, wrong_ptr, wrong):
+@compiled_loop
+def count_right(item, is_right, shift, total):
+    """Count the right answers in each strip of ``2^shift`` items."""
+    for entry in range(len(item)):
+        total[item[entry] >> shift] += is_right[entry]
+
+
+@compiled_loop
+def split_answers(indptr, item, is_right, shift, starts, person_out, item_out, wrong_ptr, wrong):
     """Sort right answers into strips of items, in person order, and collect wrong ones.
 
     ``starts`` holds where each strip begins and ends holding where the next one begins.
@@ -117,7 +125,7 @@ def split_answers(indptr, item, is_right, strip, starts, person_out, item_out, w
     for person in range(len(indptr) - 1):
         for entry in range(indptr[person], indptr[person + 1]):
             if is_right[entry]:
-                bucket = item[entry] // strip
+                bucket = item[entry] >> shift
                 person_out[starts[bucket]] = person
                 item_out[starts[bucket]] = item[entry]
                 starts[bucket] += 1
@@ -127,7 +135,7 @@ def split_answers(indptr, item, is_right, strip, starts, person_out, item_out, w
         wrong_ptr[person + 1] = spot
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def count_strip(person, item, first, wrong_ptr, wrong, weight, panel):
     """Add every person's weight to the pairs of a right item of this strip and a wrong one."""
     for entry in range(len(person)):
@@ -138,7 +146,7 @@ def count_strip(person, item, first, wrong_ptr, wrong, weight, panel):
             row[wrong[spot]] += add
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def list_answers(right, wrong, place, item_out, right_out):
     """Write the answers of one block as sparse rows; ``place`` is where each person starts."""
     for item in range(right.shape[0]):

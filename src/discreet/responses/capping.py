@@ -4,18 +4,18 @@ In: a random key for each answer of each listed person. Out: which answers stay,
 persons whose keys do not decide, because the last to stay and the first to go are equal.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from discreet.responses.loops import compiled_loop
 from discreet.responses.packing_vectors import ones_in
 
 __all__ = ["cap_bits", "cap_entries"]
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def _split_keys(keys, most):
     """Return a number that exactly ``most`` keys do not exceed, or -1 if there is none.
 
@@ -37,7 +37,7 @@ def _split_keys(keys, most):
     return np.int64(-1)
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def cap_entries(starts, persons, keys, most, keep):
     """Clear ``keep`` for the entries of the listed persons that go; return the undecided."""
     undecided = np.empty(len(persons), dtype=np.int64)
@@ -56,7 +56,7 @@ def cap_entries(starts, persons, keys, most, keep):
     return undecided[:count]
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def cap_bits(rows, persons, keys, most):
     """Clear in ``rows[person, word]`` the bits that go; return the undecided persons."""
     undecided = np.empty(len(persons), dtype=np.int64)
@@ -77,7 +77,7 @@ def cap_bits(rows, persons, keys, most):
     return undecided[:count]
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def _clear_bits(row, keys, limit):
     at = 0
     for word in range(len(row)):

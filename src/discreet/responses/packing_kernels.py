@@ -5,12 +5,12 @@ raises: a loop reports that something is wrong, and the caller finds the place w
 Arrays that are only read are passed read-only, so that each loop is compiled once a type.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from discreet.responses.loops import compiled_loop
 from discreet.responses.packing_vectors import (
     LANES,
     LINE,
@@ -27,7 +27,7 @@ DIGITS = 32
 """Binary digits of a number of items."""
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def pack_words(cells, words, at, right, wrong, aligned):
     """Pack ``words`` times 64 persons into the planes from word ``at`` on.
 
@@ -60,14 +60,14 @@ def pack_words(cells, words, at, right, wrong, aligned):
     return bad
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def pack_values(values, right, wrong, bad):
     """Pack whole words of 64 values of one column."""
     for word in range(len(right)):
         right[word], wrong[word], bad[word] = pack_vector(values, LANES * word)
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def fill_planes(person, item, is_right, right, wrong):
     """Set the bit of every long row; return the index of the first repeated one, or -1."""
     words = right.shape[2]
@@ -85,7 +85,7 @@ def fill_planes(person, item, is_right, right, wrong):
     return -1
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def order_rows(person, item, is_right, place, items_out, right_out):
     """Sort long rows by person, then item; return whether a pair occurs twice.
 
@@ -112,7 +112,7 @@ def order_rows(person, item, is_right, place, items_out, right_out):
     return False
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def count_ones(plane, total):
     """Add the bits that are set in ``plane[item, word]`` to ``total[item]``."""
     for item in range(plane.shape[0]):
@@ -122,14 +122,14 @@ def count_ones(plane, total):
         total[item] += found
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def _add_three(one, two, three):
     """Add three bits in all 64 positions: sum and carry, as in hardware."""
     either = one ^ two
     return either ^ three, (one & two) | (either & three)
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def count_persons(plane, total):
     """Set ``total[person]`` to the number of bits of a person in ``plane[item, word]``.
 
@@ -157,7 +157,7 @@ def count_persons(plane, total):
     _read_digits(digits, items, total)
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def _add_carry(digits, lowest, before, carry):
     """Add one bit to the digits from ``lowest`` on, which so far hold at most ``before``."""
     digit = lowest
@@ -168,7 +168,7 @@ def _add_carry(digits, lowest, before, carry):
     digits[digit] |= carry
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def _half_add(digit, carry):
     for word in range(len(digit)):
         both = digit[word] & carry[word]
@@ -176,7 +176,7 @@ def _half_add(digit, carry):
         carry[word] = both
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def _read_digits(digits, largest, total):
     """Write the numbers that the binary digits stand for."""
     for word in range(digits.shape[1]):

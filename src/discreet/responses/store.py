@@ -8,7 +8,6 @@ answer). Nothing here knows item names, files or privacy.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -40,9 +39,6 @@ PLAIN_WORD = 3e-9
 
 PLAIN_PERSON_WORD = 2e-8
 """Seconds that NumPy needs to add one word to the totals of its 64 persons."""
-
-THREADED_WORDS = 2_000_000
-"""Words below which counting bits takes less time than starting threads (16 MB)."""
 
 
 class AnswerStore(Protocol):
@@ -120,15 +116,8 @@ class BitPlanes:
         return out
 
     def item_totals(self) -> tuple[Int64Array, Int64Array]:
-        return self._item_totals
-
-    @cached_property
-    def _item_totals(self) -> tuple[Int64Array, Int64Array]:
         right, wrong = (_item_counts(plane) for plane in (self.right, self.wrong))
-        totals = right + wrong, right
-        for array in totals:
-            array.setflags(write=False)
-        return totals
+        return right + wrong, right
 
     def person_totals(self) -> tuple[Int64Array, Int64Array]:
         right, wrong = (self._person_counts(plane) for plane in (self.right, self.wrong))
@@ -152,11 +141,7 @@ def _item_counts(plane: UInt64Array) -> Int64Array:
     from discreet.responses.packing_kernels import count_ones
 
     totals = np.zeros((len(plane), plane.shape[1]), dtype=np.int64)
-    if plane.size < THREADED_WORDS:
-        for block in range(len(plane)):
-            count_ones(plane[block], totals[block])
-    else:
-        run_tasks(lambda block: count_ones(plane[block], totals[block]), range(len(plane)))
+    run_tasks(lambda block: count_ones(plane[block], totals[block]), range(len(plane)))
     return np.asarray(totals.sum(axis=0))
 
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from discreet.responses.loops import compiled_loop
 
 __all__ = ["LANES", "turn_back", "turn_plane", "turn_squares"]
 
@@ -88,7 +90,7 @@ def _three_rounds(stride):
 _exchange_far, _exchange_near = _three_rounds(8), _three_rounds(1)
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def turn_squares(squares):
     """Turn eight squares of bits in place: ``squares[64, 8]``, one square a column."""
     for base in range(8):
@@ -97,7 +99,7 @@ def turn_squares(squares):
         _exchange_near(squares, base)
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def turn_plane(plane, rows, column):
     """Write the bits of ``plane[item, word]`` to ``rows[person, column:]``."""
     items, words = plane.shape
@@ -122,7 +124,7 @@ def turn_plane(plane, rows, column):
                     rows[person + k, column + first // SIDE] = squares[k, lane]
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def turn_back(rows, person, items, out):
     """Write the rows of the listed persons to ``out[plane, item, word]``, 64 persons a word.
 
