@@ -148,6 +148,8 @@ def _missing(
     """Blocks that are not in the store, trial by trial, so that all panels grow together."""
     for trial in range(options.trials):
         for panel in panels:
+            if not panel.name.startswith(options.panels):
+                continue
             keys = _keys(panel, epsilons, options.seed, trial)
             left = [key for key in keys if key not in done and _is_asked(key[-1], options.only)]
             if left:
@@ -246,6 +248,8 @@ def draw_figure(figure: str, title: str, panels: Sequence[Panel], options: Optio
     from experiments.pictures import draw_panels
 
     summary = summarise(run_panels(figure, panels, options), panels)
+    done = {row["panel"] for row in summary}
+    panels = [panel for panel in panels if panel.name in done]
     for panel in panels:
         _print(panel, [row for row in summary if row["panel"] == panel.name])
     write_csv(options.out / f"{figure}.csv", summary)

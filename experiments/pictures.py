@@ -75,8 +75,10 @@ def draw_panels(title: str, panels: Sequence[Panel], rows: Sequence[dict[str, An
 def draw_panel(axes: Any, panel: Panel, rows: Sequence[dict[str, Any]]) -> None:
     """Draw mean error against epsilon, with a band of two standard errors."""
     epsilons = sorted({row["epsilon"] for row in rows})
+    drawn: list[dict[str, Any]] = []
     for name in panel.curves:
-        line = sorted((row for row in rows if row["curve"] == name), key=lambda r: r["epsilon"])
+        line = _steady([row for row in rows if row["curve"] == name])
+        drawn += line
         x = np.array([row["epsilon"] for row in line])
         y = np.array([row["error"] for row in line])
         band = 2 * np.array([row["standard_error"] for row in line])
@@ -90,9 +92,16 @@ def draw_panel(axes: Any, panel: Panel, rows: Sequence[dict[str, Any]]) -> None:
     axes.set_xscale("log")
     plain_ticks(axes.xaxis, [e for e in (0.01, 0.1, 1.0, 2.0, 5.0) if e in epsilons])
     style(
-        axes, f"{panel.title}  ({describe_trials(rows)})",
+        axes, f"{panel.title}  ({describe_trials(drawn)})",
         "epsilon (smaller = more private)", "‖estimate - b‖ over all items (logits)",
     )  # fmt: skip
+
+
+def _steady(line: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out points of an unfinished run, which would zigzag between finished ones."""
+    most = max((row["trials"] for row in line), default=0)
+    kept = [row for row in line if row["trials"] >= most / 3]
+    return sorted(kept, key=lambda row: row["epsilon"])
 
 
 def _wrapped(across: int) -> str:

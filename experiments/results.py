@@ -32,6 +32,7 @@ class Options:
     workers: int = 1
     ratings: Path | None = None
     only: str = ""
+    panels: str = ""
 
 
 def read_options(title: str, *, trials: int, quick_trials: int) -> Options:
@@ -52,6 +53,10 @@ def read_options(title: str, *, trials: int, quick_trials: int) -> Options:
         "--only", default="", metavar="START",
         help="run only the curves whose name starts like this, for example 'published'",
     )  # fmt: skip
+    parser.add_argument(
+        "--panels", default="", metavar="START",
+        help="run only the panels whose name starts like this, for example 'm=25'",
+    )  # fmt: skip
     given = parser.parse_args()
     chosen = given.trials if given.trials is not None else (quick_trials if given.quick else trials)
     if chosen < 1:
@@ -59,8 +64,9 @@ def read_options(title: str, *, trials: int, quick_trials: int) -> Options:
     if given.workers < 1:
         parser.error(f"--workers must be at least 1, found {given.workers}")
     return Options(
-        chosen, given.quick, given.seed, given.out, given.workers, given.ratings, given.only
-    )
+        chosen, given.quick, given.seed, given.out, given.workers, given.ratings, given.only,
+        given.panels,
+    )  # fmt: skip
 
 
 def write_csv(path: Path, rows: Sequence[dict[str, Any]]) -> None:

@@ -2,8 +2,8 @@
 
 Timed is what each mechanism adds to the non-private estimate: the noise on all pair counts, or
 the flips of all answers, both exact and from the operating system's randomness. Counting the
-pairs, which both need, is timed beside them. Times are of the processor, which other programs on
-the machine disturb less than the clock.
+pairs comes on top for both. Times are of the processor, which other programs on the machine
+disturb less than the clock.
 
     python -m experiments.time_complexity [--quick] [--trials N]
 """
@@ -18,10 +18,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from discreet.engines import count_pairs
 from discreet.privacy.mechanisms.response import flip_answers
 from discreet.privacy.noise import discrete_gaussian
-from discreet.responses import Responses
 from discreet.secure import SystemSource
 from experiments.results import (
     COLOURS,
@@ -39,8 +37,7 @@ NAME = "time_complexity"
 PERSONS = (10_000, 20_000, 40_000, 80_000, 160_000)
 ITEMS = (100, 200, 400, 800, 1600)
 FIXED_ITEMS, FIXED_PERSONS = 200, 10_000
-LABELS = {"gauss": "noise on all pair counts", "response": "flipping all answers",
-          "count": "counting the pairs"}  # fmt: skip
+LABELS = {"gauss": "noise on all pair counts", "response": "flipping all answers"}
 
 
 def best_time(task: Callable[[], object], trials: int) -> float:
@@ -55,13 +52,12 @@ def best_time(task: Callable[[], object], trials: int) -> float:
 
 def time_cell(n: int, m: int, trials: int, rng: np.random.Generator) -> dict[str, Any]:
     rows = rng.integers(0, 2, (n, m), dtype=np.int8)
-    responses, source = Responses.from_array(rows), SystemSource()
+    source = SystemSource()
     # Scales as for epsilon 1; the time does not depend on them.
     sigma, share = Fraction(3 * m), Fraction(1, m)
     tasks = {
         "gauss": lambda: discrete_gaussian(sigma, m * (m - 1), source),
         "response": lambda: flip_answers(rows, share, source),
-        "count": lambda: count_pairs(responses),
     }
     return {"persons": n, "items": m, **{k: best_time(task, trials) for k, task in tasks.items()}}
 

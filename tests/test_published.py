@@ -165,3 +165,14 @@ def test_two_processes_give_the_numbers_of_one(tmp_path):
         for workers in (1, 2)
     )  # fmt: skip
     assert one == two
+
+
+def test_every_figure_is_in_the_list_and_in_the_readme():
+    from experiments.__main__ import FIGURES
+
+    readme = (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
+    for path in (ROOT / "experiments").glob("*.py"):
+        if "def main() -> None:" in path.read_text(encoding="utf-8"):
+            assert path.stem in FIGURES
+            assert f"python -m experiments.{path.stem}" in readme
+    assert all((ROOT / "experiments" / f"{name}.py").exists() for name in FIGURES)
