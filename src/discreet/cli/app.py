@@ -20,6 +20,7 @@ from discreet.cli import (
     ledger,
     link,
     release,
+    report,
     score,
     simulate,
     top,
@@ -56,6 +57,7 @@ app.callback()(spread(describe))
 for module in (
     demo,
     fit,
+    report,
     top,
     score,
     dif,

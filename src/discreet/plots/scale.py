@@ -138,8 +138,8 @@ def curve_plot(
         One name or several.
     responses, scores
         The answers and the abilities (:func:`discreet.score`) behind the observed points: the
-        share right in equally large groups of persons, with 95% intervals. Left out: curves
-        only. With them the picture is confidential.
+        share right in equally large groups of persons (without those who had everything right or
+        wrong), with 95% intervals. Left out: curves only. With them the picture is confidential.
     groups
         How many groups of persons.
     axes
@@ -158,7 +158,9 @@ def curve_plot(
     ability = np.linspace(b.min() - 4, b.max() + 4, 161)
     binned = None
     if responses is not None and scores is not None:
-        binned = bin_answers(responses.select(names), scores.ability, groups)
+        # All right or all wrong: by construction such points lie at 0% or 100%.
+        ability_known = np.where(scores.extreme, np.nan, scores.ability)
+        binned = bin_answers(responses.select(names), ability_known, groups)
     for place, name in enumerate(names):
         colour = (BLUE, VERMILLION, GREEN, ORANGE, "black")[place]
         label = f"{name} ({b[place]:+.2f})"

@@ -223,7 +223,9 @@ def _dependent(
 
 def _curves(responses: Responses, estimate: Estimate, scores: PersonScores) -> dict[str, Curve]:
     names = [estimate.items[i] for i in np.flatnonzero(estimate.estimated)]
-    binned = bin_answers(responses.select(names), scores.ability)
+    # All right or all wrong: by construction such points lie at 0% or 100%.
+    ability = np.where(scores.extreme, np.nan, scores.ability)
+    binned = bin_answers(responses.select(names), ability)
     return {
         name: tuple(
             (round(float(a), 3), round(float(r / n), 4), int(n))

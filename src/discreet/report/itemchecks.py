@@ -27,6 +27,9 @@ from discreet.report.thresholds import (
 
 __all__ = ["ESTIMATE_CHECKS", "ITEM_CHECKS", "fit_remarks", "weak_items"]
 
+ROUTED = "look routed"
+"""Words of the warning that ``fit`` gives about routed tests."""
+
 
 def _with_status(estimate: Estimate, status: Status) -> list[str]:
     return [
@@ -106,11 +109,11 @@ def _check_precision(estimate: Estimate) -> list[Finding]:
 
 
 def _check_warnings(estimate: Estimate) -> list[Finding]:
-    """Show the fit's own warnings, except those about items that have a status."""
+    """Show the fit's own warnings, except those that another check tells."""
     return [
         Finding(Severity.LOOK, "The estimation says", f"{text[:1].upper()}{text[1:]}.", "")
         for text in estimate.warnings
-        if not text.startswith("no difficulty for")
+        if not text.startswith("no difficulty for") and ROUTED not in text
     ]
 
 
@@ -194,18 +197,32 @@ def _check_direction(estimate: Estimate, diagnostics: Diagnostics) -> list[Findi
     ]
 
 
-def _check_design(estimate: Estimate, diagnostics: Diagnostics) -> list[Finding]:
-    value = diagnostics.matching
-    if value is None or value <= MATCHED or estimate.method == "marginal":
-        return []
+def _check_routing(estimate: Estimate) -> list[Finding]:
     return [
         Finding(
             Severity.SERIOUS,
-            "Abler persons got harder items: was the test routed?",
+            "The test looks routed, so these difficulties are biased",
+            f"{text[:1].upper()}{text[1:]}.",
+            "If items were chosen from the same person's earlier answers (adaptive test, stages, "
+            "stopping rule), calibrate with --method marginal.",
+        )
+        for text in estimate.warnings
+        if ROUTED in text
+    ]
+
+
+def _check_design(estimate: Estimate, diagnostics: Diagnostics) -> list[Finding]:
+    value = diagnostics.matching
+    routed = any(ROUTED in text for text in estimate.warnings)
+    if value is None or value <= MATCHED or routed or estimate.method == "marginal":
+        return []
+    return [
+        Finding(
+            Severity.LOOK,
+            "Abler persons got harder items",
             f"Ability and the difficulty of the items a person got correlate at {value:.2f}.",
-            "If items were chosen from the same person's earlier answers (adaptive, routed, stop "
-            "rules), these difficulties are biased: use --method marginal. If they were assigned "
-            "beforehand (grade, form), nothing is wrong.",
+            "Nothing is wrong if items were assigned beforehand (grade, form). If they were chosen "
+            "from the same person's earlier answers, use --method marginal.",
         )
     ]
 
@@ -229,6 +246,7 @@ def _check_targeting(estimate: Estimate, diagnostics: Diagnostics) -> list[Findi
 
 ESTIMATE_CHECKS: dict[str, Callable[[Estimate], list[Finding]]] = {
     "links between items": _check_links,
+    "routing": _check_routing,
     "items always right or wrong": _check_extreme_items,
     "items without answers": _check_unanswered,
     "precision of items": _check_precision,

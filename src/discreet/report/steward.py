@@ -16,6 +16,7 @@ from discreet import __version__
 from discreet.estimate import Estimate
 from discreet.markup import HtmlColumn, html_table
 from discreet.report.diagnostics import Diagnostics
+from discreet.report.drawing import minus
 from discreet.report.finding import Finding, Severity
 from discreet.report.findings import find_problems, remarks_on_items
 from discreet.report.methods import write_methods
@@ -134,12 +135,13 @@ def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str
         facts["answers"] = f"{int(estimate.answers.sum()):,}"
     if diagnostics is not None:
         facts["answers per person (median)"] = f"{diagnostics.answered:g}"
-        facts["mean ability"] = f"{diagnostics.ability_mean:.2f} (SD {diagnostics.ability_sd:.2f})"
+        facts["mean ability"] = minus(f"{diagnostics.ability_mean:.2f}")
+        facts["SD of abilities"] = f"{diagnostics.ability_sd:.2f}"
         for label, value in (
             ("person reliability", diagnostics.reliability),
             ("item reliability", diagnostics.item_reliability),
         ):
-            facts[label] = "–" if value is None else f"{value:.2f}"
+            facts[label] = "–" if value is None else minus(f"{value:.2f}")
     return facts
 
 

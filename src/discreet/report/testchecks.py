@@ -6,10 +6,10 @@ In: diagnostics. Out: findings. To add a check: a function and a line in ``TEST_
 from __future__ import annotations
 
 from collections.abc import Callable
-
-import numpy as np
+from math import ceil
 
 from discreet.report.diagnostics import Diagnostics
+from discreet.report.drawing import minus
 from discreet.report.finding import Finding, Severity, count_of
 from discreet.report.thresholds import (
     DEPENDENT,
@@ -19,6 +19,9 @@ from discreet.report.thresholds import (
 )
 
 __all__ = ["TEST_CHECKS", "dependent_pairs"]
+
+MANY_TIMES = 10
+"""A test this many times as long is beyond what the formula can promise."""
 
 
 def dependent_pairs(diagnostics: Diagnostics) -> list[tuple[str, str, float, int]]:
@@ -30,20 +33,26 @@ def _check_reliability(diagnostics: Diagnostics) -> list[Finding]:
     value = diagnostics.reliability
     if value is None or value >= RELIABILITY_GOOD:
         return []
-    # Spearman and Brown: how many times as many answers reach the wanted reliability.
-    shown = max(value, 0.05)
-    times = RELIABILITY_GOOD * (1 - shown) / (shown * (1 - RELIABILITY_GOOD))
-    wanted = int(np.ceil(times * diagnostics.answered))
+    poor = value < RELIABILITY_LOW
     return [
         Finding(
-            Severity.SERIOUS if value < RELIABILITY_LOW else Severity.LOOK,
-            f"Persons are told apart {'poorly' if value < RELIABILITY_LOW else 'only moderately'}",
-            f"Person reliability is {value:.2f} with {diagnostics.answered:g} answers per person "
-            "(median).",
-            f"Report groups rather than single persons, or give each person about {wanted} items "
-            f"for {RELIABILITY_GOOD:g}. Difficulties are not affected.",
+            Severity.SERIOUS if poor else Severity.LOOK,
+            f"Persons are told apart {'poorly' if poor else 'only moderately'}",
+            f"Person reliability is {minus(f'{value:.2f}')} with {diagnostics.answered:g} answers "
+            "per person (median).",
+            f"Report groups rather than single persons, or give each person "
+            f"{_wanted_answers(value, diagnostics.answered)}. Difficulties are not affected.",
         )
     ]
+
+
+def _wanted_answers(reliability: float, answered: float) -> str:
+    """Say how many items reach a good reliability (Spearman and Brown 1910), if it says much."""
+    good = RELIABILITY_GOOD
+    times = good * (1 - reliability) / (max(reliability, 1e-9) * (1 - good))
+    if times > MANY_TIMES:
+        return "many more items"
+    return f"about {ceil(times * answered)} items for {good:g}"
 
 
 def _check_extreme_persons(diagnostics: Diagnostics) -> list[Finding]:

@@ -1,0 +1,158 @@
+"""``discreet report``: a page to read, from answers, a calibration or a release."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.answers import read_answers
+from discreet.cli.calibration import (
+    CALIBRATION_FILE,
+    REPORT_FILE,
+    check_method,
+    diagnose_answers,
+)
+from discreet.cli.fit import Method
+from discreet.cli.known import read_calibration
+from discreet.cli.options import Force, Reading, Shared, command
+from discreet.cli.output import note, say, working
+from discreet.cli.writing import check_writable, staged
+from discreet.errors import BadUsage
+
+if TYPE_CHECKING:
+    from discreet.estimate import Estimate
+    from discreet.report.diagnostics import Diagnostics
+
+__all__ = ["add_to"]
+
+PUBLIC_FILE, PRIVACY_FILE = "report.html", "privacy.json"
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="DIR_OR_FILE",
+        help="A release, a folder of `fit --out`, or answers (which are calibrated first).",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Where the page goes: by default the given folder, for answers the current one.",
+    ),
+]
+
+
+def report(
+    source: Source,
+    *,
+    method: Method = "refined",
+    out: Out = None,
+    force: Force = False,
+    reading: Reading,
+    shared: Shared,
+) -> None:
+    """Write the HTML report: public for a release, confidential for a calibration."""
+    check_method(method)
+    place = Path(source)
+    if place.is_dir() and (place / PRIVACY_FILE).exists():
+        _report_release(place, out, force=force)
+    elif _is_calibration(place):
+        _report_calibration(place, out, force=force)
+    else:
+        _report_answers(source, method, out or Path(), reading, force=force, quiet=shared.quiet)
+
+
+def _is_calibration(place: Path) -> bool:
+    return place.name == CALIBRATION_FILE or (place / CALIBRATION_FILE).is_file()
+
+
+def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
+    from discreet.bundle import read_bundle
+    from discreet.report.public import write_public_page
+
+    _check_place(bundle, out, PUBLIC_FILE, force=force)
+    page = write_public_page(*read_bundle(bundle))
+    say(f"Wrote {_write(out or bundle, PUBLIC_FILE, page)} (may be published)")
+
+
+def _report_calibration(place: Path, out: Path | None, *, force: bool) -> None:
+    file = place if place.is_file() else place / CALIBRATION_FILE
+    _check_place(file.parent, out, REPORT_FILE, force=force)
+    estimate, diagnostics = _restore(file)
+    if diagnostics is None:
+        note("The calibration was written without the answers: no abilities and no fit.")
+    _finish(estimate, diagnostics, out or file.parent, file.resolve().parent.name)
+
+
+def _report_answers(
+    source: str, method: str, out: Path, reading: Reading, *, force: bool, quiet: bool
+) -> None:
+    check_writable(out, [REPORT_FILE], force=force)
+    responses = read_answers(source, reading, quiet=quiet)
+    from discreet.calibrate import fit
+
+    with working("Estimating difficulties", quiet=quiet):
+        estimate = fit(responses, method=method)
+        diagnostics = diagnose_answers(responses, estimate)
+    _finish(estimate, diagnostics, out, Path(source).name)
+
+
+def _restore(file: Path) -> tuple[Estimate, Diagnostics | None]:
+    """Read a calibration with what only its report needs: how it was solved, diagnostics."""
+    from discreet.estimate import Solution
+    from discreet.report.diagnostics import Diagnostics
+
+    estimate: Estimate = read_calibration(file)
+    document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    try:
+        solved = document["solution"]
+        notes, warnings = tuple(solved["notes"]), tuple(document["warnings"])
+        solution = Solution(solved["solver"], solved["iterations"], solved["residual"], notes)
+        stored = document.get("diagnostics")
+        diagnostics = None if stored is None else Diagnostics.from_dict(stored)
+    except (KeyError, TypeError) as error:
+        raise BadUsage(
+            f"{file} is damaged ({type(error).__name__}: {error}); write it again with "
+            "`discreet fit --out`."
+        ) from error
+    return replace(estimate, solution=solution, warnings=warnings), diagnostics
+
+
+def _finish(estimate: Estimate, diagnostics: Diagnostics | None, out: Path, name: str) -> None:
+    from discreet.report.findings import find_problems
+    from discreet.report.steward import judge, write_steward_page
+
+    path = _write(out, REPORT_FILE, write_steward_page(estimate, diagnostics, name=name))
+    findings, _ = find_problems(estimate, diagnostics)
+    say(f"{judge(findings)}{':' if findings else '.'}")
+    for finding in findings:
+        say(f"- {finding.title}")
+    say(f"Wrote {path} (confidential)")
+
+
+def _check_place(given: Path, out: Path | None, name: str, *, force: bool) -> None:
+    """Refuse to overwrite, except a report of ours beside the result that it is about."""
+    from discreet.report.page import GENERATOR
+
+    path = given / name
+    if out is None and path.is_file():
+        head = path.read_text(encoding="utf-8", errors="replace")[:2000]
+        force = force or GENERATOR in head
+    check_writable(out or given, [name], force=force)
+
+
+def _write(folder: Path, name: str, page: str) -> Path:
+    with staged(folder, [name]) as stage:
+        (stage / name).write_text(page, encoding="utf-8", newline="\n")
+    return folder / name
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make ``report`` a command of ``app``."""
+    command(app, "report")(report)

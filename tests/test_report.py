@@ -1,0 +1,409 @@
+"""The confidential report: what it says, and that it works in a real browser."""
+
+import json
+import re
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet
+from browser import needs_browser, visit
+from commandline import discreet as run
+from discreet.calibrate import fit
+from discreet.chain import Status
+from discreet.datasets import lsat
+from discreet.markup import html_cell
+from discreet.report.diagnostics import Diagnostics, diagnose
+from discreet.report.drawing import round_ticks
+from discreet.report.finding import Severity
+from discreet.report.findings import find_problems, remarks_on_items
+from discreet.report.steward import write_steward_page
+from discreet.responses import Responses
+from discreet.simulation import simulate
+
+TIMSS = Path(__file__).parents[1].parent / "shared" / "data" / "timss2011_aut_math_long.csv.gz"
+
+ROWS = "[...document.querySelectorAll('#items tbody tr')].filter(r => !r.hidden)"
+NUMBER = re.compile(r'data-value="([-\d.]+)">[^<]*')
+
+
+def broken_answers():
+    """400 persons, 26 items, and one of every fault that a test can have."""
+    rng = np.random.default_rng(2)
+    answers = simulate(400, 26, 0.7, rng=rng).responses.store.rows(0, 400).astype(float)
+    answers[answers < 0] = np.nan
+    answers[:, 20:] = np.nan
+    answers[:, 3] = np.where(np.isnan(answers[:, 3]), np.nan, 1)  # always right
+    answers[:, 4] = np.where(np.isnan(answers[:, 4]), np.nan, 0)  # always wrong
+    answers[:40, :20] = np.nan
+    answers[:40, 20:24] = rng.integers(0, 2, (40, 4))  # a form of its own
+    answers[:, 7] = 1 - answers[:, 7]  # the key is wrong
+    answers[50:, 9] = answers[50:, 8]  # says the same twice
+    answers[50:60, 25] = np.arange(10) % 2  # few answers; nobody has item 24
+    return Responses.from_array(answers, items=[f"<i{place}>" for place in range(26)])
+
+
+@pytest.fixture(scope="module")
+def broken():
+    responses = broken_answers()
+    estimate = fit(responses)
+    return estimate, diagnose(responses, estimate)
+
+
+@pytest.fixture(scope="module")
+def page(broken, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "report.confidential.html"
+    path.write_text(write_steward_page(*broken, name="a <test>"))
+    return path
+
+
+def titles(estimate, diagnostics):
+    return " | ".join(finding.title for finding in find_problems(estimate, diagnostics)[0])
+
+
+# ---- what it says
+
+
+def test_every_planted_fault_is_found(broken):
+    said = titles(*broken)
+    for words in (
+        "4 items are not linked",
+        "1 item always answered right",
+        "1 item never answered right",
+        "1 item nobody answered",
+        "answered less predictably",
+        "1 item hardly tells persons apart",
+        "of items depends on each other",
+        "known only roughly",
+    ):
+        assert words in said
+
+
+def test_findings_name_the_items_and_say_what_to_do(broken):
+    findings, _ = find_problems(*broken)
+    by_title = {finding.title: finding for finding in findings}
+    assert "<i20>, <i21>, <i22>, <i23>" in by_title["4 items are not linked to the rest"].found
+    assert all(finding.advice for finding in findings)
+    severities = [finding.severity for finding in findings]
+    assert severities == sorted(severities)
+    assert severities[0] is Severity.SERIOUS
+
+
+def test_a_sound_test_has_no_findings():
+    sound = simulate(2000, 40, rng=np.random.default_rng(0)).responses
+    estimate = fit(sound)
+    findings, fine = find_problems(estimate, diagnose(sound, estimate))
+    assert findings == []
+    assert {"item fit", "reliability", "dependent items", "targeting"} <= set(fine)
+    assert "Nothing wrong was found" in write_steward_page(estimate, diagnose(sound, estimate))
+
+
+def test_an_adaptive_test_is_called_routed():
+    responses = simulate(800, 60, 0.25, design="adaptive", rng=np.random.default_rng(1)).responses
+    estimate = fit(responses)
+    assert "looks routed" in titles(estimate, diagnose(responses, estimate))
+    marginal = fit(responses, method="marginal")
+    assert "routed" not in titles(marginal, diagnose(responses, marginal))
+
+
+def test_booklets_given_at_random_are_not_called_routed():
+    responses = simulate(800, 60, 0.3, design="booklets", rng=np.random.default_rng(1)).responses
+    estimate = fit(responses)
+    diagnostics = diagnose(responses, estimate)
+    assert abs(diagnostics.matching) < 0.2
+    assert "harder items" not in titles(estimate, diagnostics)
+
+
+@pytest.mark.parametrize(("shift", "word"), [(1.6, "too easy"), (-1.6, "too hard")])
+def test_a_test_off_target_is_called_so(shift, word):
+    rng = np.random.default_rng(4)
+    responses = simulate(1000, 30, ability=rng.normal(shift, 1, 1000), rng=rng).responses
+    estimate = fit(responses)
+    assert word in titles(estimate, diagnose(responses, estimate))
+
+
+def test_too_few_items_are_called_unreliable():
+    answers = lsat()
+    estimate = fit(answers)
+    said = titles(estimate, diagnose(answers, estimate))
+    assert "told apart poorly" in said
+    assert "everything right or everything wrong" in said
+
+
+def test_warnings_of_the_fit_reach_the_first_screen():
+    estimate = replace(fit(lsat()), warnings=("something odd",))
+    assert "The estimation says" in titles(estimate, None)
+
+
+def test_what_could_not_be_checked_is_said():
+    page = write_steward_page(fit(lsat()))
+    assert "Not checked, because the answers were not at hand" in page
+    assert "item fit" not in page.split("Not checked")[0].split("Checked, nothing found")[1]
+
+
+def test_remarks_stand_beside_the_items_they_are_about(broken):
+    estimate, _ = broken
+    remarks = dict(zip(estimate.items, remarks_on_items(*broken), strict=True))
+    assert remarks["<i3>"] == ["always right"]
+    assert remarks["<i20>"] == ["not linked"]
+    assert remarks["<i24>"] == ["no answers"]
+    assert "wrong direction?" in remarks["<i7>"]
+    assert "dependent" in remarks["<i8>"]
+    assert "few answers" in remarks["<i25>"]
+    assert remarks["<i0>"] == []
+
+
+def test_the_methods_text_has_the_numbers_of_the_estimate(broken):
+    estimate, _ = broken
+    page = write_steward_page(*broken)
+    text = page.split('id="methods-text">')[1].split("</blockquote>")[0]
+    assert f"{int(estimate.answers.sum()):,} answers of 400 persons to 26 items" in text
+    assert "7 of the 26 items had no estimable difficulty" in text
+    assert "pairwise conditional maximum likelihood" in text
+
+
+def test_the_report_says_that_it_is_confidential_first(page):
+    text = page.read_text()
+    assert "<title>Confidential: " in text
+    assert text.index('<p class="alarm">Confidential') < text.index("<h1>")
+    assert "confidential" in page.name
+
+
+def test_names_are_escaped_and_nothing_is_nan(page):
+    text = page.read_text()
+    assert "<i3>" not in text
+    assert "&lt;i3&gt;" in text
+    assert "a &lt;test&gt;" in text
+    assert ">nan<" not in text.lower()
+    assert "None<" not in text
+
+
+def test_numbers_that_do_not_exist_are_dashes_and_sort_as_nothing():
+    assert html_cell(float("nan")) == '<td data-value="">–</td>'
+    assert html_cell(None) == '<td data-value="">–</td>'
+    assert html_cell(-0.0004, 2) == '<td data-value="-0.0004">0.00</td>'
+
+
+# ---- diagnostics
+
+
+def test_diagnostics_survive_a_trip_through_json(broken):
+    _, diagnostics = broken
+    assert Diagnostics.from_dict(json.loads(json.dumps(diagnostics.to_dict()))) == diagnostics
+
+
+def test_every_person_is_in_the_histogram_or_has_no_answers(broken):
+    estimate, diagnostics = broken
+    counted = diagnostics.measured + diagnostics.extreme
+    assert sum(diagnostics.ability_counts) == counted
+    assert counted + diagnostics.empty == estimate.persons
+
+
+def test_very_many_persons_are_sampled_and_the_report_says_so(monkeypatch):
+    monkeypatch.setattr("discreet.report.diagnostics.CELL_LIMIT", 2000)
+    answers = lsat()
+    estimate = fit(answers)
+    diagnostics = diagnose(answers, estimate)
+    assert diagnostics.sampled == 334
+    assert "334 evenly chosen persons" in write_steward_page(estimate, diagnostics)
+
+
+@pytest.mark.parametrize("ends", [(-3.2, 3.1), (0.0, 0.5), (-0.01, 0.013), (2, 90)])
+def test_ticks_are_round_and_inside(ends):
+    ticks = round_ticks(*ends)
+    assert 3 <= len(ticks) <= 8
+    assert ends[0] <= ticks[0]
+    assert ticks[-1] <= ends[1]
+
+
+# ---- the command
+
+
+@pytest.fixture
+def answers(tmp_path):
+    path = tmp_path / "answers.csv"
+    assert run("simulate", "--persons", 400, "--items", 12, "--seed", 1, "--out", path).code == 0
+    return path
+
+
+def test_a_report_is_made_from_answers(answers, tmp_path):
+    ended = run("report", answers, "--out", tmp_path / "out")
+    assert ended.code == 0, ended.err
+    path = tmp_path / "out" / "report.confidential.html"
+    assert f"Wrote {path} (confidential)" in ended.out
+    assert "Calibration of answers.csv" in path.read_text()
+
+
+def test_the_report_of_a_folder_is_the_one_that_fit_wrote(answers, tmp_path):
+    out = tmp_path / "out"
+    assert run("fit", answers, "--out", out).code == 0
+    first = (out / "report.confidential.html").read_text()
+    ended = run("report", out)
+    assert ended.code == 0, ended.err
+    second = (out / "report.confidential.html").read_text()
+    assert second.replace("Calibration of out", "Calibration of answers.csv") == first
+
+
+def test_a_release_gets_its_public_page_again(answers, tmp_path):
+    items = tmp_path / "items.txt"
+    items.write_text("\n".join(map(str, range(12))))
+    run("ledger", "create", tmp_path / "spent.db", "--epsilon", 2)
+    made = run(
+        *("release", answers, "--items", items, "--epsilon", 1),
+        *("--ledger", tmp_path / "spent.db", "--out", tmp_path / "release"),
+    )
+    assert made.code == 0, made.err
+    page = tmp_path / "release" / "report.html"
+    before = page.read_text()
+    ended = run("report", tmp_path / "release")
+    assert ended.code == 0, ended.err
+    assert "may be published" in ended.out
+    assert "onfidential" not in page.read_text()
+    after = page.read_text()
+    assert NUMBER.sub("", after) == NUMBER.sub("", before)
+    read = [np.array([float(n) for n in NUMBER.findall(text)]) for text in (before, after)]
+    assert np.allclose(*read, atol=2e-6)  # the bundle has six decimals
+
+
+def test_somebody_elses_file_is_not_overwritten(answers, tmp_path):
+    out = tmp_path / "out"
+    run("fit", answers, "--out", out)
+    mine = out / "report.confidential.html"
+    mine.write_text("my notes")
+    assert run("report", out).code == 2
+    assert mine.read_text() == "my notes"
+    assert run("report", answers, "--out", out).code == 2
+    assert run("report", out, "--force").code == 0
+
+
+def test_a_missing_file_is_wrong_usage(tmp_path):
+    ended = run("report", tmp_path / "nothing.csv")
+    assert ended.code == 2
+    assert "nothing.csv" in ended.err
+
+
+def test_a_calibration_without_diagnostics_still_gets_a_report(answers, tmp_path):
+    out = tmp_path / "out"
+    run("fit", answers, "--out", out)
+    file = out / "calibration.confidential.json"
+    document = json.loads(file.read_text())
+    document["diagnostics"] = None
+    file.write_text(json.dumps(document))
+    ended = run("report", out)
+    assert ended.code == 0, ended.err
+    assert "without the answers" in ended.err
+
+
+# ---- notebooks
+
+
+def test_a_notebook_shows_the_first_items_and_whether_they_are_confidential():
+    many = fit(simulate(200, 30, rng=np.random.default_rng(0)).responses)
+    shown = many._repr_html_()
+    assert shown.count("<tr>") == 13
+    assert "18 more" in shown
+    assert "confidential" in shown
+    answers = lsat()
+    published = discreet.release(answers, discreet.Budget(1.0, 1e-6), items=answers.items)
+    assert "epsilon 1, delta 1e-06, replace-one" in published._repr_html_()
+    assert "confidential" not in published._repr_html_()
+
+
+# ---- in a browser
+
+
+@needs_browser
+def test_the_report_opens_without_errors_and_without_a_network(page, tmp_path):
+    _, _, console = visit(page, tmp_path)
+    assert console == ""
+    text = page.read_text()
+    assert "src=" not in text
+    assert "http://" not in text
+    assert "https://" not in text
+    assert "default-src 'none'" in text
+
+
+@needs_browser
+def test_headings_sort_and_items_without_a_number_stay_last(page, broken, tmp_path):
+    estimate, _ = broken
+    script = (
+        f"const names = () => {ROWS}.map(r => r.cells[0].textContent), seen = [];"
+        "const button = document.querySelectorAll('#items th button')[1];"
+        "for (const time of [1, 2]) { button.click();"
+        " seen.push([document.querySelector('[aria-sort]').ariaSort, names()]); }"
+        "return JSON.stringify(seen);"
+    )
+    known = np.flatnonzero(estimate.estimated)
+    order = [estimate.items[i] for i in known[np.argsort(estimate.difficulty[known])]]
+    (first, up), (second, down) = json.loads(visit(page, tmp_path, script)[0])
+    assert (first, second) == ("ascending", "descending")
+    assert up[: len(order)] == order
+    assert down[: len(order)] == order[::-1]
+
+
+@needs_browser
+def test_filters_by_name_and_kind_work_together(page, broken, tmp_path):
+    estimate, _ = broken
+    script = (
+        f"const names = () => {ROWS}.map(r => r.cells[0].textContent), seen = [];"
+        "const set = (id, value, event) => { const e = document.getElementById(id);"
+        " e.value = value; e.dispatchEvent(new Event(event)); seen.push(names()); };"
+        "set('kind', 'none', 'change'); set('filter', ' I24', 'input');"
+        "seen.push(document.getElementById('shown').textContent);"
+        "return JSON.stringify(seen);"
+    )
+    by_kind, by_both, said = json.loads(visit(page, tmp_path, script)[0])
+    pairs = zip(estimate.items, estimate.status, strict=True)
+    assert by_kind == [name for name, status in pairs if status != Status.ESTIMATED]
+    assert by_both == ["<i24>"]
+    assert said == "1 of 26 items"
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [400, 1000])
+def test_nothing_overflows_a_phone_or_a_desk(page, tmp_path, width):
+    # A headless window is never narrower than 500 pixels, but a frame in it is.
+    probe = (
+        "<script>const far = [...document.querySelectorAll('main > *, main svg, main p, li')]"
+        ".filter(e => e.getBoundingClientRect().right > innerWidth + 0.5);"
+        "parent.document.title = JSON.stringify([innerWidth,"
+        " document.documentElement.scrollWidth - document.documentElement.clientWidth,"
+        " far.length]);</script></body>"
+    )
+    inside = escape(page.read_text().replace("</body>", probe))
+    frame = tmp_path / "frame.html"
+    frame.write_text(
+        "<title></title><body>"
+        f'<iframe style="border: 0" width="{width}" height="800" srcdoc="{inside}"></iframe></body>'
+    )
+    title, _, _ = visit(frame, tmp_path, width=width + 100)
+    assert json.loads(title) == [width, 0, 0]
+
+
+@needs_browser
+def test_everything_has_a_name_for_a_screen_reader(page, tmp_path):
+    script = (
+        "const bare = [...document.querySelectorAll('svg, [role=region]')]"
+        ".filter(e => !e.ariaLabel)"
+        ".concat([...document.querySelectorAll('input, select')].filter(e => !e.labels.length))"
+        ".concat([...document.querySelectorAll('button')].filter(e => !e.textContent.trim()))"
+        ".concat([...document.querySelectorAll('th')].filter(e => !e.scope))"
+        ".concat([...document.querySelectorAll('table')].filter(e => !e.caption));"
+        "return bare.length;"
+    )
+    bare, _, _ = visit(page, tmp_path, script)
+    assert bare == "0"
+
+
+@needs_browser
+@pytest.mark.skipif(not TIMSS.exists(), reason="the TIMSS answers are not on this machine")
+def test_the_report_of_a_large_test_is_small_and_opens(tmp_path):
+    ended = run("report", TIMSS, "--out", tmp_path)
+    assert ended.code == 0, ended.err
+    path = tmp_path / "report.confidential.html"
+    assert path.stat().st_size < 3_000_000
+    rows, _, console = visit(path, tmp_path, f"return {ROWS}.length;")
+    assert (rows, console) == ("174", "")
