@@ -159,7 +159,11 @@ def _mark_planes(
     from discreet.engines.outofcore.kernels import mark_answers
 
     planes = empty_planes(n_persons, n_items)
-    again = mark_answers(person, item, value, *planes)
+    n_blocks, _, words = planes[0].shape
+    # Only the last block is not full, so several blocks have a power of two of words.
+    shift = 63 if n_blocks == 1 else words.bit_length() - 1
+    mask = np.uint64((1 << shift) - 1)
+    again = mark_answers(person, item, value, *planes, np.uint64(shift), mask)
     return None if again else BitPlanes(*planes, n_persons)
 
 

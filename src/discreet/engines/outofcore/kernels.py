@@ -32,30 +32,39 @@ def number_runs(person, codes, starts):
 
 @njit(nogil=True, cache=True)
 def look_up(ids, table, codes):
-    """Set ``codes = table[ids]``; return False at an id without a code."""
+    """Set ``codes = table[ids]``; return False if an id has no code."""
+    low, high = np.int64(0), np.int64(-1)
+    for row in range(len(ids)):
+        low = min(low, np.int64(ids[row]))
+        high = max(high, np.int64(ids[row]))
+    if low < 0 or high >= len(table):
+        return False
     lowest = np.int32(0)
     for row in range(len(ids)):
-        number = np.int64(ids[row])
-        if number < 0 or number >= len(table):
-            return False
-        codes[row] = table[number]
-        lowest = min(lowest, codes[row])
+        code = table[np.uint64(ids[row])]
+        codes[row] = code
+        lowest = min(lowest, code)
     return lowest >= 0
 
 
 @njit(nogil=True, cache=True)
-def mark_answers(person, item, value, right, wrong):
-    """Set the bit of every answer (1, 0; -1 sets none); return whether one was set before."""
-    words = right.shape[2]
+def mark_answers(person, item, value, right, wrong, shift, mask):
+    """Set the bit of every answer (1, 0; -1 sets none); return whether one was set before.
+
+    ``word >> shift`` is the block of a word of 64 persons and ``word & mask`` its place there:
+    a division would take as long as all the rest.
+    """
     again = np.uint64(0)
     for row in range(len(person)):
-        word = person[row] // 64
-        block, at = word // words, word % words
-        shift = np.uint64(person[row] % 64)
-        is_right = np.uint64(value[row] == 1) << shift
-        is_wrong = np.uint64(value[row] == 0) << shift
-        old_right, old_wrong = right[block, item[row], at], wrong[block, item[row], at]
+        who = np.uint64(person[row])
+        which = np.uint64(item[row])
+        word = who >> np.uint64(6)
+        block, at = word >> shift, word & mask
+        bit = who & np.uint64(63)
+        is_right = np.uint64(value[row] == 1) << bit
+        is_wrong = np.uint64(value[row] == 0) << bit
+        old_right, old_wrong = right[block, which, at], wrong[block, which, at]
         again |= (old_right | old_wrong) & (is_right | is_wrong)
-        right[block, item[row], at] = old_right | is_right
-        wrong[block, item[row], at] = old_wrong | is_wrong
+        right[block, which, at] = old_right | is_right
+        wrong[block, which, at] = old_wrong | is_wrong
     return again != 0
