@@ -1,0 +1,175 @@
+"""Compare the time of a fit with the peers' on the same simulated answers.
+
+Run ``python -P bench/peers.py [--persons 100000] [--items 100] [--repeats 7]`` in an environment
+with RaschPy, girth and mirt and this package's ``src`` on its path; eRm joins where Rscript finds
+it. What is absent is left out and said. Times are of the whole fit call, without standard errors;
+the smallest of the repeats that take turns. ``--cpu`` compares processor seconds instead, for a
+machine with other work on it. Our compiled loops are loaded first; the first call, which loads
+them, is reported on its own line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from discreet.calibrate import fit
+from discreet.responses import Responses
+from discreet.responses.compiling import load_kernels
+
+GOALS = {
+    ("int8", "raschpy"): 40,
+    ("int8", "girth"): 300,
+    ("int8", "mirt"): 2000,
+    ("int8", "eRm"): 5000,
+    ("arrow", "raschpy"): 40,
+    ("float64 frame", "raschpy"): 10,
+}
+
+ERM = """
+library(eRm)
+size <- as.integer(commandArgs(TRUE)[2:3])
+cells <- readBin(commandArgs(TRUE)[1], "integer", prod(size), size = 1)
+answers <- matrix(cells, size[1], size[2], byrow = TRUE)
+answers[answers < 0] <- NA
+began <- proc.time()
+model <- RM(answers, se = FALSE)
+cat(as.numeric(proc.time() - began)[c(1, 3)], "\\n")
+"""
+
+
+def simulate(rng, n, m, answered):
+    b = rng.normal(size=m)
+    X = (rng.random((n, m)) < 1 / (1 + np.exp(b - rng.normal(size=(n, 1))))).astype(np.int8)
+    X[rng.random((n, m)) >= answered] = -1
+    return X
+
+
+def ours(X):
+    """Our fit from every form of input that has a goal; the input is made outside the clock."""
+    import pandas as pd
+    import pyarrow as pa
+
+    columns = [np.ascontiguousarray(column) for column in X.T]
+    table = pa.table(
+        {str(i): pa.array(column, mask=column < 0) for i, column in enumerate(columns)}
+    )
+    frame = pd.DataFrame(np.where(X < 0, np.nan, X))
+    frame.columns = frame.columns.astype(str)
+    return {
+        "int8": lambda: fit(X, standard_errors=False),
+        "arrow": lambda: fit(Responses.from_dataframe(table), standard_errors=False),
+        "float64 frame": lambda: fit(Responses.from_dataframe(frame), standard_errors=False),
+    }
+
+
+def peers(X):
+    """Every peer that is installed, as a call on answers in the form it takes."""
+    import pandas as pd
+
+    found = {}
+    if _installed("raschpy"):
+        import raschpy
+
+        frame = pd.DataFrame(np.where(X < 0, np.nan, X))
+        found["raschpy"] = lambda: raschpy.SLM(frame).calibrate()
+    if _installed("girth"):
+        import girth
+
+        wide = np.where(X < 0, girth.INVALID_RESPONSE, X.astype(int)).T.copy()
+        found["girth"] = lambda: girth.rasch_mml(wide)
+    if _installed("mirt"):
+        import mirt
+
+        whole = X.astype(int)
+        found["mirt"] = lambda: mirt.fit_mirt(whole, model="1PL", compute_standard_errors=False)
+    return found
+
+
+def _installed(name):
+    if importlib.util.find_spec(name) is None:
+        print(f"# {name} is not installed: left out", file=sys.stderr)
+        return False
+    return True
+
+
+def time_erm(X, *, cpu):
+    """Seconds of eRm's own call, or None where it is not installed."""
+    if shutil.which("Rscript") is None:
+        print("# Rscript is not installed: eRm left out", file=sys.stderr)
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "answers.bin"
+        path.write_bytes(np.ascontiguousarray(X).tobytes())
+        ended = subprocess.run(
+            ["Rscript", "-e", ERM, str(path), *map(str, X.shape)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if ended.returncode:
+        print(f"# eRm left out: {ended.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+        return None
+    return float(ended.stdout.split()[-2 if cpu else -1])
+
+
+def smallest(calls, clock, repeats):
+    """Take the smallest time of each call; the calls take turns."""
+    best = dict.fromkeys(calls, np.inf)
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start = clock()
+            call()
+            best[name] = min(best[name], clock() - start)
+    return best
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--persons", type=int, default=100_000)
+    parser.add_argument("--items", type=int, default=100)
+    parser.add_argument("--answered", type=float, default=1.0)
+    parser.add_argument("--repeats", type=int, default=7, help="of the fast ones; others once")
+    parser.add_argument("--cpu", action="store_true", help="processor seconds, not wall time")
+    parser.add_argument("--only", nargs="*", help="peers to run; default all")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    clock = time.process_time if options.cpu else time.perf_counter
+    X = simulate(np.random.default_rng(1), options.persons, options.items, options.answered)
+    calls = ours(X)
+    load_kernels()
+    start = clock()
+    calls["int8"]()
+    print(f"# first call from int8, loading the compiled loops: {clock() - start:.3f} s")
+    mine = smallest(calls, clock, options.repeats)
+    print("input,ours_seconds,peer,peer_seconds,ratio,goal", flush=True)
+    for name, call in peers(X).items():
+        if options.only is None or name in options.only:
+            seconds = smallest({name: call}, clock, 3 if name == "raschpy" else 1)[name]
+            mine = {key: min(mine[key], new) for key, new in smallest(calls, clock, 3).items()}
+            report(mine, name, seconds)
+    if options.only is None or "eRm" in options.only:
+        report(mine, "eRm", time_erm(X, cpu=options.cpu))
+
+
+def report(mine, peer, other):
+    """Print the ratio to one peer for every form of input."""
+    if other is None:
+        return
+    for form, seconds in mine.items():
+        goal = GOALS.get((form, peer), "")
+        print(form, f"{seconds:.5f}", peer, f"{other:.4f}", f"{other / seconds:.0f}", goal, sep=",")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
