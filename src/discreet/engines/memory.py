@@ -41,7 +41,7 @@ PLAIN_PAIR = 1e-10
 SPARSE_SHARE = 0.035
 """Sparse counting wins when its pairs are fewer than this share of the dense words."""
 
-SAMPLES, SAMPLE_PERSONS = 8, 16_384
+SAMPLES, SAMPLE_PERSONS = 4, 16_384
 """Runs of persons that are looked at to see whether the answers are thin."""
 
 SLICE_BYTES = 1 << 26
