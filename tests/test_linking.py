@@ -87,6 +87,25 @@ def test_a_wrong_anchor_is_displaced_by_what_it_is_wrong():
     assert any(free.items[2] in text for text in anchored.estimate.warnings)
 
 
+@pytest.mark.parametrize("wrong", [0.1, 2.0, 8.0, -8.0])
+def test_a_displacement_is_what_leaving_the_anchor_out_gives(wrong):
+    responses = drawn().responses
+    names = responses.items
+    anchors = {names[0]: 0.4, names[1]: wrong, names[2]: -0.3}
+    anchored = fit_anchored(responses, anchors)
+    without = fit_anchored(responses, {names[0]: 0.4, names[2]: -0.3}).estimate
+    assert anchored.displacement[1] == pytest.approx(without.difficulty[1] - wrong, abs=1e-7)
+
+
+def test_an_anchor_that_only_free_items_tie_to_the_others_has_a_displacement():
+    nan = np.nan
+    answers = np.array([[1, 0, nan], [0, 1, nan], [nan, 1, 0], [nan, 0, 1], [nan, 0, 1]])
+    responses = discreet.Responses.from_array(answers, items=["x", "a", "y"])
+    anchored = fit_anchored(responses, {"x": 0.0, "y": 0.0})
+    # With y free: a equals x, and y was right twice and wrong once against a.
+    assert anchored.displacement[1] == pytest.approx(-np.log(2), abs=1e-8)
+
+
 def test_displacements_have_the_standard_errors_they_claim():
     rng = np.random.default_rng(8)
     truth = np.linspace(-1.5, 1.5, 8)

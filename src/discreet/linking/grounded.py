@@ -7,13 +7,14 @@ answers link to the anchors. Nothing here sees a person.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import NotConverged
-from discreet.estimators.refined import logistic
+from discreet.estimators.refined import EXP_RANGE, logistic
 
 __all__ = ["GroundedFit", "solve_grounded"]
 
@@ -24,6 +25,7 @@ IndexArray = npt.NDArray[np.intp]
 STEP_TOL = 1e-9
 """Logits; Newton squares what is left."""
 ROUNDS = 200
+CHORD_ROUNDS = 40
 FULL_STEP = 1.0
 """Logits below which a step is taken in full; longer ones are damped as in the refined method."""
 
@@ -68,6 +70,11 @@ class GroundedFit:
         """Positions of the anchored items among all items."""
         return self.used[self.anchored]
 
+    @cached_property
+    def _both(self) -> FloatArray:
+        """Comparisons of two items, whichever was right."""
+        return np.asarray(self.counts + self.counts.T)
+
     def spread_inverse(self) -> FloatArray:
         """Inverse of the curvature of the free items, with zeros at the anchors."""
         free = np.flatnonzero(~self.anchored)
@@ -86,17 +93,51 @@ class GroundedFit:
         for number, anchor in enumerate(where):
             rest = self.anchored.copy()
             rest[anchor] = False
-            if not rest.any() or anchor not in _linked(self.counts, rest):
+            if not self._is_tied(anchor, rest):
                 continue
-            solved, _, _, _, _ = _maximise(self.counts, rest, self.difficulty)
-            moved[number] = solved[anchor] - self.difficulty[anchor]
-            # Row of the inverse curvature for this anchor, by the formula for a border.
-            pull = inverse @ self.curvature[:, anchor]
-            left = self.curvature[anchor, anchor] - self.curvature[anchor] @ pull
-            row = -pull / left
-            row[anchor] = 1 / left
-            se[number] = np.sqrt(max(float(row @ products @ row), 0.0))
+            border = -inverse @ self.curvature[:, anchor]
+            border[anchor] = 1.0
+            left = float(self.curvature[anchor] @ border)
+            moved[number] = self._release(anchor, rest, inverse, border, left)
+            # The border over what is left is this anchor's row of the new inverse curvature.
+            se[number] = np.sqrt(max(float(border @ products @ border), 0.0)) / left
         return moved, se
+
+    def _is_tied(self, anchor: np.intp, rest: BoolArray) -> bool:
+        """Whether an anchor is linked to the others when it is free; mostly directly."""
+        if not rest.any():
+            return False
+        if self.counts[anchor, rest].any() and self.counts[rest, anchor].any():
+            return True
+        return bool(anchor in _linked(self.counts, rest))
+
+    def _release(
+        self,
+        anchor: np.intp,
+        rest: BoolArray,
+        inverse: FloatArray,
+        border: FloatArray,
+        left: float,
+    ) -> float:
+        """Solve with one anchor free, by steps with the curvature of the anchored solution.
+
+        These cost a matrix product each. Where they do not shrink at once (an anchor that is
+        far off), Newton's method does the work.
+        """
+        both, right = self._both, self.counts.sum(axis=1)
+        difficulty, last = self.difficulty.copy(), np.inf
+        for _ in range(CHORD_ROUNDS):
+            residual = right - (both * _chances(difficulty)).sum(axis=1)
+            step = inverse @ residual + border * (float(border @ residual) / left)
+            size = float(np.abs(step).max())
+            if not size < last / 2:
+                break
+            difficulty -= step
+            last = size
+            if size <= STEP_TOL:
+                return float(difficulty[anchor] - self.difficulty[anchor])
+        solved = _maximise(self.counts, rest, self.difficulty)[0]
+        return float(solved[anchor] - self.difficulty[anchor])
 
 
 def solve_grounded(
@@ -161,8 +202,16 @@ def _maximise(
 def _evaluate(
     both: FloatArray, right: FloatArray, difficulty: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    chance = logistic(difficulty[None, :] - difficulty[:, None])
+    chance = _chances(difficulty)
     expected = both * chance
     weights = expected * chance.T
     np.fill_diagonal(weights, 0.0)
     return right - expected.sum(axis=1), np.diag(weights.sum(axis=1)) - weights
+
+
+def _chances(difficulty: FloatArray) -> FloatArray:
+    """Return ``chance[i, j]`` that item i is the one that is right, given that one is."""
+    if np.ptp(difficulty) > EXP_RANGE:
+        return logistic(difficulty[None, :] - difficulty[:, None])
+    odds = np.exp(difficulty - difficulty.mean())
+    return np.asarray(odds[None, :] / (odds[:, None] + odds[None, :]))
