@@ -1,8 +1,8 @@
 """How often differential item functioning is found, and seen where there is none.
 
 Run ``python bench/dif.py [--reps 200]`` with one BLAS thread. 30 items, 500 + 500 persons,
-abilities N(0, 1), three items 0.6 logits harder for one group. Power is the share of those three that is
-flagged, false alarms the share of the other 27, by unadjusted and adjusted p-values.
+abilities N(0, 1), three items 0.6 logits harder for one group. Power is the share of those
+three that is flagged, false alarms the share of the other 27, by unadjusted and adjusted p-values.
 """
 
 from __future__ import annotations

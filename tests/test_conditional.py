@@ -116,6 +116,31 @@ def test_scores_far_apart_are_summed_in_bands():
     assert np.isfinite(sums.information).all()
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 9), st.integers(1, 5))
+def test_compiled_loops_give_the_same_sums(seed, k, patterns):
+    from discreet.estimators import symmetric
+    from discreet.estimators.symmetric_kernels import add_near
+
+    rng = np.random.default_rng(seed)
+    b = rng.normal(size=12) * 3
+    items = np.stack([np.sort(rng.permutation(12)[:k]) for _ in range(patterns)])
+    counts = np.zeros((patterns, k + 1))
+    counts[:, 1:k] = rng.integers(0, 3, (patterns, k - 1))
+    counts[:, 1] += 1
+    plain = ConditionalSums.zeros(12)
+    right, wrong = 1 / (1 + np.exp(b[items])), 1 / (1 + np.exp(-b[items]))
+    mass = symmetric.score_distribution(right, wrong)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(symmetric, "worth_compiling", lambda _: False)
+        add_patterns(plain, items, counts, b)
+    expected, information = np.zeros(12), np.zeros((12, 12))
+    add_near(items, right, wrong, mass, counts, expected, information)
+    np.fill_diagonal(plain.information, 0.0)
+    assert expected == pytest.approx(plain.expected, rel=1e-12)
+    assert information == pytest.approx(plain.information, rel=1e-9, abs=1e-13)
+
+
 # --- patterns -----------------------------------------------------------------------------------
 
 

@@ -28,6 +28,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, log_expit
 
+from discreet.responses.compiling import worth_compiling
+
 __all__ = ["ConditionalSums", "add_patterns", "find_tilt", "log_symmetric", "score_distribution"]
 
 FloatArray = npt.NDArray[np.float64]
@@ -38,6 +40,8 @@ TINY = 1e-150
 weights up to 1 / TINY is below 1e-150 of it."""
 CHUNK_CELLS = 1 << 20
 """Numbers per work array, [pattern, item, score]: 8 MB."""
+PLAIN_SECONDS = 4e-9
+"""Per pattern and cube of its items, in NumPy."""
 HALVINGS = 60
 """Enough to halve any bracket to a small part of a logit."""
 CLOSE = 0.05
@@ -170,8 +174,13 @@ def _add_near(
     parts: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
 ) -> None:
     right, wrong, mass, shift = parts
-    used = counts > 0
+    used, k = counts > 0, items.shape[1]
     sums.log_norm += float((counts[used] * (np.log(mass[used]) - shift[used])).sum())
+    if sums.information is not None and worth_compiling(PLAIN_SECONDS * items.size * k * k):
+        from discreet.estimators.symmetric_kernels import add_near
+
+        add_near(items, right, wrong, mass, counts, sums.expected, sums.information)
+        return
     weight = np.divide(counts, mass, out=np.zeros_like(counts), where=used)
     others, pairs = _leave_out(right, wrong, weight, pairs=sums.information is not None)
     # Probability that an item is right, given the score: [pattern, item, score].
