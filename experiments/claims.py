@@ -16,7 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from experiments.results import fit_slope, print_table
+
+FloatArray = npt.NDArray[np.float64]
 
 BASELINES = ("published Laplace", "published response")
 LIBRARY = ("margins", "pairs", "sparse-pairs")
@@ -197,28 +202,44 @@ SYNTHETIC = (
 FILMS = (gauss_beats_baselines, sparse_wins_with_many_items, nothing_works_at_one_hundredth)
 
 
-def lost_points(figure: str, rows: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+def lost_points(figure: str, trials: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
     """Every place where a library mechanism is worse than the best published curve.
 
-    A difference within two standard errors of the two means is not listed.
+    Compared on the trials that both have, which share their data. A mean difference within two
+    of its standard errors is not listed.
     """
-    cell = {(row["panel"], float(row["epsilon"]), row["curve"]): row for row in rows}
+    errors: dict[tuple[str, float], dict[str, dict[str, float]]] = {}
+    for row in trials:
+        if row["error"]:
+            cell = errors.setdefault((row["panel"], float(row["epsilon"])), {})
+            cell.setdefault(row["curve"], {})[row["trial"]] = float(row["error"])
     out = []
-    for (panel, epsilon, curve), ours in cell.items():
-        theirs = [row for key, row in cell.items() if key[:2] == (panel, epsilon)
-                  and key[2].startswith("published")]  # fmt: skip
-        if curve not in LIBRARY or not theirs:
-            continue
-        best = min(theirs, key=lambda row: float(row["error"]))
-        margin = float(ours["error"]) - float(best["error"])
-        noise = (float(ours["standard_error"]) ** 2 + float(best["standard_error"]) ** 2) ** 0.5
-        if margin > 2 * noise:
-            out.append({
-                "figure": figure, "panel": panel, "epsilon": f"{epsilon:g}", "curve": curve,
-                "error": float(ours["error"]), "published": best["curve"],
-                "its error": float(best["error"]),
-            })  # fmt: skip
+    for (panel, epsilon), curves in sorted(errors.items()):
+        for curve in LIBRARY:
+            best, ours, theirs = _best_rival(curves, curve)
+            difference = ours - theirs
+            if len(ours) > 1 and difference.mean() > 2 * difference.std(ddof=1) / len(ours) ** 0.5:
+                out.append({
+                    "figure": figure, "panel": panel, "epsilon": f"{epsilon:g}", "curve": curve,
+                    "error": float(ours.mean()), "published": best,
+                    "its error": float(theirs.mean()), "trials": len(ours),
+                })  # fmt: skip
     return out
+
+
+def _best_rival(
+    curves: Mapping[str, Mapping[str, float]], curve: str
+) -> tuple[str, FloatArray, FloatArray]:
+    """Find the published curve with the least error on the trials of a curve of ours."""
+    found: list[tuple[float, str, FloatArray, FloatArray]] = []
+    for name in curves:
+        shared = sorted(set(curves[name]) & set(curves.get(curve, {})))
+        if name.startswith("published") and shared:
+            ours, theirs = (np.array([curves[c][t] for t in shared]) for c in (curve, name))
+            found.append((float(theirs.mean()), name, ours, theirs))
+    if not found:
+        return "", np.zeros(0), np.zeros(0)
+    return min(found, key=lambda rival: rival[0])[1:]
 
 
 def read(folder: Path, figure: str) -> list[dict[str, str]]:
@@ -261,7 +282,7 @@ def main() -> int:
     lost = [
         point
         for figure in ("synthetic", *EDUCATION, "films")
-        for point in lost_points(figure, read(folder, figure))
+        for point in lost_points(figure, read(folder, f"{figure}_trials"))
     ]
     if lost:
         print_table("Where the library is worse", lost, {name: name for name in lost[0]})

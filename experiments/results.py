@@ -92,7 +92,9 @@ def print_table(title: str, rows: Sequence[dict[str, Any]], columns: dict[str, s
         table.add_column(heading, justify="right")
     for row in rows:
         table.add_row(*(_short(row[name]) for name in columns))
-    Console().print(table)
+    console = Console()
+    # A file or a pipe has no width: do not cut the table to that of an imagined terminal.
+    (console if console.is_terminal else Console(width=200)).print(table)
 
 
 def fit_slope(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:

@@ -83,6 +83,20 @@ def test_a_claim_that_does_not_hold_is_said_not_to_hold():
     assert "1.25" in claim.measured
 
 
+def test_lost_points_compare_the_trials_that_both_curves_have():
+    def row(trial, curve, error):
+        return {"panel": "p", "epsilon": "1", "trial": trial, "curve": curve, "error": error}
+
+    shared = [row(t, c, e) for t in "01" for c, e in (("margins", "2"), ("published Gauss", "1"))]
+    other = [row("2", "published Gauss", "9"), row("2", "margins", "")]
+    (point,) = claims.lost_points("figure", shared + other)
+    assert (point["curve"], point["error"], point["its error"], point["trials"]) == (
+        "margins", 2.0, 1.0, 2,
+    )  # fmt: skip
+    better = [row(t, "published Gauss", "3") for t in "01"]
+    assert claims.lost_points("figure", [*shared[::2], *better]) == []
+
+
 # Read by eye off the printed figures, good to about 5% of an axis: Gauss, sparse Gauss and Laplace
 # at epsilon 1, 2 and 5. The panel m = 25, n = 1000 is left out: its printed error without privacy
 # is .7, where the printed algorithm gives .39. Flat curves are left out too.
