@@ -7,10 +7,25 @@ import pytest
 
 from discreet.calibrate import fit
 from discreet.datasets import lsat
+from discreet.engines import count_pairs
 from discreet.errors import BadUsage, MissingExtra
-from discreet.plots import difficulty_plot, ladder_plot
+from discreet.itemfit import find_dif, measure_fit
+from discreet.persons import score
+from discreet.plots import (
+    curve_plot,
+    dif_plot,
+    difficulty_plot,
+    fit_plot,
+    information_plot,
+    ladder_plot,
+    pair_plot,
+    privacy_plot,
+    wright_plot,
+)
+from discreet.plots.binning import bin_answers
 from discreet.plots.items import CONTEXT
 from discreet.plots.style import NAMED
+from discreet.responses import Responses
 from discreet.simulation import simulate
 from discreet.topk import rank
 
@@ -118,3 +133,134 @@ def test_a_missing_matplotlib_is_named(estimate, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match=r"discreet\[report\]"):
         difficulty_plot(estimate)
+
+
+# ---- persons, fit, groups, pairs, privacy
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return simulate(400, 30, 0.6, rng=np.random.default_rng(0)).responses
+
+
+@pytest.fixture(scope="module")
+def scores(answers, estimate):
+    return score(answers, estimate)
+
+
+def test_the_wright_map_shows_every_person_and_every_item(estimate, scores):
+    axes = wright_plot(estimate, scores)
+    assert sum(-bar.get_width() for bar in axes.patches) == np.isfinite(scores.ability).sum()
+    written = {name for text in axes.texts for name in text.get_text().split()}
+    assert written == set(estimate.items)
+
+
+def test_a_wright_map_of_many_items_has_a_dot_for_each():
+    answers = simulate(300, 80, rng=np.random.default_rng(1)).responses
+    many = fit(answers)
+    axes = wright_plot(many, score(answers, many))
+    dots = sum(len(line.get_xdata()) for line in axes.lines if line.get_marker() == "o")
+    assert dots == 80
+
+
+def test_names_too_long_for_the_wright_map_are_cut_and_counted(estimate, scores):
+    from dataclasses import replace
+
+    long = replace(estimate, items=tuple(f"a very long item name {i:03d}" for i in range(30)))
+    texts = [text.get_text() for text in wright_plot(long, scores).texts]
+    assert max(map(len, texts)) < 60
+    shown = sum(text.count("a very long") for text in texts)
+    assert shown + sum(int(text.rsplit("+", 1)[1]) for text in texts if "+" in text) == 30
+
+
+def test_observed_points_are_the_shares_in_groups_of_persons(answers, estimate, scores):
+    name = estimate.items[3]
+    axes = curve_plot(estimate, name, responses=answers, scores=scores, groups=4)
+    (points,) = [line for line in axes.lines if line.get_marker() == "o"]
+    cells = answers.select([name]).store.rows(0, 400)[:, 0]
+    known = ~scores.extreme
+    cuts = np.quantile(scores.ability[known], [0.25, 0.5, 0.75])
+    group = np.searchsorted(cuts, scores.ability)
+    for place in range(4):
+        mine = (group == place) & known & (cells >= 0)
+        assert points.get_ydata()[place] == pytest.approx(cells[mine].mean())
+        assert points.get_xdata()[place] == pytest.approx(scores.ability[mine].mean())
+
+
+def test_an_expected_curve_passes_one_half_at_the_difficulty(estimate):
+    axes = curve_plot(estimate, list(estimate.items[:2]))
+    for place, line in enumerate(axes.lines):
+        half = np.interp(0.5, line.get_ydata(), line.get_xdata())
+        assert half == pytest.approx(estimate.difficulty[place], abs=1e-3)
+
+
+def test_curves_explain_what_they_cannot_draw(answers, estimate, scores):
+    with pytest.raises(BadUsage, match="no item 'nonsense'"):
+        curve_plot(estimate, "nonsense")
+    with pytest.raises(BadUsage, match="1 to 5"):
+        curve_plot(estimate, list(estimate.items))
+    with pytest.raises(BadUsage, match="both"):
+        curve_plot(estimate, "0", responses=answers)
+    with pytest.raises(BadUsage, match="one ability for each"):
+        bin_answers(answers, scores.ability[:-1])
+
+
+def test_information_and_error_are_those_of_the_items(estimate):
+    axes = information_plot(estimate)
+    x, y = axes.lines[0].get_data()
+    chance = 1 / (1 + np.exp(estimate.difficulty[None, :] - x[:, None]))
+    assert np.allclose(y, (chance * (1 - chance)).sum(axis=1))
+
+
+def test_misfitting_items_are_named_and_drawn_apart(answers, estimate):
+    from dataclasses import replace
+
+    fit_statistics = measure_fit(answers, estimate)
+    infit = fit_statistics.items.infit.copy()
+    infit[4] = 1.8
+    odd = replace(fit_statistics, items=replace(fit_statistics.items, infit=infit))
+    axes = fit_plot(estimate, odd)
+    assert [text.get_text() for text in axes.texts] == [estimate.items[4]]
+    assert sorted(len(c.get_offsets()) for c in axes.collections) == [1, 29]
+    with pytest.raises(BadUsage, match="infit"):
+        fit_plot(estimate, odd, statistic="chi")
+
+
+def test_the_dif_plot_sorts_items_and_marks_classes(answers):
+    labels = ["a", "b"] * 200
+    table = find_dif(answers, labels)
+    axes = dif_plot(table)
+    order = np.argsort(-table.difference)
+    assert names(axes) == [table.item[i] for i in order]
+    points = drawn(axes)
+    assert [points[row] for row in range(30)] == table.difference[order].tolist()
+    with pytest.raises(BadUsage, match="choose one"):
+        dif_plot(table, focal="nobody")
+
+
+def test_the_heat_map_adds_both_directions_and_counts_what_is_missing():
+    answers = np.full((20, 4), np.nan)
+    answers[:10, :2] = np.random.default_rng(0).integers(0, 2, (10, 2))
+    answers[10:, 2:] = np.random.default_rng(1).integers(0, 2, (10, 2))
+    counts = count_pairs(Responses.from_array(answers))
+    axes = pair_plot(counts)
+    shown = np.ma.filled(axes.images[0].get_array(), 0)
+    assert np.array_equal(np.nan_to_num(shown), counts.right_wrong + counts.right_wrong.T)
+    assert "4 of 6 pairs never" in axes.get_title(loc="left")
+
+
+def test_the_privacy_curve_draws_every_mechanism_and_the_floor():
+    axes = privacy_plot([0.5, 1, 2], {"a": [3, 2, 1], "b": [2, 1, 0.5]}, without_privacy=0.1)
+    assert [line.get_label() for line in axes.lines] == ["a", "b", "without privacy"]
+    assert axes.lines[1].get_ydata().tolist() == [2, 1, 0.5]
+    with pytest.raises(BadUsage, match="2 errors for 3"):
+        privacy_plot([0.5, 1, 2], [1, 2])
+    with pytest.raises(BadUsage, match="above zero"):
+        privacy_plot([0.0, 1], [1, 2])
+
+
+def test_every_public_picture_is_listed_and_documented():
+    import discreet.plots
+
+    for name in discreet.plots.__all__:
+        assert "Returns" in getattr(discreet.plots, name).__doc__
