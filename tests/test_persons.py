@@ -239,3 +239,12 @@ def test_wrong_use_is_explained(calibration, options, message):
 def test_a_prior_without_spread_is_refused():
     with pytest.raises(BadUsage, match="positive SD"):
         NormalPrior(0.0, 0.0)
+
+
+def test_posterior_means_do_not_depend_on_how_many_are_worked_on_together(monkeypatch):
+    sim = discreet.simulate(200, 12, 0.5, rng=np.random.default_rng(7))
+    truth = dict(zip(sim.responses.items, sim.difficulty, strict=True))
+    one = score(sim.responses, truth, method="posterior", prior=NormalPrior(0, 1))
+    monkeypatch.setattr("discreet.persons.prior.CHUNK_PATTERNS", 7)
+    two = score(sim.responses, truth, method="posterior", prior=NormalPrior(0, 1))
+    assert one.ability == pytest.approx(two.ability, nan_ok=True, abs=1e-12)

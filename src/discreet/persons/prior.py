@@ -19,6 +19,8 @@ FloatArray = npt.NDArray[np.float64]
 
 GRID = np.linspace(-6.5, 6.5, 131)
 """In standard deviations of the prior; posteriors down to a tenth of its width are resolved."""
+CHUNK_PATTERNS = 10_000
+"""Sets of items worked on at a time: about 10 MB for each array."""
 ROUNDS = 1000
 TOL = 1e-7
 SMALLEST_SD = 1e-3
@@ -43,17 +45,28 @@ def posterior_moments(
 ) -> tuple[FloatArray, FloatArray]:
     """Posterior mean and standard deviation of each entry of the patterns."""
     nodes = prior.mean + prior.sd * GRID
-    away = nodes - b[:, None]
-    softplus = np.concatenate(
-        [np.zeros((1, len(GRID))), np.cumsum(np.logaddexp(0, away)[patterns.item], axis=0)]
-    )
-    load = softplus[patterns.indptr[1:]] - softplus[patterns.indptr[:-1]]
-    log_post = patterns.score[:, None] * nodes - load[patterns.pattern] - GRID**2 / 2
-    post = np.exp(log_post - log_post.max(axis=1, keepdims=True))
-    post /= post.sum(axis=1, keepdims=True)
-    mean = post @ nodes
-    spread = (post * (nodes - mean[:, None]) ** 2).sum(axis=1)
-    return mean, np.sqrt(spread)
+    softplus = np.logaddexp(0.0, nodes - b[:, None])
+    mean, sd = (np.zeros(len(patterns.pattern)) for _ in range(2))
+    for start in range(0, len(patterns.indptr) - 1, CHUNK_PATTERNS):
+        stop = min(start + CHUNK_PATTERNS, len(patterns.indptr) - 1)
+        part = slice(*np.searchsorted(patterns.pattern, [start, stop]))
+        load = _sum_rows(patterns, start, stop, softplus)[patterns.pattern[part] - start]
+        log_post = patterns.score[part, None] * nodes - load - GRID**2 / 2
+        post = np.exp(log_post - log_post.max(axis=1, keepdims=True, initial=-np.inf))
+        post /= post.sum(axis=1, keepdims=True)
+        mean[part] = post @ nodes
+        sd[part] = np.sqrt((post * (nodes - mean[part, None]) ** 2).sum(axis=1))
+    return mean, sd
+
+
+def _sum_rows(patterns: Patterns, start: int, stop: int, table: FloatArray) -> FloatArray:
+    """Add up the rows of a table over the items of each pattern."""
+    from scipy.sparse import csr_array
+
+    indptr = patterns.indptr[start : stop + 1]
+    item = patterns.item[indptr[0] : indptr[-1]]
+    shape = (stop - start, patterns.n_items)
+    return np.asarray(csr_array((np.ones(len(item)), item, indptr - indptr[0]), shape) @ table)
 
 
 def estimate_prior(patterns: Patterns, b: FloatArray) -> NormalPrior:
