@@ -25,6 +25,9 @@ PLAIN_CELL = 2e-9
 COMPILED_TYPES = {np.dtype(kind).str for kind in "?bBqfd"}
 """Types with a compiled loop; other integers are rare and take the NumPy path."""
 
+_NONE: Bits = np.empty(0, dtype=np.uint8)
+"""No bad cells, and none possible."""
+
 
 def pack_columns(columns: Sequence[Any]) -> BitPlanes:
     """Pack one column per item: NumPy vectors, or Arrow arrays (chunked or not) with nulls.
@@ -47,9 +50,18 @@ def _pack_column(column: Any, number: int, right: UInt64Array, wrong: UInt64Arra
         row = int(np.flatnonzero(np.unpackbits(bad, bitorder="little"))[0])
         raise BadCell(row, number, _scalar(column[row]))
     for plane, bits in ((right, is_right), (wrong, is_wrong)):
-        padded = np.zeros(plane.shape[0] * plane.shape[2] * 8, dtype=np.uint8)
-        padded[: len(bits)] = bits
-        plane[:, number, :] = padded.view(np.uint64).reshape(plane.shape[0], plane.shape[2])
+        _write_bits(bits, plane[:, number, :])
+
+
+def _write_bits(bits: Bits, words: UInt64Array) -> None:
+    """Write the bits of a column to its words ``[block, word]``, whole blocks at once."""
+    size = 8 * words.shape[1]
+    whole = len(bits) // size
+    words[:whole] = bits[: whole * size].view(np.uint64).reshape(whole, words.shape[1])
+    if len(bits) % size:
+        last = np.zeros(size, dtype=np.uint8)
+        last[: len(bits) % size] = bits[whole * size :]
+        words[whole] = last.view(np.uint64)
 
 
 def _scalar(cell: Any) -> Any:
@@ -64,8 +76,15 @@ def _column_bits(column: Any) -> tuple[Bits, Bits, Bits]:
     parts = [(_arrow_bits(chunk), len(chunk)) for chunk in chunks if len(chunk)]
     if len(parts) == 1:
         return parts[0][0]
-    right, wrong, bad = (_join_bits([(bits[k], n) for bits, n in parts]) for k in range(3))
+    right, wrong = (_join_bits([(bits[k], n) for bits, n in parts]) for k in range(2))
+    bad = _NONE
+    if any(len(bits[2]) for bits, _ in parts):
+        bad = _join_bits([(_or_zeros(bits[2], n), n) for bits, n in parts])
     return right, wrong, bad
+
+
+def _or_zeros(bits: Bits, length: int) -> Bits:
+    return bits if len(bits) else np.zeros(-(-length // 8), dtype=np.uint8)
 
 
 def _join_bits(parts: list[tuple[Bits, int]]) -> Bits:
@@ -87,8 +106,8 @@ def _arrow_bits(chunk: Any) -> tuple[Bits, Bits, Bits]:
     validity, data = chunk.buffers()
     valid = _full(length) if validity is None else _bit_slice(validity, offset, length)
     if pa.types.is_boolean(chunk.type):
-        values = _bit_slice(data, offset, length)
-        return values & valid, ~values & valid, np.zeros_like(valid)
+        right = _bit_slice(data, offset, length) & valid
+        return right, right ^ valid, _NONE
     dtype = np.dtype(chunk.type.to_pandas_dtype())
     numbers = np.frombuffer(data, dtype=dtype, count=offset + length)[offset:]
     right, wrong, bad = _number_bits(numbers)
@@ -130,4 +149,7 @@ def _bit_slice(buffer: Any, offset: int, length: int) -> Bits:
         above = np.append(octets[1:], np.uint8(0))
         octets = (octets >> np.uint8(shift)) | (above << np.uint8(8 - shift))
         octets = octets[: -(-length // 8)]
-    return octets & _full(length)
+    if length % 8:
+        octets = octets.copy()
+        octets[-1] &= (1 << length % 8) - 1
+    return octets
