@@ -338,3 +338,29 @@ def test_an_empty_bundle_target_may_be_filled(answers, tmp_path):
         made.save(tmp_path / "out")
     write_bundle(tmp_path / "out", made.estimate, made.record, force=True)
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
+
+
+@pytest.mark.parametrize(
+    ("items", "cap", "wanted"),
+    [(5, None, "pairs"), (60, None, "pairs"), (61, None, "margins"), (20, 10, "margins")],
+)
+def test_auto_chooses_from_public_parameters_and_says_so(items, cap, wanted):
+    names = tuple(f"i{n}" for n in range(items))
+    rng = np.random.default_rng(0)
+    data = Responses.from_array(rng.integers(0, 2, (50, items)), items=names)
+    made = discreet.release(
+        data, discreet.Budget(1.0, 1e-6), items=names, max_answers=cap, noise=seeded()
+    )
+    assert made.guarantee.mechanism == wanted
+    assert made.record["choice"].startswith(f"auto: {wanted}, because")
+
+
+def test_auto_never_looks_at_the_answers():
+    names = tuple("abcd")
+    choices = set()
+    for cells in (np.ones((9, 4)), np.full((9, 4), np.nan), np.zeros((9, 4))):
+        data = Responses.from_array(cells, items=names)
+        budget = discreet.Budget(1.0, 1e-6)
+        made = discreet.release(data, budget, items=names, noise=seeded())
+        choices.add(made.record["choice"])
+    assert len(choices) == 1

@@ -36,7 +36,7 @@ SCHEMA_VERSION = 1
 COLUMNS = ("item", "difficulty", "se", "lower", "upper", "status")
 
 
-def describe_release(release: Release, estimate: Estimate) -> dict[str, Any]:
+def describe_release(release: Release, estimate: Estimate, choice: str) -> dict[str, Any]:
     """Collect the public facts of a release; all of it goes into ``privacy.json``."""
     noise = {
         name: {"family": law.family, "scale": str(law.scale), "cells": release.values[name].size}
@@ -45,6 +45,7 @@ def describe_release(release: Release, estimate: Estimate) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "mechanism": release.mechanism,
+        "choice": choice,
         "estimator": estimate.method,
         "guarantee": release.guarantee.to_dict(),
         "noise": noise,

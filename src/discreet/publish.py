@@ -20,7 +20,15 @@ from discreet.estimate import Estimate
 from discreet.estimators.released import estimate_release
 from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
-from discreet.privacy.mechanisms import AnyMechanism, Calibration, Public, find_mechanism
+from discreet.privacy.mechanisms import (
+    AUTO,
+    AnyMechanism,
+    Calibration,
+    Public,
+    check_mechanism,
+    find_mechanism,
+    pick_mechanism,
+)
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.wall import Release, check_answers, release_statistics
 from discreet.responses import Responses, read_responses
@@ -76,7 +84,7 @@ def release(
     *,
     items: Sequence[str],
     max_answers: int | None = None,
-    mechanism: str | AnyMechanism = "margins",
+    mechanism: str | AnyMechanism = AUTO,
     ledger: Ledger | str | PathLike[str] | None = None,
     population: str = EVERYONE,
     noise: Noise | None = None,
@@ -97,7 +105,8 @@ def release(
         The public cap: a person with more answers keeps that many, chosen at random. By
         default every listed item.
     mechanism
-        A name, or a mechanism with settings of its own.
+        A name, or a mechanism with settings of its own. ``"auto"`` takes the one that is more
+        accurate for these public parameters, and ``record["choice"]`` says which and why.
     ledger
         Where the spend is recorded and limited; ``None`` is allowed and said in the guarantee.
     population
@@ -115,9 +124,11 @@ def release(
     1.0
     """
     noise = noise or ExactNoise()
-    chosen = find_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
+    if isinstance(mechanism, str):
+        check_mechanism(mechanism)
     responses = source if isinstance(source, Responses) else read_responses(source)
     public = _public_parameters(responses, budget, items, max_answers)
+    chosen, choice = _choose(mechanism, public)
     calibration = chosen.calibrate(public, budget, noise.source)
     check_answers(responses, public, chosen)
     book = Ledger.open(ledger) if isinstance(ledger, (str, PathLike)) else ledger
@@ -137,7 +148,7 @@ def release(
     return Published(
         estimate=estimate,
         guarantee=released.guarantee,
-        record=describe_release(released, estimate),
+        record=describe_release(released, estimate, choice),
         noisy=released,
     )
 
@@ -147,6 +158,14 @@ def read_release(folder: str | PathLike[str]) -> Published:
     estimate, record = read_bundle(folder)
     guarantee = Guarantee.from_dict(record["guarantee"])
     return Published(estimate=estimate, guarantee=guarantee, record=record)
+
+
+def _choose(mechanism: str | AnyMechanism, public: Public) -> tuple[AnyMechanism, str]:
+    """Return the mechanism, and who chose it."""
+    if mechanism == AUTO:
+        return pick_mechanism(public)
+    chosen = find_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
+    return chosen, f"{chosen.name}: named by the steward"
 
 
 def _public_parameters(

@@ -208,7 +208,7 @@ class PrivateRasch(_Rasch):
         *,
         delta: float = 1e-6,
         max_answers: int | None = None,
-        mechanism: str = "margins",
+        mechanism: str = "auto",
         neighbours: str = "replace-one",
         ledger: str | PathLike[str] | None = None,
         at_least: float | None = None,

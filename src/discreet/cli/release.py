@@ -59,7 +59,7 @@ MechanismName = Annotated[
     typer.Option(
         "--mechanism",
         metavar="NAME",
-        help=MECHANISM_NAMES,
+        help="auto (from the list and the cap), " + MECHANISM_NAMES,
     ),
 ]
 Neighbouring = Annotated[Relation, typer.Option(help="Between which data sets.")]
@@ -82,7 +82,7 @@ def release(
     delta: Delta = 1e-6,
     ledger: LedgerFile,
     out: Bundle,
-    mechanism: MechanismName = "margins",
+    mechanism: MechanismName = "auto",
     neighbours: Neighbouring = Relation.REPLACE_ONE,
     population: Population = "everyone",
     force: Force = False,
@@ -95,10 +95,10 @@ def release(
     listed = read_items(items)
     from discreet.privacy.accounting import Budget, Neighbours
     from discreet.privacy.ledger import Ledger
-    from discreet.privacy.mechanisms import find_mechanism
+    from discreet.privacy.mechanisms import check_mechanism
 
     budget = Budget(epsilon, delta, Neighbours(neighbours))
-    chosen = find_mechanism(mechanism)
+    check_mechanism(mechanism)
     book = Ledger.open(ledger)
     responses = read_answers(file, reading, quiet=shared.quiet)
     from discreet.publish import release as publish
@@ -109,11 +109,12 @@ def release(
             budget,
             items=listed,
             max_answers=max_answers,
-            mechanism=chosen,
+            mechanism=mechanism,
             ledger=book,
             population=population,
         )
         released.save(out, force=force)
+    note(released.record["choice"], quiet=shared.quiet)
     if as_json:
         print_json(release_document(released))
     else:
