@@ -106,7 +106,7 @@ def long_tables(draw):
 
 
 def test_long_counts_equal_the_memory_engine(way, tmp_path):
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(rows=long_tables(), kind=st.sampled_from(["csv", "parquet"]), files=st.integers(1, 3))
     def check(rows, kind, files):
         folder = write(tmp_path / "answers", rows, kind, min(files, len(rows)))
@@ -564,3 +564,29 @@ def test_real_data_give_the_same_counts(name, most_items, tmp_path, monkeypatch)
         expected = count_pairs(copy, engine="memory")
         assert expected.persons > 1000
         assert same(count_pairs(copy, engine="duckdb"), expected)
+
+
+# -- fit -------------------------------------------------------------------------------------
+
+
+def test_fit_of_a_query_has_no_standard_errors_and_says_so(tmp_path):
+    from discreet import fit
+
+    folder = write(tmp_path / "answers", table("ordered")[:-1], "parquet", 1)
+    estimate = fit(f"SELECT * FROM '{folder}/*.parquet'", engine="duckdb")  # noqa: S608
+    assert any("no standard errors" in warning for warning in estimate.warnings)
+
+
+def test_rows_of_a_stream_can_be_asked_for_again(small, tmp_path):
+    from discreet.engines.outofcore import open_answers
+
+    folder = write(tmp_path / "answers", table("shuffled"), "parquet", 1)
+    store = open_answers(folder).store
+    whole = store.rows(0, 100)
+    assert whole.shape == (40, 6)
+    assert np.array_equal(np.concatenate([store.rows(s, s + 7) for s in range(0, 40, 7)]), whole)
+    assert np.array_equal(store.rows(35, 40), whole[35:])
+    assert np.array_equal(store.rows(3, 5), whole[3:5])
+    answered, right = store.person_totals()
+    assert np.array_equal(answered, (whole >= 0).sum(axis=1))
+    assert np.array_equal(right, (whole == 1).sum(axis=1))

@@ -58,7 +58,7 @@ def run_sqlite(rows):
 
 @pytest.mark.parametrize("run", [run_duckdb, run_sqlite])
 def test_counts_equal_the_memory_engine(run):
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=12, deadline=None)
     @given(rows=tables())
     def check(rows):
         expected = expect(rows)

@@ -65,7 +65,7 @@ def count_pairs(
 
 def _choose_engine(source: Any) -> str:
     if not isinstance(source, str | PathLike):
-        return "memory"
+        return "duckdb" if getattr(source, "is_streamed", False) else "memory"
     from discreet.engines.outofcore.choosing import is_too_large
 
     return "duckdb" if is_too_large(source) else "memory"

@@ -14,10 +14,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from discreet.counts import PairCounts
-from discreet.engines.memory import Weighting, count_responses
+from discreet.engines.memory import Weighting
 from discreet.engines.outofcore.background import run_ahead
 from discreet.engines.outofcore.batches import Batch, Rows, bucket_batches, ordered_batches
 from discreet.engines.outofcore.blocks import Block, ItemNames, LongRows, NotNumbers, plan_parts
@@ -34,22 +34,10 @@ from discreet.responses.delimited import NotUtf8
 from discreet.responses.names import check_items
 from discreet.responses.opening import warn_encoding
 
-if TYPE_CHECKING:
-    from discreet.responses import Responses
-
 MANY_ROWS = 5_000_000
 """Rows from which on the compiled loops are worth their loading time at once."""
 
-__all__ = ["Job", "count_anything", "count_source"]
-
-
-def count_anything(
-    source: Responses | str | PathLike[str], weighting: Weighting | None
-) -> PairCounts:
-    """Count with the default settings; answers that are in memory already stay there."""
-    if not isinstance(source, (str, PathLike)):
-        return count_responses(source, weighting)
-    return count_source(source, weighting=weighting)
+__all__ = ["Job", "count_source"]
 
 
 def count_source(
