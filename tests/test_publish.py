@@ -364,3 +364,41 @@ def test_auto_never_looks_at_the_answers():
         made = discreet.release(data, budget, items=names, noise=seeded())
         choices.add(made.record["choice"])
     assert len(choices) == 1
+
+
+def test_public_booklets_sharpen_the_release_of_margins():
+    from discreet.privacy.mechanisms import Margins
+
+    names = [f"i{n:02d}" for n in range(40)]
+    booklets = tuple(tuple(names[(10 * b + k) % 40] for k in range(20)) for b in range(4))
+    errors = {False: 0.0, True: 0.0}
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        difficulty = rng.normal(0, 1, 40)
+        X = (rng.logistic(rng.normal(0, 1, 2000)[:, None], 1, (2000, 40)) > difficulty).astype(
+            float
+        )
+        given = np.array([[n in booklets[p % 4] for n in names] for p in range(2000)])
+        X[~given] = np.nan
+        data = Responses.from_array(X, items=names)
+        for known in errors:
+            mechanism = Margins(booklets=booklets if known else ())
+            made = discreet.release(
+                data,
+                discreet.Budget(1.0, 1e-4),
+                items=names,
+                max_answers=20,
+                mechanism=mechanism,
+                noise=seeded(seed),
+            )
+            miss = made.estimate.difficulty - (difficulty - difficulty.mean())
+            errors[known] += float(miss @ miss)
+            assert made.record["settings"]["booklets"] == [list(b) for b in mechanism.booklets]
+    assert errors[True] < errors[False]
+
+
+def test_a_booklet_with_an_unknown_item_is_refused(answers):
+    from discreet.privacy.mechanisms import Margins
+
+    with pytest.raises(BadUsage, match="not on the item list"):
+        publish(answers, Margins(booklets=(("Item1", "Item9"),)))

@@ -54,7 +54,24 @@ def _fit_margins(release: Release) -> NoiseFit:
         max_answers=release.public.max_answers,
     )
     disagreement = disagreement_matrix(release.values["disagreement"], len(release.public.items))
-    return fit_margins(release.values["total"] / grid, disagreement / grid, noise=noise)
+    return fit_margins(
+        release.values["total"] / grid,
+        disagreement / grid,
+        noise=noise,
+        design=_offered_together(release),
+    )
+
+
+def _offered_together(release: Release) -> FloatArray | None:
+    """In how many booklets two items stand together, where the design is public."""
+    booklets = release.settings["booklets"]
+    if not booklets:
+        return None
+    place = {item: index for index, item in enumerate(release.public.items)}
+    member = np.zeros((len(booklets), len(place)))
+    for row, booklet in enumerate(booklets):
+        member[row, [place[item] for item in booklet]] = 1.0
+    return member.T @ member
 
 
 def _fit_pairs(release: Release) -> NoiseFit:

@@ -119,6 +119,9 @@ class Margins:
         above it costs little: long contributions are shortened by weight.
     clip, share
         See ``CLIP`` and ``SHARE``; by default chosen from the number of items and epsilon.
+    booklets
+        Public knowledge of the design: the sets of items that were offered together, each to
+        about as many persons. It changes no noise, only how the disagreements are denoised.
     """
 
     name: str = "margins"
@@ -126,6 +129,7 @@ class Margins:
     answers: float | None = None
     clip: float | None = None
     share: float | None = None
+    booklets: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         for name, value in (("clip", self.clip), ("share", self.share)):
@@ -139,6 +143,9 @@ class Margins:
 
     def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:  # noqa: ARG002
         """Find the least noise that keeps the budget."""
+        unknown = {item for one in self.booklets for item in one} - set(public.items)
+        if unknown:
+            raise BadUsage(f"the booklets name {min(unknown)!r}, which is not on the item list")
         typical = min(self.answers or public.max_answers, public.max_answers)
         if self.family == "laplace":
             return self._calibrate_laplace(public, budget, typical)
@@ -192,7 +199,8 @@ class Margins:
         }
 
     def _settings(self, weights: PersonWeights) -> dict[str, Any]:
-        return {"grid": weights.grid, "longest": weights.longest, "norm": weights.norm}
+        shape = {"grid": weights.grid, "longest": weights.longest, "norm": weights.norm}
+        return {**shape, "booklets": [list(one) for one in self.booklets]}
 
     def weighting(self, public: Public, calibration: Calibration) -> PersonWeights:  # noqa: ARG002
         """Return the integer weights that the noise was calibrated for."""
