@@ -213,6 +213,12 @@ def test_a_calibration_serves_as_anchors_and_its_other_items_do_not_matter():
     assert anchored.anchors == ("Item1", "Item2")
 
 
+def test_a_drifted_item_of_a_bank_is_no_anchor():
+    bank = create_bank(calibration(["Item1", "Item2"], [0.5, 1.5]), scale="law", source="a")
+    bank = replace(bank, status=("active", "drifted"))
+    assert fit_anchored(discreet.datasets.lsat(), bank).anchors == ("Item1",)
+
+
 @settings(max_examples=25, deadline=None)
 @given(shift=st.floats(-5, 5), seed=st.integers(0, 1000))
 def test_moving_the_anchors_moves_everything_else_along(shift, seed):

@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any
 
 from discreet.errors import BadUsage
+from discreet.linking.bank import Bank
 from discreet.persons.calibrated import known_difficulties, name_some
 
 __all__ = ["accept_anchors"]
@@ -22,7 +23,8 @@ def accept_anchors(anchors: Any, items: tuple[str, ...]) -> dict[str, float]:
     ----------
     anchors
         A mapping from item to difficulty, an iterable of such pairs, or a calibration (an
-        estimate, a release, a bank), of which only the items in ``items`` are used.
+        estimate, a release, a bank), of which only the items in ``items`` are used, and of a
+        bank only those that did not drift.
     items
         The items of the answers.
 
@@ -44,7 +46,9 @@ def accept_anchors(anchors: Any, items: tuple[str, ...]) -> dict[str, float]:
                 f"matched by name ({name_some(list(items))}); correct or remove these anchors"
             )
     else:
-        names, difficulty = known_difficulties(anchors)
+        # A value that a later calibration disagreed with should not move all the others.
+        source = anchors.active() if isinstance(anchors, Bank) else anchors
+        names, difficulty = known_difficulties(source)
         listed = zip(names, difficulty.tolist(), strict=True)
         values = {name: value for name, value in listed if name in known}
     if not values:
