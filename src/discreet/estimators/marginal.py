@@ -12,7 +12,7 @@ empirical: free weights on a fixed grid (de Leeuw and Verhelst 1986).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +23,15 @@ from discreet.counts import PairCounts
 from discreet.engines import count_pairs
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.estimate import Estimate
-from discreet.estimators.mixture import Mixture, Sums, evaluate, information_about_difficulty
+from discreet.estimators.empirical import fit_empirical
+from discreet.estimators.mixture import (
+    MarginalFit,
+    Mixture,
+    Sums,
+    centre_covariance,
+    evaluate,
+    information_about_difficulty,
+)
 from discreet.estimators.patterns import Patterns, group_patterns
 from discreet.estimators.refined import solve_refined
 from discreet.stationary import Solution
@@ -47,46 +55,8 @@ REFRESH = 0.2
 """A step that is not this much shorter than the last asks for new second derivatives."""
 ITEM_LIMIT = 5000
 """The information matrix is dense, and is built once for every node of the grid."""
-NODES_EMPIRICAL = 61
-WEIGHT_ROUNDS = 30
-"""EM rounds for the weights between two steps for the difficulties."""
-EMPIRICAL_ROUNDS = 300
-EMPIRICAL_TOL = 1e-6
-"""Logits."""
-FLAT_STEP = 1e-4
-GAIN = 1e-3
-"""A step of ``FLAT_STEP`` logits is accepted as the last one where a round gains less than this.
-Log-likelihood of all answers; a standard error away from the maximum it is lower by 1/2."""
-FLAT = 1e-3
-"""Information relative to its median in a direction that the answers hardly determine."""
 SMALL_SD = 0.02
 """Below this the answers hardly tell persons apart and the estimate is at its boundary."""
-
-
-@dataclass(frozen=True, eq=False)
-class MarginalFit:
-    """A maximum of the marginal likelihood.
-
-    Attributes
-    ----------
-    difficulty, covariance
-        With mean zero.
-    nodes, weights
-        The ability distribution on the scale of ``difficulty``.
-    mean, sd
-        Of the ability distribution.
-    log_likelihood
-        Of all answers.
-    """
-
-    difficulty: FloatArray
-    covariance: FloatArray
-    nodes: FloatArray
-    weights: FloatArray
-    mean: float
-    sd: float
-    log_likelihood: float
-    solution: Solution
 
 
 def fit_marginal(
@@ -153,7 +123,7 @@ def maximise_marginal(
     normal, sums, steps = _climb_normal(mixture)
     if ability == "normal":
         return _finish_normal(normal, sums, steps)
-    return _fit_empirical(normal)
+    return fit_empirical(normal)
 
 
 def _start(counts: PairCounts, kept: npt.NDArray[np.intp]) -> FloatArray:
@@ -263,7 +233,7 @@ def _finish_normal(mixture: Mixture, sums: Sums, steps: int) -> MarginalFit:
     residual = float(np.abs(sums.gradient).max())
     return MarginalFit(
         difficulty=mixture.difficulty - level,
-        covariance=_centre(full),
+        covariance=centre_covariance(full),
         nodes=mixture.abilities - level,
         weights=np.exp(mixture.log_weights),
         mean=-level,
@@ -271,99 +241,6 @@ def _finish_normal(mixture: Mixture, sums: Sums, steps: int) -> MarginalFit:
         log_likelihood=sums.log_likelihood,
         solution=Solution("marginal likelihood, Newton steps", steps, residual, tuple(notes)),
     )
-
-
-def _centre(covariance: FloatArray) -> FloatArray:
-    rows = covariance - covariance.mean(axis=0)
-    return np.asarray(rows - rows.mean(axis=1, keepdims=True))
-
-
-# --- empirical abilities ----------------------------------------------------------------------
-
-
-def _fit_empirical(normal: Mixture) -> MarginalFit:
-    """Alternate EM rounds for the weights with Newton steps for the difficulties."""
-    reach = 5.0 * max(normal.sd, 0.5)
-    mixture = replace(
-        normal,
-        sd=1.0,
-        nodes=np.linspace(-reach, reach, NODES_EMPIRICAL),
-        log_weights=np.full(NODES_EMPIRICAL, -np.log(NODES_EMPIRICAL)),
-    )
-    width = -0.5 * (mixture.nodes / max(normal.sd, 0.1)) ** 2
-    mixture = replace(mixture, log_weights=width - np.log(np.exp(width).sum()))
-    m, factor, before = len(normal.difficulty), None, -1e300
-    for round_ in range(1, EMPIRICAL_ROUNDS + 1):
-        mixture, sums = _reweigh(mixture)
-        gain, before = sums.log_likelihood - before, sums.log_likelihood
-        if factor is None:
-            matrix = information_about_difficulty(mixture, sums)[:m, :m]
-            factor = np.linalg.inv(matrix + matrix.diagonal().mean() / m)
-        move = factor @ (sums.gradient - sums.gradient.mean())
-        move -= move.mean()
-        mixture = replace(mixture, difficulty=mixture.difficulty + move)
-        length = float(np.abs(move).max())
-        if length < EMPIRICAL_TOL or (gain < GAIN and length < FLAT_STEP):
-            return _finish_empirical(mixture, round_, length)
-    raise NotConverged(
-        f"marginal likelihood with empirical abilities: the likelihood still grows after "
-        f"{EMPIRICAL_ROUNDS} rounds; use ability='normal'"
-    )
-
-
-def _reweigh(mixture: Mixture) -> tuple[Mixture, Sums]:
-    sums = evaluate(mixture)
-    likelihood = sums.likelihood
-    persons = mixture.patterns.persons
-    weights = np.exp(mixture.log_weights)
-    for _ in range(WEIGHT_ROUNDS):
-        ratio = persons / (likelihood @ weights)
-        weights = weights * (likelihood.T @ ratio) / persons.sum()
-        # Rounding in the scale of each person's likelihood.
-        weights /= weights.sum()
-    mixture = replace(mixture, log_weights=np.log(np.maximum(weights, 1e-300)))
-    return mixture, evaluate(mixture)
-
-
-def _finish_empirical(mixture: Mixture, rounds: int, length: float) -> MarginalFit:
-    sums = evaluate(mixture)
-    weights = np.exp(mixture.log_weights)
-    level = float(mixture.difficulty.mean())
-    nodes = mixture.nodes - level
-    mean = float(weights @ nodes)
-    sd = float(np.sqrt(weights @ (nodes - mean) ** 2))
-    note = f"abilities have {len(nodes)} free weights, mean {mean:.4f} and SD {sd:.4f}"
-    return MarginalFit(
-        difficulty=mixture.difficulty - level,
-        covariance=_empirical_covariance(mixture, sums),
-        nodes=nodes,
-        weights=weights,
-        mean=mean,
-        sd=sd,
-        log_likelihood=sums.log_likelihood,
-        solution=Solution("marginal likelihood, EM and Newton steps", rounds, length, (note,)),
-    )
-
-
-def _empirical_covariance(mixture: Mixture, sums: Sums) -> FloatArray:
-    """Inverse information about difficulties with mean zero, the weights being unknown too."""
-    m = len(mixture.difficulty)
-    about = information_about_difficulty(mixture, sums)[:m, :m]
-    persons = mixture.patterns.persons
-    away = sums.posterior - np.exp(mixture.log_weights)
-    between = (away * persons[:, None]).T @ away
-    cross = sums.cross_weights(mixture)
-    values, vectors = np.linalg.eigh(between)
-    keep = values > 1e-9 * values.max(initial=0.0)
-    turned = cross @ (vectors[:, keep] / np.sqrt(values[keep]))
-    matrix = about - turned @ turned.T
-    values, vectors = np.linalg.eigh(_centre(matrix))
-    # The smallest is the common shift; directions that free weights leave undetermined get a
-    # large variance, not an infinite one.
-    order = np.argsort(np.abs(vectors.sum(axis=0)))[: m - 1]
-    values, vectors = values[order], vectors[:, order]
-    values = np.maximum(values, FLAT * float(np.median(values)))
-    return np.asarray((vectors / values) @ vectors.T)
 
 
 # --- what to say ------------------------------------------------------------------------------

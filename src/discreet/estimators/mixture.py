@@ -15,8 +15,16 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from discreet.estimators.patterns import Patterns
+from discreet.stationary import Solution
 
-__all__ = ["Mixture", "Sums", "evaluate", "information_about_difficulty"]
+__all__ = [
+    "MarginalFit",
+    "Mixture",
+    "Sums",
+    "centre_covariance",
+    "evaluate",
+    "information_about_difficulty",
+]
 
 FloatArray = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
@@ -108,6 +116,32 @@ class Sums:
             mean = _mean_chance(self, answered, patterns, part)
             second += (mean * patterns.persons[part, None]).T @ self.posterior[part]
         return np.asarray(first - second)
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalFit:
+    """A maximum of the marginal likelihood.
+
+    Attributes
+    ----------
+    difficulty, covariance
+        With mean zero.
+    nodes, weights
+        The ability distribution on the scale of ``difficulty``.
+    mean, sd
+        Of the ability distribution.
+    log_likelihood
+        Of all answers.
+    """
+
+    difficulty: FloatArray
+    covariance: FloatArray
+    nodes: FloatArray
+    weights: FloatArray
+    mean: float
+    sd: float
+    log_likelihood: float
+    solution: Solution
 
 
 def evaluate(mixture: Mixture) -> Sums:
@@ -208,3 +242,9 @@ def _sum_by_pattern(values: FloatArray, patterns: Patterns) -> FloatArray:
         return values
     starts = np.searchsorted(patterns.pattern, np.arange(len(patterns.indptr) - 1))
     return np.add.reduceat(values, starts, axis=0)
+
+
+def centre_covariance(covariance: FloatArray) -> FloatArray:
+    """Covariance of values less their mean."""
+    rows = covariance - covariance.mean(axis=0)
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True))

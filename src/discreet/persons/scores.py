@@ -166,7 +166,7 @@ def score(
     --------
     >>> import numpy as np
     >>> scores = score(np.array([[1, 0], [1, 1]]), {"0": -0.5, "1": 0.5})
-    >>> scores.status.tolist()
+    >>> [str(status) for status in scores.status]
     ['measured', 'all_right']
     """
     _check_method(method, prior)
