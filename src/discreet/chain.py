@@ -132,6 +132,8 @@ def is_strongly_connected(right_wrong: Any) -> bool:
     """Say whether every item can be reached from every other."""
     if right_wrong.shape[0] < 2 or _all_pairs_seen(right_wrong):
         return True
+    if isinstance(right_wrong, np.ndarray):
+        return bool(_linked_to(right_wrong, 0).all())
     return int(_components(right_wrong)[0]) == 1
 
 
@@ -171,6 +173,12 @@ def _classify(
 
 def _largest_component(right_wrong: Any, answers: Int64Array) -> tuple[IndexArray, int]:
     """Positions of the largest strongly connected set, and how many others are as large."""
+    if isinstance(right_wrong, np.ndarray) and right_wrong.size:
+        # Most often one set has more than half of the items, so no other can be as large, and
+        # the item with the most answers is in it: seen in a few steps, without scipy.
+        linked = _linked_to(right_wrong, int(np.argmax(answers)))
+        if 2 * np.count_nonzero(linked) > len(linked):
+            return np.flatnonzero(linked), 0
     number, label = _components(right_wrong)
     if number == 0:
         return np.zeros(0, dtype=np.intp), 0
@@ -181,6 +189,23 @@ def _largest_component(right_wrong: Any, answers: Int64Array) -> tuple[IndexArra
     best = np.lexsort((first, -total, -size))[0]
     rivals = int((size == size[best]).sum()) - 1 if size[best] > 1 else 0
     return np.flatnonzero(label == best), rivals
+
+
+def _linked_to(right_wrong: npt.NDArray[Any], item: int) -> npt.NDArray[np.bool_]:
+    """Which items lead to an item and can be reached from it, itself included."""
+    return _reached(right_wrong, item) & _reached(right_wrong.T, item)
+
+
+def _reached(right_wrong: npt.NDArray[Any], item: int) -> npt.NDArray[np.bool_]:
+    """Which items a path of positive counts leads to. Each item's row is read at most once."""
+    seen = np.zeros(len(right_wrong), dtype=np.bool_)
+    seen[item] = True
+    waiting = [item]
+    while waiting and not seen.all():
+        new = np.flatnonzero((right_wrong[waiting.pop()] > 0) & ~seen)
+        seen[new] = True
+        waiting.extend(new.tolist())
+    return seen
 
 
 def _components(right_wrong: Any) -> tuple[int, IndexArray]:
