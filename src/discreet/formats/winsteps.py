@@ -23,7 +23,8 @@ code  Winsteps                                                here
 ====  ======================================================  =======================
 
 Older manuals give 0 and -1 the other way round. Where the file has COUNT and SCORE these
-decide, not the code.
+decide, not the code. An item without a measure and with a COUNT of 0 is ``no_answers``; a person
+without one (-2, -3, -6) always is.
 """
 
 from __future__ import annotations
