@@ -125,6 +125,38 @@ def test_a_test_off_target_is_called_so(shift, word):
     assert word in titles(estimate, diagnose(responses, estimate))
 
 
+def with_groups(difference):
+    """Two groups of 500, and one item that is harder for the second."""
+    rng = np.random.default_rng(5)
+    b, group = rng.normal(size=20), np.arange(1000) % 2
+    ability = rng.normal(size=1000)
+    harder = np.outer(group, np.arange(20) == 6) * difference
+    right = rng.random((1000, 20)) < 1 / (1 + np.exp(b + harder - ability[:, None]))
+    made = Responses.from_array(right.astype(float))
+    sex = np.where(group, "girl", "boy").astype(object)
+    school = np.arange(1000).astype(str).astype(object)
+    groups = {"sex": sex, "school": school}
+    return Responses(made.items, made.persons, made.store, groups=groups)
+
+
+def test_an_item_that_is_harder_for_a_group_is_found():
+    responses = with_groups(1.2)
+    estimate = fit(responses)
+    diagnostics = diagnose(responses, estimate)
+    ((item, column, group, _, size, letter),) = diagnostics.differing
+    assert (item, column, letter) == ("6", "sex", "C")
+    assert (size > 0) == (group == "girl")
+    assert "1 item works differently" in titles(estimate, diagnostics)
+    assert "differs by sex" in remarks_on_items(estimate, diagnostics)[6]
+    assert "1000 groups are too many" in write_steward_page(estimate, diagnostics)
+
+
+def test_groups_that_do_not_differ_are_called_in_order():
+    responses = with_groups(0.0)
+    estimate = fit(responses)
+    assert "groups" in find_problems(estimate, diagnose(responses, estimate))[1]
+
+
 def test_too_few_items_are_called_unreliable():
     answers = lsat()
     estimate = fit(answers)
@@ -204,10 +236,14 @@ def test_every_person_is_in_the_histogram_or_has_no_answers(broken):
 
 def test_very_many_persons_are_sampled_and_the_report_says_so(monkeypatch):
     monkeypatch.setattr("discreet.report.diagnostics.CELL_LIMIT", 2000)
+    monkeypatch.setattr("discreet.report.diagnostics.CHUNK_CELLS", 100)
     answers = lsat()
     estimate = fit(answers)
     diagnostics = diagnose(answers, estimate)
-    assert diagnostics.sampled == 334
+    third = Responses.from_array(answers.store.rows(0, 1000)[::3].astype(float), answers.items)
+    assert diagnostics.sampled == third.n_persons == 334
+    monkeypatch.undo()
+    assert replace(diagnostics, sampled=None) == diagnose(third, estimate)
     assert "334 evenly chosen persons" in write_steward_page(estimate, diagnostics)
 
 

@@ -17,10 +17,11 @@ import numpy.typing as npt
 from discreet.estimate import Estimate, two_sided_quantile
 from discreet.itemfit import FitStatistics, correlate_residuals, measure_fit
 from discreet.itemfit.residuals import ITEM_LIMIT
-from discreet.itemfit.splitting import take_persons
 from discreet.persons import PersonScores, PersonStatus
 from discreet.plots.binning import bin_answers
+from discreet.report.differences import find_differences
 from discreet.responses import Responses
+from discreet.responses.packing import pack_rows
 
 __all__ = ["BIN", "Curve", "Diagnostics", "diagnose"]
 
@@ -35,6 +36,9 @@ BIN = 0.25
 CELL_LIMIT = 40_000_000
 """Cells (persons times items) that are looked at; above, an even sample of the persons is. Mean
 squares of hundreds of thousands of persons would not change in the digits shown."""
+
+CHUNK_CELLS = 1 << 22
+"""Cells unpacked at a time (one byte each)."""
 
 PAIR_LIMIT = 40_000_000_000
 """Persons times items squared up to which residual correlations are worth their wait."""
@@ -79,6 +83,12 @@ class Diagnostics:
         Observed curve of every item with a difficulty.
     sampled
         How many persons were looked at; ``None`` for all.
+    differing
+        Items that work differently in groups of persons beyond chance and more than negligibly:
+        item, group column, group, reference group, logits harder for the group, ETS class.
+        ``None`` without groups.
+    notes
+        What could not be computed, and why.
     """
 
     ability_starts: tuple[float, ...]
@@ -100,6 +110,8 @@ class Diagnostics:
     dependent: tuple[tuple[str, str, float, int], ...] | None
     curves: Mapping[str, Curve]
     sampled: int | None = None
+    differing: tuple[tuple[str, str, str, str, float, str], ...] | None = None
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -130,6 +142,7 @@ def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
     scores = fit.persons.scores
     known = np.isfinite(scores.ability)
     starts, counts = _histogram(scores.ability[known])
+    differing, notes = find_differences(looked)
     return Diagnostics(
         ability_starts=starts,
         ability_counts=counts,
@@ -146,6 +159,8 @@ def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
         dependent=_dependent(looked, estimate),
         curves=_curves(looked, estimate, scores),
         sampled=None if looked is responses else looked.n_persons,
+        differing=differing,
+        notes=notes,
     )
 
 
@@ -155,9 +170,15 @@ def _sample(responses: Responses) -> Responses:
     if cells <= CELL_LIMIT:
         return responses
     step = -(-cells // CELL_LIMIT)
-    chosen = np.zeros(responses.n_persons, dtype=bool)
-    chosen[::step] = True
-    return take_persons(responses, chosen)
+    # Chunks start at a chosen person, so that their first row is always one of the sample.
+    length = step * max(1, CHUNK_CELLS // (step * responses.n_items))
+    parts = [
+        responses.store.rows(start, min(start + length, responses.n_persons))[::step]
+        for start in range(0, responses.n_persons, length)
+    ]
+    groups = {name: labels[::step] for name, labels in responses.groups.items()}
+    store = pack_rows(np.concatenate(parts))
+    return Responses(responses.items, responses.persons[::step], store, groups=groups)
 
 
 def _histogram(ability: FloatArray) -> tuple[tuple[float, ...], tuple[int, ...]]:
@@ -188,7 +209,7 @@ def _matching(responses: Responses, estimate: Estimate, scores: PersonScores) ->
     chosen = responses.select([estimate.items[i] for i in known])
     b = estimate.difficulty[known]
     total = np.zeros(chosen.n_persons)
-    step = max(1, (1 << 22) // len(b))
+    step = max(1, CHUNK_CELLS // len(b))
     for start in range(0, chosen.n_persons, step):
         rows = chosen.store.rows(start, min(start + step, chosen.n_persons))
         total[start : start + len(rows)] = (rows >= 0) @ b

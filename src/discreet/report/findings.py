@@ -31,6 +31,8 @@ def find_problems(
     if diagnostics is not None:
         found |= {name: check(estimate, diagnostics) for name, check in ITEM_CHECKS.items()}
         found |= {name: check(diagnostics) for name, check in TEST_CHECKS.items()}
+        if diagnostics.differing is None:
+            del found["groups"]
     findings = [finding for some in found.values() for finding in some]
     fine = [name for name, some in found.items() if not some]
     return sorted(findings, key=lambda finding: finding.severity), fine
@@ -49,6 +51,8 @@ def remarks_on_items(estimate: Estimate, diagnostics: Diagnostics | None) -> lis
             remarks[index] += fit_remarks(diagnostics, index)
         for index, value in weak_items(estimate, diagnostics).items():
             remarks[index].append("wrong direction?" if value < 0 else "hardly discriminates")
+        for row in diagnostics.differing or ():
+            remarks[estimate.items.index(row[0])].append(f"differs by {row[1]}")
         for pair in dependent_pairs(diagnostics):
             for name in pair[:2]:
                 remarks[estimate.items.index(name)].append("dependent")

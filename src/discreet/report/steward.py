@@ -124,6 +124,8 @@ def _say_checked(fine: Sequence[str], diagnostics: Diagnostics | None) -> str:
         )
     elif diagnostics.dependent is None:
         text += " Not checked, because there are too many items and persons: dependent items."
+    if diagnostics is not None and diagnostics.differing is None:
+        text += " Not checked, because no groups were named (--group COL): groups."
     return text.strip()
 
 
@@ -295,6 +297,8 @@ def _notes(estimate: Estimate, diagnostics: Diagnostics | None) -> str:
         notes.append(
             f"abilities, fit and curves are those of {diagnostics.sampled:,} evenly chosen persons"
         )
+    if diagnostics is not None:
+        notes += diagnostics.notes
     if not notes:
         return ""
     entries = "".join(f"<li>{escape(note[:1].upper() + note[1:])}</li>" for note in notes)

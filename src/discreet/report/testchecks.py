@@ -10,7 +10,7 @@ from math import ceil
 
 from discreet.report.diagnostics import Diagnostics
 from discreet.report.drawing import minus
-from discreet.report.finding import Finding, Severity, count_of
+from discreet.report.finding import Finding, Severity, count_of, name_some
 from discreet.report.thresholds import (
     DEPENDENT,
     EXTREME_SHARE,
@@ -90,8 +90,30 @@ def _check_dependence(diagnostics: Diagnostics) -> list[Finding]:
     ]
 
 
+def _check_groups(diagnostics: Diagnostics) -> list[Finding]:
+    rows = diagnostics.differing or ()
+    if not rows:
+        return []
+    names = [
+        f"{item} ({abs(size):.2f} logits {'harder' if size > 0 else 'easier'} for {group})"
+        for item, _, group, _, size, _ in rows
+    ]
+    items = len({row[0] for row in rows})
+    return [
+        Finding(
+            Severity.SERIOUS if any(row[5] == "C" for row in rows) else Severity.LOOK,
+            f"{count_of(items)} {'works' if items == 1 else 'work'} differently in groups of equal "
+            "ability",
+            f"Differential item functioning: {name_some(names)}.",
+            "Read these items for wording or content that only one group knows. Comparisons of "
+            "the groups should do without them.",
+        )
+    ]
+
+
 TEST_CHECKS: dict[str, Callable[[Diagnostics], list[Finding]]] = {
     "reliability": _check_reliability,
+    "groups": _check_groups,
     "dependent items": _check_dependence,
     "extreme persons": _check_extreme_persons,
 }
