@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         write_bank,
     )
     from discreet.persons import PersonScores, score
+    from discreet.planning import Plan, plan
     from discreet.privacy.accounting import Budget, Guarantee
     from discreet.privacy.ledger import Ledger
     from discreet.publish import Published, read_release, release
@@ -47,6 +48,7 @@ _HOME = {
     "Link": "discreet.linking",
     "PairCounts": "discreet.counts",
     "PersonScores": "discreet.persons",
+    "Plan": "discreet.planning",
     "PrivateRasch": "discreet.rasch",
     "Published": "discreet.publish",
     "Ranking": "discreet.topk",
@@ -60,6 +62,7 @@ _HOME = {
     "fit_anchored": "discreet.linking",
     "grow_bank": "discreet.linking",
     "link_calibrations": "discreet.linking",
+    "plan": "discreet.planning",
     "rank": "discreet.topk",
     "read_bank": "discreet.linking",
     "read_release": "discreet.publish",
@@ -81,6 +84,7 @@ __all__ = [
     "Link",
     "PairCounts",
     "PersonScores",
+    "Plan",
     "PrivateRasch",
     "Published",
     "Ranking",
@@ -95,6 +99,7 @@ __all__ = [
     "fit_anchored",
     "grow_bank",
     "link_calibrations",
+    "plan",
     "rank",
     "read_bank",
     "read_release",

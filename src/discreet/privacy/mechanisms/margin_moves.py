@@ -23,6 +23,7 @@ valid, and for short lists (``SHORT_LIST``) every overlap is tried instead, whic
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,10 @@ SHORT_LIST = 10
 
 LARGEST_PAIRED_CAP = 200
 """Up to this cap every two kinds of persons are compared: 10^8 pairs, about a second."""
+
+PLAIN_CAP = 40
+"""Up to this cap NumPy compares every two kinds of persons: a twentieth of a second, where the
+compiled loop has to be loaded first (half a second) or even compiled (seconds)."""
 
 BINS = 16384
 """Moves are kept by the length of their totals, to at most 1/8192 of the longest; rounded up."""
@@ -60,21 +65,65 @@ def extreme_moves(
     >>> extreme_moves(one, items=3, max_answers=3, neighbours=Neighbours.ADD_REMOVE)
     [(6, 2)]
     """
-    table = _weight_table(weighting, max_answers)
     if neighbours is Neighbours.ADD_REMOVE:
-        totals, disagreements = _single_moves(table)
-    elif items <= SHORT_LIST:
-        totals, disagreements = _all_overlaps(table, items)
-    elif max_answers <= LARGEST_PAIRED_CAP:
-        from discreet.privacy.mechanisms.margin_kernel import paired_moves
+        return list(_single_hull(weighting, max_answers, (1, 1)))
+    if items <= SHORT_LIST:
+        return _upper_hull(*_all_overlaps(_weight_table(weighting, max_answers), items))
+    if max_answers <= LARGEST_PAIRED_CAP:
+        return list(_paired_hull(weighting, max_answers))
+    # |t - t'|^2 <= 2 |t|^2 + 2 |t'|^2; disagreements are not negative, so
+    # |d - d'|^2 <= |d|^2 + |d'|^2; a sum over two persons is at most twice the larger one.
+    return list(_single_hull(weighting, max_answers, (4, 2)))
 
-        totals, disagreements = paired_moves(table, BINS, _is_symmetric(table))
-    else:
-        # |t - t'|^2 <= 2 |t|^2 + 2 |t'|^2; disagreements are not negative, so
-        # |d - d'|^2 <= |d|^2 + |d'|^2; a sum over two persons is at most twice the larger one.
-        totals, disagreements = _single_moves(table)
-        totals, disagreements = 4 * totals, 2 * disagreements
-    return _upper_hull(totals, disagreements)
+
+# A plan asks for the same moves at many values of epsilon, so the two long searches remember.
+@lru_cache(maxsize=64)
+def _single_hull(
+    weighting: Weighting, max_answers: int, times: tuple[int, int]
+) -> tuple[tuple[int, int], ...]:
+    totals, disagreements = _single_moves(_weight_table(weighting, max_answers))
+    return tuple(_upper_hull(times[0] * totals, times[1] * disagreements))
+
+
+@lru_cache(maxsize=64)
+def _paired_hull(weighting: Weighting, max_answers: int) -> tuple[tuple[int, int], ...]:
+    table = _weight_table(weighting, max_answers)
+    if max_answers <= PLAIN_CAP:
+        return tuple(_upper_hull(*plain_paired_moves(table, BINS, _is_symmetric(table))))
+    from discreet.privacy.mechanisms.margin_kernel import paired_moves
+
+    return tuple(_upper_hull(*paired_moves(table, BINS, _is_symmetric(table))))
+
+
+def plain_paired_moves(
+    table: Int64Array, bins: int, symmetric: bool
+) -> tuple[Int64Array, Int64Array]:
+    """Return what the compiled ``paired_moves`` returns, one first person at a time."""
+    cap = len(table) - 1
+    answered, right = np.indices(table.shape)
+    real = (right >= 1) & (right < answered)
+    s, good, v = answered[real], right[real], table[real]
+    bad = s - good
+    length = v * v * good * bad
+    longest = max(1, int((4 * length * s).max(initial=0)))
+    shift = max(0, longest.bit_length() - (bins.bit_length() - 1))
+    totals, disagreements = np.zeros(bins, np.int64), np.zeros(bins, np.int64)
+    for r in range(2, cap + 1):
+        upto = slice(0, r * (r - 1) // 2)  # kinds are sorted by the number of answers
+        for k in range(1, r // 2 + 1 if symmetric else r):
+            w = int(table[r, k])
+            d = w * w * k * (r - k)
+            cross = 2 * w * v[upto]
+            x, y = np.minimum(k, bad[upto]), np.minimum(r - k, good[upto])
+            base = d * r + length[upto] * s[upto]
+            only_x = base + cross * x * (r - k) * good[upto]
+            only_y = cross * y * k * bad[upto]
+            apart = d + length[upto]
+            t = np.concatenate([only_x, base + only_y, only_x + only_y])
+            f = np.concatenate([apart, apart, apart - cross * x * y])
+            np.maximum.at(totals, t >> shift, t)
+            np.maximum.at(disagreements, t >> shift, f)
+    return totals, disagreements
 
 
 def longest_moves(weighting: Weighting, *, max_answers: int) -> tuple[int, int]:

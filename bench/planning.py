@@ -1,0 +1,141 @@
+"""Predicted against simulated error of planned releases, setting by setting.
+
+Run with ``python bench/planning.py [--minutes 10] [--cache results/planning.csv] [--fit]``.
+
+Simulates (through the real wall and the real estimator; the bootstrap of the standard errors,
+which does not touch the difficulties, is left out) until the minutes are over, adds each run to
+the cache, and prints for every setting the simulated and the predicted root mean square error.
+A second call goes on where the first stopped. ``--fit`` prints the constants of
+``discreet.planning.predict`` that fit the cache best.
+"""
+
+import argparse
+import csv
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from discreet.estimators.noisefit import margins as fitting
+from discreet.planning.check import draw_study, released_error, summarise
+from discreet.planning.setting import Setting
+
+# persons, items, answers per person
+DESIGNS = [
+    (200, 5, 5),
+    (1000, 5, 5),
+    (500, 10, 10),
+    (300, 25, 25),
+    (2000, 20, 8),
+    (1000, 50, 50),
+    (1000, 50, 20),
+    (5000, 100, 30),
+    (3000, 100, 100),
+    (5000, 10, 4),
+    (10_000, 30, 30),
+    (2000, 200, 60),
+    (20_000, 200, 20),
+    (100_000, 10, 10),
+    (100_000, 50, 15),
+    (20_000, 500, 50),
+    (100_000, 500, 20),
+]
+EPSILONS = (0.05, 0.2, 0.5, 1.0, 3.0, 10.0)
+MAIN = ("margins", "pairs")
+OTHERS = ("laplace-margins", "sparse-pairs", "laplace-pairs", "randomized-response")
+OTHER_DESIGNS = {(500, 10, 10), (1000, 50, 20), (10_000, 30, 30), (2000, 20, 8)}
+OTHER_EPSILONS = (0.2, 1.0, 3.0, 10.0)
+ERRORS_WANTED = 900
+"""Squared errors per setting: the simulated value is then good to about 2.5%."""
+MOST_RUNS = 120
+
+
+def settings_of(design):
+    names = MAIN + OTHERS if design in OTHER_DESIGNS else MAIN
+    persons, items, answers = design
+    return [
+        Setting(persons, items, answers, epsilon, mechanism=name)
+        for name in names
+        for epsilon in (EPSILONS if name in MAIN else OTHER_EPSILONS)
+    ]
+
+
+def runs_wanted(items):
+    return int(np.clip(np.ceil(ERRORS_WANTED / (items - 1)), 2, MOST_RUNS))
+
+
+def load(cache):
+    found = defaultdict(list)
+    if cache.exists():
+        with cache.open() as file:
+            for row in csv.DictReader(file):
+                design = tuple(int(row[name]) for name in ("persons", "items", "answers"))
+                key = (*design, row["mechanism"], float(row["epsilon"]))
+                found[key].append(float(row["square"]))
+    return found
+
+
+def simulate_more(cache, minutes):
+    """Add runs, fewest first, until the time is over."""
+    fitting.bootstrap_ratios = lambda observation, state, rng: np.ones(len(state.posterior.mean))
+    rng = np.random.default_rng()
+    end = time.monotonic() + 60 * minutes
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    fresh = not cache.exists()
+    spent = defaultdict(float)
+    with cache.open("a") as file:
+        writer = csv.writer(file)
+        if fresh:
+            writer.writerow(["persons", "items", "answers", "mechanism", "epsilon", "square"])
+        while time.monotonic() < end:
+            done = load(cache)
+            least = min(DESIGNS, key=lambda d: (share_done(done, d), spent[d]))
+            if share_done(done, least) >= 1:
+                return
+            start = time.monotonic()
+            for row in one_study(least, rng):
+                writer.writerow(row)
+            file.flush()
+            spent[least] += time.monotonic() - start
+            print(f"{least} {time.monotonic() - start:.1f} s", flush=True)
+
+
+def share_done(done, design):
+    setting = settings_of(design)[0]
+    key = (*design, setting.mechanism, setting.epsilon)
+    return len(done.get(key, ())) / runs_wanted(design[1])
+
+
+def one_study(design, rng):
+    study = None
+    for setting in settings_of(design):
+        if study is None:
+            study = draw_study(setting, rng)
+            refined = estimate_error(study)
+            yield (*design, "none", 0.0, refined)
+        square = released_error(study, setting, int(rng.integers(2**62)))
+        yield (*design, setting.mechanism, setting.epsilon, square)
+
+
+def estimate_error(study):
+    from discreet.calibrate import fit
+
+    estimate = fit(study.responses, standard_errors=False)
+    known = np.isfinite(estimate.difficulty)
+    truth = study.difficulty[known] - study.difficulty[known].mean()
+    found = estimate.difficulty[known] - estimate.difficulty[known].mean()
+    return float(np.mean((found - truth) ** 2))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--cache", type=Path, default=Path("results/planning.csv"))
+    parser.add_argument("--fit", action="store_true")
+    options = parser.parse_args()
+    simulate_more(options.cache, options.minutes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""Plans: predictions behave, solutions meet their targets, warnings come when they should."""
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet
+from discreet.errors import BadUsage
+from discreet.planning import Setting
+from discreet.planning import predict as predicting
+from discreet.planning.check import check_setting
+from discreet.planning.plans import order_probability, top_overlap
+from discreet.planning.predict import predict_rmse, predict_rmse_without_privacy
+from discreet.planning.setting import calibrate_setting, expect_calibration
+from discreet.privacy.mechanisms import MECHANISMS
+from discreet.privacy.mechanisms.margin_kernel import paired_moves
+from discreet.privacy.mechanisms.margin_moves import BINS, plain_paired_moves
+
+studies = st.builds(
+    lambda persons, items, share, epsilon, name: Setting(
+        persons, items, max(2, round(share * items)), epsilon, mechanism=name
+    ),
+    st.integers(100, 200_000),
+    st.integers(5, 300),
+    st.floats(0.05, 1.0),
+    st.floats(0.02, 20.0),
+    st.sampled_from(sorted(MECHANISMS)),
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(studies)
+def test_an_error_lies_between_zero_and_that_of_the_all_zero_answer(setting):
+    rmse = predict_rmse(setting)
+    assert 0 < rmse < 1.1
+    assert predict_rmse_without_privacy(setting) < 1.15 * rmse or rmse > 0.5
+
+
+@settings(max_examples=20, deadline=None)
+@given(studies)
+def test_more_persons_and_more_epsilon_never_make_it_worse(setting):
+    from dataclasses import replace
+
+    rmse = predict_rmse(setting)
+    assert predict_rmse(replace(setting, persons=2 * setting.persons)) <= 1.02 * rmse
+    assert predict_rmse(replace(setting, epsilon=2 * setting.epsilon)) <= 1.02 * rmse
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_without_epsilon_the_error_is_the_spread_and_with_much_that_of_no_privacy(name):
+    little = discreet.plan(1000, 30, epsilon=1e-3, mechanism=name, difficulty_spread=0.8)
+    assert little.rmse == pytest.approx(0.8 * np.sqrt(29 / 30), rel=0.08)
+    much = discreet.plan(1000, 30, epsilon=1000, mechanism=name)
+    assert much.rmse == pytest.approx(much.rmse_without_privacy, rel=0.25)
+
+
+def test_a_long_list_is_looked_at_through_forty_items(monkeypatch):
+    for name in ("margins", "pairs", "randomized-response"):
+        setting = Setting(20_000, 300, 40, 1.0, mechanism=name)
+        thin = predict_rmse(setting)
+        monkeypatch.setattr(predicting, "THIN_ITEMS", 300)
+        assert thin == pytest.approx(predict_rmse(setting), rel=0.02)
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize(("items", "answers"), [(500, 60), (100, 100), (300, 90)])
+def test_long_answer_sets_are_planned_with_nearly_their_own_noise(items, answers):
+    setting = Setting(1000, items, answers, 1.0)
+    exact, expected = calibrate_setting(setting), expect_calibration(setting)
+    for name, law in exact.laws.items():
+        assert float(expected.laws[name].scale) == pytest.approx(float(law.scale), rel=5e-3)
+    assert expected.settings["longest"] == pytest.approx(exact.settings["longest"], rel=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 12), st.booleans(), st.integers(0, 2**32))
+def test_plain_and_compiled_moves_are_the_same(cap, symmetric, seed):
+    rng = np.random.default_rng(seed)
+    table = rng.integers(0, 2**20, (cap + 1, cap + 1))
+    answered, right = np.indices(table.shape)
+    table[(right < 1) | (right >= answered)] = 0
+    for ours, theirs in zip(
+        plain_paired_moves(table, BINS, symmetric),
+        paired_moves(table, BINS, symmetric),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+FIXED = {"persons": 4000, "items": 40, "answers": 20, "epsilon": 1.0}
+
+
+@pytest.mark.parametrize("left_out", ["persons", "epsilon", "answers", "items"])
+@pytest.mark.parametrize("name", ["margins", "pairs"])
+def test_the_solution_meets_the_target_and_a_little_less_does_not(left_out, name):
+    known = {key: value for key, value in FIXED.items() if key != left_out}
+    made = discreet.plan(**known, target_rmse=0.15, mechanism=name)
+    assert made.solved == left_out
+    assert made.rmse <= 0.15 * 1.001
+    step = {"persons": 0.97, "epsilon": 0.95, "answers": 0.9, "items": 1.1}[left_out]
+    value = getattr(made, left_out) * step
+    worse = made.curve(left_out, [value if left_out == "epsilon" else round(value)])[0]
+    assert worse.rmse > 0.15
+
+
+def test_a_target_out_of_reach_says_what_can_be_had():
+    with pytest.raises(BadUsage, match=r"cannot be reached: the best is 0\.\d+, with epsilon 50"):
+        discreet.plan(persons=200, items=40, target_rmse=0.01)
+    with pytest.raises(BadUsage, match="answers per person"):
+        discreet.plan(persons=200, items=40, epsilon=1.0, target_rmse=0.01)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"persons": 100, "items": 10},
+        {"persons": 100, "items": 10, "answers": 5, "epsilon": 1.0, "target_rmse": 0.1},
+        {"persons": 100, "items": 10, "answers": 11, "epsilon": 1.0},
+        {"persons": 100, "items": 10, "epsilon": -1.0},
+        {"persons": 100.5, "items": 10, "epsilon": 1.0},
+        {"persons": 100, "items": 10, "epsilon": 1.0, "mechanism": "magic"},
+        {"persons": 100, "items": 10, "epsilon": 1.0, "difficulty_spread": 0.0},
+        {"persons": 100, "items": 10, "target_rmse": -0.1},
+        {
+            "persons": 100,
+            "items": 10,
+            "epsilon": 1.0,
+            "mechanism": "randomized-response",
+            "neighbours": "add-remove",
+        },
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(arguments):
+    with pytest.raises(discreet.errors.DiscreetError):
+        discreet.plan(**arguments)
+
+
+def test_a_plan_warns_when_it_is_hopeless_or_promises_little():
+    assert not discreet.plan(5000, 50, epsilon=1.0).warnings
+    (hopeless,) = discreet.plan(500, 50, epsilon=0.01).warnings
+    assert "will say nothing about most items" in hopeless
+    (large,) = discreet.plan(5000, 50, epsilon=8.0).warnings
+    assert "too large to mean much" in large
+    (delta,) = discreet.plan(5000, 50, epsilon=1.0, delta=1e-3).warnings
+    assert "1 / 5,000 persons" in delta
+
+
+def test_privacy_costs_respondents():
+    made = discreet.plan(2000, 50, 20, epsilon=1.0)
+    again = discreet.plan(made.equivalent_persons, 50, 20, epsilon=1.0)
+    assert made.equivalent_persons < 2000
+    assert again.rmse_without_privacy == pytest.approx(made.rmse, rel=0.02)
+
+
+def test_add_remove_needs_less_noise_than_replace_one():
+    one = discreet.plan(2000, 50, 20, epsilon=1.0)
+    other = discreet.plan(2000, 50, 20, epsilon=1.0, neighbours="add-remove")
+    assert other.rmse < one.rmse
+    assert "randomized-response" not in other.compare()
+    assert set(one.compare()) == set(MECHANISMS)
+
+
+def test_the_order_of_two_items_and_the_top_are_found_as_often_as_in_a_simulation():
+    rng = np.random.default_rng(3)
+    truth = rng.normal(size=(4000, 40))
+    reliability = 1 - 0.4**2
+    found = reliability * truth + np.sqrt(reliability) * 0.4 * rng.normal(size=truth.shape)
+    assert np.sqrt(np.mean((found - truth) ** 2)) == pytest.approx(0.4, rel=0.02)
+    top = np.sort(truth, axis=1)[:, [-10]], np.sort(found, axis=1)[:, [-10]]
+    share = ((truth >= top[0]) & (found >= top[1])).sum() / (10 * len(truth))
+    assert top_overlap(0.4, 0.25, 1.0) == pytest.approx(share, abs=0.015)
+    pair = reliability * 0.5 + np.sqrt(reliability) * 0.4 * np.sqrt(2) * rng.normal(size=100_000)
+    assert order_probability(0.4, 1.0) == pytest.approx(np.mean(pair > 0), abs=0.01)
+
+
+def test_a_share_of_the_top_can_be_the_target():
+    made = discreet.plan(items=50, answers=20, epsilon=1.0, target_overlap=(10, 0.9))
+    assert made.solved == "persons"
+    assert made.top_overlap(10) == pytest.approx(0.9, abs=0.005)
+
+
+def test_wrong_assumptions_change_the_prediction_in_the_right_direction():
+    made = discreet.plan(2000, 50, 20, epsilon=1.0)
+    effects = made.wrong_assumptions()
+    assert effects["difficulties half as far apart again"] > made.rmse
+    assert effects["difficulties a third closer together"] < made.rmse
+    assert effects["persons one logit stronger"] > made.rmse
+
+
+@pytest.mark.parametrize("name", ["margins", "pairs", "randomized-response"])
+def test_a_simulated_release_has_about_the_predicted_error(name):
+    setting = Setting(1500, 30, 15, 2.0, mechanism=name)
+    seen = []
+    check = check_setting(setting, runs=4, rng=np.random.default_rng(5), progress=seen.append)
+    assert seen == [1, 2, 3, 4]
+    assert check.runs == 4
+    # Four runs of thirty items are good to 10% or so.
+    assert check.rmse == pytest.approx(predict_rmse(setting), rel=0.35)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("left_out", ["persons", "epsilon", "answers"])
+def test_a_solved_plan_meets_its_target_when_simulated(left_out):
+    known = {key: value for key, value in FIXED.items() if key != left_out}
+    made = discreet.plan(**known, target_rmse=0.2)
+    check = check_setting(made.setting, runs=25, rng=np.random.default_rng(2))
+    assert check.rmse <= 0.2 * 1.1
+
+
+def test_planning_loads_no_compiler():
+    code = (
+        "import sys, discreet; discreet.plan(persons=5000, items=200, answers=60, epsilon=1.0); "
+        "sys.exit('numba' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_plan_takes_well_under_a_second():
+    discreet.plan(persons=1000, items=50, answers=20, epsilon=1.0)
+    start = time.process_time()
+    discreet.plan(persons=1000, items=120, answers=80, epsilon=1.0)
+    assert time.process_time() - start < 0.7
