@@ -33,9 +33,9 @@ BIN = 0.25
 """Width in logits of a bar of abilities: about half a standard error of an ability."""
 
 
-CELL_LIMIT = 40_000_000
-"""Cells (persons times items) that are looked at; above, an even sample of the persons is. Mean
-squares of hundreds of thousands of persons would not change in the digits shown."""
+CELL_LIMIT = 4_000_000
+"""Cells (persons times items) that are looked at; above, an even sample of the persons is. That
+takes some seconds, and more persons would hardly change the two digits shown."""
 
 CHUNK_CELLS = 1 << 22
 """Cells unpacked at a time (one byte each)."""
