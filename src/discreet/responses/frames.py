@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -106,6 +107,10 @@ def _pandas_to_arrow(frame: Any) -> Any:
 
 
 def _pandas_column(column: Any) -> Any:
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize >= 4:
+        # NaN stays NaN, which is missing all the same; finding it would cost a copy.
+        return pa.array(column.to_numpy(), from_pandas=False)
     try:
         return pa.array(column, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
@@ -148,5 +153,15 @@ def _is_plain(column: Any) -> bool:
         return True
     if not (pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)):
         return False
-    low = pc.min_max(column)["min"].as_py()
-    return low is None or not low < 0
+    if not pa.types.is_signed_integer(kind) and not pa.types.is_floating(kind):
+        return True
+    return not any(_has_negative(chunk) for chunk in column.chunks)
+
+
+def _has_negative(chunk: Any) -> bool:
+    if chunk.null_count:  # what lies under a null may be anything
+        low = pc.min_max(chunk)["min"].as_py()
+        return low is not None and low < 0
+    values = chunk.to_numpy(zero_copy_only=True)
+    # The sign bit of the smallest value; NaN compares as neither.
+    return bool(values.size and np.fmin.reduce(values) < 0)
