@@ -24,6 +24,7 @@ PROMISED = {
     "read_release",
     "read_responses",
     "release",
+    "score",
     "simulate",
 }
 
