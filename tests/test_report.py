@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -313,6 +314,12 @@ def test_somebody_elses_file_is_not_overwritten(answers, tmp_path):
     assert mine.read_text() == "my notes"
     assert run("report", answers, "--out", out).code == 2
     assert run("report", out, "--force").code == 0
+
+
+def test_a_report_needs_no_matplotlib(broken, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert write_steward_page(*broken).count("<svg") == 16
 
 
 def test_a_missing_file_is_wrong_usage(tmp_path):
