@@ -34,7 +34,7 @@ LABELS = {
     "published sparse": "Gauss on a sparse graph, as published*",
     "published Laplace": "Laplace, as published*",
     "published response": "randomized response, as published*",
-    "margins": "discreet: margins (default)",
+    "margins": "discreet: margins",
     "pairs": "discreet: pairs",
     "sparse-pairs": "discreet: sparse-pairs",
     "laplace-pairs": "discreet: laplace-pairs",
