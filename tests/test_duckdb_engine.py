@@ -569,6 +569,26 @@ def test_real_data_give_the_same_counts(name, most_items, tmp_path, monkeypatch)
 # -- fit -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+@pytest.mark.parametrize("method", ["refined", "spectral", "conditional"])
+def test_fit_out_of_core_finds_what_fit_in_memory_finds(small, tmp_path, order, method):
+    from discreet import fit, simulate
+
+    rng = np.random.default_rng(4)
+    answers = simulate(persons=400, items=6, answered=0.6, rng=rng).responses
+    cells = answers.to_array()
+    rows = [(int(p), f"q{i}", int(cells[p, i])) for p, i in np.argwhere(cells >= 0)]
+    if order == "shuffled":
+        rng.shuffle(rows)
+        rows = [(int(p), str(i), int(v)) for p, i, v in rows]
+    folder = write(tmp_path / "answers", rows, "parquet", 2)
+    ours, theirs = (fit(folder, engine=engine, method=method) for engine in ("duckdb", "memory"))
+    assert ours.items == theirs.items
+    np.testing.assert_allclose(ours.difficulty, theirs.difficulty, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(ours.se, theirs.se, rtol=1e-9)
+    assert ours.persons == theirs.persons
+
+
 def test_fit_of_a_query_has_no_standard_errors_and_says_so(tmp_path):
     from discreet import fit
 

@@ -290,6 +290,12 @@ def _accept(data: Any, engine: str) -> Any:
 
         return Responses.from_array(data)
     if isinstance(data, (str, PathLike)):
+        # Only here, because Arrow takes a while to import.
+        from discreet.engines.outofcore import open_answers
+        from discreet.engines.outofcore.choosing import is_too_large
+
+        if engine == "duckdb" or (engine == "auto" and is_too_large(data)):
+            return open_answers(data)
         if engine not in ("auto", "memory"):
             return count_pairs(data, engine=engine)
         from discreet.responses import read_responses

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,8 @@ def measure_uncertainty(
 
 def sum_products(store: AnswerStore, plan: PersonScores) -> FloatArray:
     """Sum the products of scores of two items over persons."""
+    if hasattr(store, "parts"):
+        return _sum_batches(store, plan)
     if not isinstance(store, BitPlanes):
         scores = score_persons(store, plan)
         return np.asarray((scores.T @ scores).toarray())
@@ -110,6 +112,18 @@ def sum_products(store: AnswerStore, plan: PersonScores) -> FloatArray:
     tasks = [chunks[start : start + share] for start in range(0, len(chunks), share)]
     with one_blas_thread() if len(chunks) > 1 else nullcontext():
         return np.asarray(sum(run_tasks(add_up, tasks), start=np.zeros(())))
+
+
+def _sum_batches(store: Any, plan: PersonScores) -> FloatArray:
+    """Sum over batches of persons that are never in memory together."""
+    total = np.zeros((len(plan.kept), len(plan.kept)))
+    start = 0
+    for part in store.parts():
+        stop = start + part.n_persons
+        weights = None if plan.weights is None else plan.weights[start:stop]
+        total += sum_products(part, replace(plan, weights=weights))
+        start = stop
+    return total
 
 
 def _measure_large(store: AnswerStore, laplacian: Laplacian, plan: PersonScores) -> Uncertainty:
