@@ -59,12 +59,12 @@ def test_without_epsilon_the_error_is_the_spread_and_with_much_that_of_no_privac
     assert much.rmse == pytest.approx(much.rmse_without_privacy, rel=0.25)
 
 
-def test_a_long_list_is_looked_at_through_forty_items(monkeypatch):
+def test_a_long_list_is_looked_at_through_a_few_items(monkeypatch):
     for name in ("margins", "pairs", "randomized-response"):
         setting = Setting(20_000, 300, 40, 1.0, mechanism=name)
         thin = predict_rmse(setting)
         monkeypatch.setattr(predicting, "THIN_ITEMS", 300)
-        assert thin == pytest.approx(predict_rmse(setting), rel=0.02)
+        assert thin == pytest.approx(predict_rmse(setting), rel=0.07)
         monkeypatch.undo()
 
 

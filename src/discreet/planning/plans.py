@@ -10,10 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
+from statistics import NormalDist
 from typing import Any
-
-import numpy as np
-from scipy.special import ndtr, ndtri
 
 from discreet.errors import BadUsage
 from discreet.planning.predict import predict_rmse, predict_rmse_without_privacy
@@ -106,7 +104,7 @@ class Plan:
         return order_probability(self.rmse, self.setting.assumptions.difficulty_spread)
 
     def top_overlap(self, top: int) -> float:
-        """Expected share of the truly hardest ``top`` items among the released hardest ones."""
+        """Return the share of the truly hardest ``top`` items that the release will find."""
         if not 1 <= top < self.items:
             raise BadUsage(f"top must lie between 1 and {self.items - 1}, found {top}")
         return top_overlap(self.rmse, top / self.items, self.setting.assumptions.difficulty_spread)
@@ -133,9 +131,7 @@ class Plan:
     def curve(self, over: str, values: Sequence[float]) -> list[Plan]:
         """Return this plan with ``over`` (persons, items, answers or epsilon) at each value."""
         if over not in ("persons", "items", "answers", "epsilon"):
-            raise BadUsage(
-                f"a curve runs over persons, items, answers or epsilon, found {over!r}"
-            )
+            raise BadUsage(f"a curve runs over persons, items, answers or epsilon, found {over!r}")
         return [make_plan(_with_value(self.setting, over, value)) for value in values]
 
     def wrong_assumptions(self) -> dict[str, float]:
@@ -273,9 +269,7 @@ def plan(
     elif missing == "items":
         setting = build(items=solve_items(lambda m: build(items=m), answers or 2, wanted))
     else:
-        setting = build(
-            answers=solve_answers(lambda a: build(answers=a), int(items or 2), wanted)
-        )
+        setting = build(answers=solve_answers(lambda a: build(answers=a), int(items or 2), wanted))
     return make_plan(setting, missing)
 
 
@@ -291,20 +285,25 @@ def order_probability(rmse: float, spread: float) -> float:
     Shrinkage does not change an order, so what counts is the reliability 1 - (rmse / spread)^2.
     """
     reliability = max(0.0, 1 - (rmse / spread) ** 2)
-    return float(ndtr(ORDERED_GAP * sqrt(reliability / 2) / rmse))
+    return NormalDist().cdf(ORDERED_GAP * sqrt(reliability / 2) / rmse)
 
 
 def top_overlap(rmse: float, share: float, spread: float) -> float:
-    """Expected share of the truly hardest items among the released hardest ones.
+    """Return the expected share of the truly hardest items among the released hardest ones.
 
     Truth and estimate are jointly normal with the correlation that the error implies.
     """
+    normal = NormalDist()
     correlation = sqrt(max(0.0, 1 - (rmse / spread) ** 2))
-    cut = -ndtri(share)
-    truth = cut + np.linspace(0, 8, 2001)
-    density = np.exp(-(truth**2) / 2)
-    found = ndtr((correlation * truth - cut) / max(sqrt(1 - correlation**2), 1e-9))
-    return float((density * found).sum() / density.sum())
+    rest = max(sqrt(1 - correlation**2), 1e-9)
+    cut = normal.inv_cdf(1 - share)
+    above = total = 0.0
+    for step in range(400):
+        truth = cut + (step + 0.5) / 50
+        density = normal.pdf(truth)
+        above += density * normal.cdf((correlation * truth - cut) / rest)
+        total += density
+    return above / total
 
 
 def _target(
@@ -326,7 +325,7 @@ def _target(
             f"(guessing) and 1, found {wanted}"
         )
     low, high = 1e-4 * spread, spread
-    for _ in range(50):
+    for _ in range(30):
         middle = sqrt(low * high)
         low, high = (middle, high) if top_overlap(middle, share, spread) > wanted else (low, middle)
     return low

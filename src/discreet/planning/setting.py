@@ -124,9 +124,7 @@ def expect_calibration(setting: Setting) -> Calibration:
 
 
 @lru_cache(maxsize=256)
-def _calibrate(
-    mechanism: str, items: int, answers: int, budget: Budget
-) -> Calibration:
+def _calibrate(mechanism: str, items: int, answers: int, budget: Budget) -> Calibration:
     chosen = find_mechanism(mechanism)
     if isinstance(chosen, RandomizedResponse) and budget.neighbours is Neighbours.ADD_REMOVE:
         raise BadUsage(

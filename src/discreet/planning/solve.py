@@ -47,7 +47,7 @@ def solve_epsilon(setting_with: Callable[[float], Setting], target: float) -> fl
         )
     found = _first_below(error_at, target, SMALLEST_EPSILON, LARGEST_EPSILON)
     digits = 2 - ceil(log10(found))
-    return min(ceil(found * 10**digits) / 10**digits, LARGEST_EPSILON)
+    return min(round(ceil(found * 10.0**digits) / 10.0**digits, 12), LARGEST_EPSILON)
 
 
 def solve_answers(setting_with: Callable[[int], Setting], items: int, target: float) -> int:

@@ -100,9 +100,9 @@ def plain_paired_moves(
 ) -> tuple[Int64Array, Int64Array]:
     """Return what the compiled ``paired_moves`` returns, one first person at a time."""
     cap = len(table) - 1
-    answered, right = np.indices(table.shape)
-    real = (right >= 1) & (right < answered)
-    s, good, v = answered[real], right[real], table[real]
+    s, good = np.nonzero(np.tri(cap + 1, k=-1, dtype=bool)[:, :])
+    s, good = s[good >= 1], good[good >= 1]
+    v = table[s, good]
     bad = s - good
     length = v * v * good * bad
     longest = max(1, int((4 * length * s).max(initial=0)))
