@@ -17,8 +17,16 @@ from pathlib import Path
 
 import numpy as np
 
+from discreet.calibrate import fit
 from discreet.estimators.noisefit import margins as fitting
 from discreet.planning.check import draw_study, released_error, summarise
+from discreet.planning.predict import (
+    THIN_ITEMS,
+    predict_rmse,
+    predict_rmse_without_privacy,
+    predict_square,
+    predict_square_without_noise,
+)
 from discreet.planning.setting import Setting
 
 # persons, items, answers per person
@@ -76,9 +84,14 @@ def load(cache):
     return found
 
 
+def one_ratio(_observation, state, _rng):
+    """Stand in for the bootstrap, which touches standard errors only."""
+    return np.ones(len(state.posterior.mean))
+
+
 def simulate_more(cache, minutes):
-    """Add runs, fewest first, until the time is over."""
-    fitting.bootstrap_ratios = lambda observation, state, rng: np.ones(len(state.posterior.mean))
+    """Add runs, designs with the least time so far first, until the time is over."""
+    fitting.bootstrap_ratios = one_ratio
     rng = np.random.default_rng()
     end = time.monotonic() + 60 * minutes
     cache.parent.mkdir(parents=True, exist_ok=True)
@@ -90,15 +103,14 @@ def simulate_more(cache, minutes):
             writer.writerow(["persons", "items", "answers", "mechanism", "epsilon", "square"])
         while time.monotonic() < end:
             done = load(cache)
-            least = min(DESIGNS, key=lambda d: (share_done(done, d), spent[d]))
-            if share_done(done, least) >= 1:
+            open_designs = [design for design in DESIGNS if share_done(done, design) < 1]
+            if not open_designs:
                 return
+            least = min(open_designs, key=lambda design: (spent[design], design))
             start = time.monotonic()
-            for row in one_study(least, rng):
-                writer.writerow(row)
+            writer.writerows(one_study(least, rng))
             file.flush()
             spent[least] += time.monotonic() - start
-            print(f"{least} {time.monotonic() - start:.1f} s", flush=True)
 
 
 def share_done(done, design):
@@ -119,13 +131,65 @@ def one_study(design, rng):
 
 
 def estimate_error(study):
-    from discreet.calibrate import fit
-
     estimate = fit(study.responses, standard_errors=False)
     known = np.isfinite(estimate.difficulty)
     truth = study.difficulty[known] - study.difficulty[known].mean()
     found = estimate.difficulty[known] - estimate.difficulty[known].mean()
     return float(np.mean((found - truth) ** 2))
+
+
+def compare(cache):
+    """Return (mechanism, design, epsilon, runs, simulated, raw, predicted) for every setting."""
+    rows = []
+    for (*design, name, epsilon), squares in load(cache).items():
+        if name == "none":
+            setting = Setting(*design, epsilon=1.0)
+            raw = predict_square_without_noise(setting) ** 0.5
+            predicted = predict_rmse_without_privacy(setting)
+        else:
+            setting = Setting(*design, epsilon=epsilon, mechanism=name)
+            raw, predicted = predict_square(setting) ** 0.5, predict_rmse(setting)
+        simulated = summarise(squares).rmse
+        rows.append((name, tuple(design), epsilon, len(squares), simulated, raw, predicted))
+    return sorted(rows)
+
+
+def print_table(rows):
+    for name, design, epsilon, runs, simulated, _, predicted in rows:
+        persons, items, answers = design
+        print(
+            f"{name:20} {persons:7} x {items:3}, {answers:3} answers, epsilon {epsilon:5}: "
+            f"simulated {simulated:.4f} ({runs:3} runs) predicted {predicted:.4f} "
+            f"ratio {predicted / simulated:.3f}"
+        )
+    for name in ("none", *MAIN, *OTHERS):
+        ratios = np.array([row[6] / row[4] for row in rows if row[0] == name and row[3] > 1])
+        if len(ratios):
+            limit = 0.1 if name in MAIN else 0.15
+            good = int((abs(ratios - 1) <= limit).sum())
+            print(
+                f"{name:20} {good} of {len(ratios)} settings within {limit:.0%}; ratio "
+                f"{ratios.min():.2f} to {ratios.max():.2f}, mean absolute "
+                f"{np.mean(abs(ratios - 1)):.1%}"
+            )
+
+
+def print_constants(rows):
+    """Least squares for the factor in ``discreet.planning.predict``, one family at a time."""
+    for family in MAIN:
+        features, wanted, weights = [], [], []
+        for name, (_, items, _), _, runs, simulated, raw, _ in rows:
+            if name != family:
+                continue
+            lost = min(raw / ((items - 1) / items) ** 0.5, 1.0)
+            thinned = 1 - min(1.0, THIN_ITEMS / items)
+            features.append([1, lost, lost**2, lost**3, thinned * (1 - lost)])
+            wanted.append(np.log(simulated / raw))
+            # Scatter of the simulation, and 3% that no smooth factor can follow.
+            weights.append((1 / (2 * runs * (items - 1)) + 0.03**2) ** -0.5)
+        scale = np.array(weights)
+        found = np.linalg.lstsq(np.array(features) * scale[:, None], wanted * scale, rcond=None)[0]
+        print(family, tuple(found.round(3).tolist()))
 
 
 def main():
@@ -135,6 +199,10 @@ def main():
     parser.add_argument("--fit", action="store_true")
     options = parser.parse_args()
     simulate_more(options.cache, options.minutes)
+    rows = compare(options.cache)
+    print_table(rows)
+    if options.fit:
+        print_constants(rows)
 
 
 if __name__ == "__main__":

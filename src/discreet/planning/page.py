@@ -40,16 +40,16 @@ class Grid:
     Answers go from 2 to all items in ``steps`` steps of about equal ratio.
     """
 
-    persons: tuple[float, ...] = tuple(100 * 10 ** (k * 4 / 6) for k in range(7))
+    persons: tuple[float, ...] = tuple(100 * 10 ** (k / 3) for k in range(13))
     items: tuple[int, ...] = (5, 10, 11, 25, 60, 150, 500)
     steps: int = 4
-    epsilons: tuple[float, ...] = tuple(0.05 * 200 ** (k / 6) for k in range(7))
+    epsilons: tuple[float, ...] = tuple(0.05 * 200 ** (k / 7) for k in range(8))
     mechanisms: tuple[str, ...] = tuple(MECHANISMS)
 
     def answers(self, items: int) -> list[int]:
         """Return the numbers of answers at which a list of that length is computed."""
-        ratio = items / 2
-        return sorted({round(2 * ratio ** (k / self.steps)) for k in range(self.steps + 1)})
+        others = items - 1
+        return sorted({1 + round(others ** (k / self.steps)) for k in range(self.steps + 1)})
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,16 @@ class PlanTable:
         self, name: str, persons: float, items: float, answers: float, epsilon: float
     ) -> float:
         """Return the error between the points of the grid, as the page does it."""
-        fill = log(answers / 2) / log(items / 2) if items > 2 else 1.0
+        # An answer counts by what it is compared with: one less than all answers.
+        fill = log(answers - 1) / log(items - 1)
         along_persons = cubic_weights([log(p) for p in self.grid.persons], log(persons))
         along_epsilon = cubic_weights([log(e) for e in self.grid.epsilons], log(epsilon))
         if name == WITHOUT:
             along_epsilon = [(0, 1.0)]
         total = 0.0
         for place, share in linear_weights([log(m) for m in self.grid.items], log(items)):
-            known = [log(a) for a in self.answers[place]]
-            here = log(2) + fill * (known[-1] - log(2))
-            for column, part in linear_weights(known, here):
+            known = [log(a - 1) for a in self.answers[place]]
+            for column, part in linear_weights(known, fill * known[-1]):
                 block = self.errors[name][place][column]
                 for (i, v), (k, w) in product(along_persons, along_epsilon):
                     total += share * part * v * w * block[i][k]
@@ -157,7 +157,7 @@ def measure_interpolation(table: PlanTable, setting: Setting, points: int) -> fl
         persons = round(exp(rng.uniform(log(grid.persons[0]), log(grid.persons[-1]))))
         epsilon = exp(rng.uniform(log(grid.epsilons[0]), log(grid.epsilons[-1])))
         items = round(exp(rng.uniform(log(grid.items[0]), log(grid.items[-1]))))
-        answers = max(2, round(2 * (items / 2) ** rng.uniform(0, 1)))
+        answers = 1 + round((items - 1) ** rng.uniform(0, 1))
         name = names[int(rng.integers(len(names)))]
         here = replace(
             setting,

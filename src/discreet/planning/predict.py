@@ -268,7 +268,9 @@ def predict_square_without_noise(setting: Setting) -> float:
     damped = (1 - _tanh(study.difficulty) ** 2) / 2
     slope = laplacian(study.disagreement * damped) * study.others
     sampling = _scale(laplacian(study.sampling * damped) * study.others, study.scatter)
-    inverse = np.linalg.pinv(slope, hermitian=True)
+    # The constant direction, which the data do not determine, gets a slope of its own and no
+    # variance: the covariance of the totals is centred.
+    inverse = np.linalg.inv(slope + float(np.trace(slope)) / len(slope) ** 2)
     return float(np.trace(inverse @ sampling @ inverse)) / len(slope)
 
 
