@@ -19,6 +19,7 @@ from discreet.cli import (
     fit,
     ledger,
     link,
+    plan,
     release,
     report,
     score,
@@ -66,6 +67,7 @@ for module in (
     simulate,
     release,
     ledger,
+    plan,
     audit,
     counts,
 ):
