@@ -1,8 +1,10 @@
 """Plans: predictions behave, solutions meet their targets, warnings come when they should."""
 
+import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
+from commandline import discreet as discreet_command
 from discreet.errors import BadUsage
 from discreet.planning import Setting
 from discreet.planning import predict as predicting
@@ -44,8 +47,6 @@ def test_an_error_lies_between_zero_and_that_of_the_all_zero_answer(setting):
 @settings(max_examples=20, deadline=None)
 @given(studies)
 def test_more_persons_and_more_epsilon_never_make_it_worse(setting):
-    from dataclasses import replace
-
     rmse = predict_rmse(setting)
     assert predict_rmse(replace(setting, persons=2 * setting.persons)) <= 1.02 * rmse
     assert predict_rmse(replace(setting, epsilon=2 * setting.epsilon)) <= 1.02 * rmse
@@ -225,3 +226,73 @@ def test_a_plan_takes_well_under_a_second():
     start = time.process_time()
     discreet.plan(persons=1000, items=120, answers=80, epsilon=1.0)
     assert time.process_time() - start < 0.7
+
+
+CONTRACT = [
+    "persons",
+    "items",
+    "answers",
+    "epsilon",
+    "delta",
+    "mechanism",
+    "rmse",
+    "rmse_without_privacy",
+    "equivalent_persons",
+]
+
+
+def test_the_command_prints_the_contract_and_nothing_else():
+    ended = discreet_command(
+        "plan", "--persons", 1000, "--items", 50, "--answers", 20, "--epsilon", 1, "--json"
+    )
+    assert ended.code == 0
+    document = json.loads(ended.out)
+    assert list(document)[: len(CONTRACT)] == CONTRACT
+    made = discreet.plan(1000, 50, 20, 1.0)
+    assert document["rmse"] == made.rmse
+    assert document["equivalent_persons"] == made.equivalent_persons
+    assert (document["delta"], document["mechanism"]) == (1e-6, "margins")
+
+
+def test_the_command_solves_for_what_is_left_out():
+    ended = discreet_command(
+        "plan", "--items", 30, "--epsilon", 1, "--target-rmse", 0.2, "--json", "--compare"
+    )
+    document = json.loads(ended.out)
+    assert document["solved"] == "persons"
+    assert document["answers"] == 30
+    assert document["rmse"] <= 0.2002
+    assert set(document["mechanisms"]) == set(MECHANISMS)
+
+
+def test_the_command_warns_on_standard_error_and_refuses_nonsense():
+    ended = discreet_command("plan", "--persons", 300, "--items", 50, "--epsilon", 0.01)
+    assert ended.code == 0
+    assert "will say nothing about most items" in ended.err
+    assert "Warning" not in ended.out
+    for arguments in (
+        ["--persons", 300],
+        ["--persons", 300, "--items", 50, "--target-rmse", 0.001],
+        ["--persons", 300, "--items", 50, "--epsilon", 1, "--target-top", 0.9],
+    ):
+        ended = discreet_command("plan", *arguments, "--json")
+        assert (ended.code, ended.out) == (2, "")
+
+
+def test_the_command_checks_a_plan_by_simulation_and_says_how_far_it_is():
+    ended = discreet_command(
+        "plan", "--persons", 200, "--items", 5, "--epsilon", 2, "--simulate", 10, "--json"
+    )
+    assert "Simulated 10 of 10" in ended.err
+    document = json.loads(ended.out)
+    assert document["simulated_rmse"] == pytest.approx(document["rmse"], rel=0.6)
+
+
+def test_the_command_writes_the_page_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("discreet.planning.page.make_page", lambda plan: f"page {plan.persons}")
+    page = tmp_path / "plan.html"
+    arguments = ["plan", "--persons", 200, "--items", 5, "--epsilon", 2, "--page", page]
+    assert discreet_command(*arguments).code == 0
+    assert page.read_text() == "page 200"
+    assert discreet_command(*arguments).code == 2
+    assert discreet_command(*arguments, "--force").code == 0
