@@ -28,6 +28,10 @@ from discreet.estimators.noisefit.solve import (
 
 __all__ = ["Around", "Observation", "State", "iterate_fit", "settle_fit"]
 
+MANY_ITEMS = 400
+"""From here on four rounds instead of eight: with 500 items no difficulty moved by more than a
+tenth of its standard error after the fourth, and the error not at all."""
+
 RUNAWAY = 1.3
 """Difficulties and posterior mean differ in size by a tenth at most while the loop contracts.
 
@@ -150,7 +154,7 @@ def settle_fit(
 
 def iterate_fit(observation: Observation, start: FloatArray) -> State:
     """Settle, and take the posterior there."""
-    rest = settle_fit(observation, start)
+    rest = settle_fit(observation, start, rounds=8 if len(start) < MANY_ITEMS else 4)
     around = Around(1.0, rest.variance)
     final = solve_posterior(observation.view(rest.difficulty, rest.disagreements, around))
     ran_away = _size(rest.difficulty) > RUNAWAY * _size(final.mean)
