@@ -48,7 +48,7 @@ def test_code_and_commands_in_a_document_run(path, tmp_path):
     for command in commands(path):
         done = subprocess.run(
             command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True
-        )  # noqa: S602
+        )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     code = "\n".join(blocks(path, "python"))
     if code:
