@@ -287,7 +287,7 @@ def test_the_command_warns_on_standard_error_and_refuses_nonsense():
 
 def test_the_command_checks_a_plan_by_simulation_and_says_how_far_it_is():
     ended = discreet_command(
-        "plan", "--persons", 200, "--items", 5, "--epsilon", 2, "--simulate", 10, "--json"
+        "plan", "--persons", 2000, "--items", 8, "--epsilon", 2, "--simulate", 10, "--json"
     )
     assert "Simulated 10 of 10" in ended.err
     document = json.loads(ended.out)
