@@ -1,7 +1,6 @@
 """The confidential report: what it says, and that it works in a real browser."""
 
 import json
-import re
 import sys
 from dataclasses import replace
 from html import escape
@@ -28,7 +27,6 @@ from discreet.simulation import simulate
 TIMSS = Path(__file__).parents[1].parent / "shared" / "data" / "timss2011_aut_math_long.csv.gz"
 
 ROWS = "[...document.querySelectorAll('#items tbody tr')].filter(r => !r.hidden)"
-NUMBER = re.compile(r'data-value="([-\d.]+)">[^<]*')
 
 
 def broken_answers():
@@ -300,9 +298,7 @@ def test_a_release_gets_its_public_page_again(answers, tmp_path):
     assert "may be published" in ended.out
     assert "onfidential" not in page.read_text()
     after = page.read_text()
-    assert NUMBER.sub("", after) == NUMBER.sub("", before)
-    read = [np.array([float(n) for n in NUMBER.findall(text)]) for text in (before, after)]
-    assert np.allclose(*read, atol=2e-6)  # the bundle has six decimals
+    assert after == before
 
 
 def test_somebody_elses_file_is_not_overwritten(answers, tmp_path):

@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from math import isfinite
 from os import PathLike
@@ -33,6 +34,7 @@ from discreet.report.statement import write_statement
 __all__ = ["describe_release", "read_bundle", "write_bundle"]
 
 SCHEMA_VERSION = 1
+DECIMALS = 6
 COLUMNS = ("item", "difficulty", "se", "lower", "upper", "status")
 
 
@@ -72,6 +74,7 @@ def write_bundle(
     target = Path(folder)
     if target.exists() and not force:
         raise BadUsage(f"{target} exists already; choose another folder, or force to replace it")
+    estimate = _as_written(estimate)
     texts = {
         "difficulties.csv": _table_text(estimate),
         "privacy.json": json.dumps(record, indent=2, ensure_ascii=False) + "\n",
@@ -109,6 +112,16 @@ def _has_content(target: Path) -> bool:
     return not target.is_dir() or any(target.iterdir())
 
 
+def _as_written(estimate: Estimate) -> Estimate:
+    """Round to what the table holds, so that everything in the bundle shows the same numbers."""
+    return replace(
+        estimate,
+        difficulty=np.array([float(f"{value:.{DECIMALS}f}") for value in estimate.difficulty]),
+        se=np.array([float(f"{value:.{DECIMALS}f}") for value in estimate.se]),
+        covariance=None,
+    )
+
+
 def _table_text(estimate: Estimate) -> str:
     columns = estimate.to_dict()
     text = io.StringIO()
@@ -121,7 +134,7 @@ def _table_text(estimate: Estimate) -> str:
 
 def _cell(value: Any) -> str:
     if isinstance(value, float):
-        return format(value, ".6f") if isfinite(value) else ""
+        return f"{value:.{DECIMALS}f}" if isfinite(value) else ""
     return str(value)
 
 
