@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from discreet.chain import Chain, PairTable, build_chain
 from discreet.counts import PairCounts
-from discreet.engines import count_pairs
+from discreet.engines import count_pairs, open_source
 from discreet.errors import BadUsage
 from discreet.estimate import Estimate
 from discreet.estimators.laplacian import Laplacian
@@ -153,7 +153,7 @@ def fit(
     0.693147
     """
     _check_method(method)
-    source = _accept(data, engine)
+    source = open_source(data, engine)
     if method in ANSWER_METHODS:
         found = _fit_answers(source, method, engine, regularisation, ability)
         return _warn_if_routed(found, source) if standard_errors else found
@@ -279,32 +279,6 @@ def _unknown(chain: Chain, reason: str) -> Uncertainty:
 def _check_method(name: str) -> None:
     if name not in METHODS:
         raise BadUsage(f"there is no method called {name!r}; choose one of: {', '.join(METHODS)}")
-
-
-def _accept(data: Any, engine: str) -> Any:
-    """Turn arrays and paths into answers; leave answers and counts as they are."""
-    if isinstance(data, PairCounts) or hasattr(data, "store"):
-        return data
-    if isinstance(data, np.ndarray):
-        from discreet.responses import Responses
-
-        return Responses.from_array(data)
-    if isinstance(data, (str, PathLike)):
-        # Only here, because Arrow takes a while to import.
-        from discreet.engines.outofcore import open_answers
-        from discreet.engines.outofcore.choosing import is_too_large
-
-        if engine == "duckdb" or (engine == "auto" and is_too_large(data)):
-            return open_answers(data)
-        if engine not in ("auto", "memory"):
-            return count_pairs(data, engine=engine)
-        from discreet.responses import read_responses
-
-        return read_responses(data)
-    raise BadUsage(
-        f"fit takes answers, pair counts, an array or a path, found {type(data).__name__}; "
-        "build answers with Responses.from_array or Responses.from_dataframe"
-    )
 
 
 def _is_complete(store: AnswerStore) -> bool:

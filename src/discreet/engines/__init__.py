@@ -1,7 +1,7 @@
 """Count pairs: one function, several engines that must agree exactly.
 
-In: answers (or a path to them). Out: :class:`~discreet.counts.PairCounts`. Adding an engine
-is one file and one line in ``ENGINES``.
+In: answers (or where they are). Out: :class:`~discreet.counts.PairCounts`. Adding an engine is
+one file and one line in ``ENGINES``, and one in ``OPENERS`` if its answers stay where they are.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from discreet.counts import PairCounts
 from discreet.engines.memory import Weighting
 from discreet.errors import BadUsage
@@ -18,7 +20,7 @@ from discreet.errors import BadUsage
 if TYPE_CHECKING:
     from discreet.responses import Responses
 
-__all__ = ["ENGINES", "count_pairs"]
+__all__ = ["ENGINES", "count_pairs", "open_source"]
 
 Engine = Callable[[Any, Weighting | None], PairCounts]
 
@@ -27,6 +29,11 @@ ENGINES: dict[str, str] = {
     "duckdb": "discreet.engines.outofcore:count_anything",
 }
 """Name of each engine and the function behind it, loaded when the engine is first used."""
+
+OPENERS: dict[str, str] = {
+    "duckdb": "discreet.engines.outofcore:open_answers",
+}
+"""Engines that leave answers where they are, and how each opens a source for several passes."""
 
 
 def count_pairs(
@@ -63,9 +70,44 @@ def count_pairs(
     return _find_engine(chosen)(source, weighting)
 
 
+def open_source(source: Any, engine: str = "auto") -> Any:
+    """Return answers that can be looked at more than once, for ``fit`` and ``release``.
+
+    Parameters
+    ----------
+    source
+        Answers, counts, an array, or where answers are.
+    engine
+        As for `count_pairs`.
+
+    Returns
+    -------
+    Responses, PairCounts, or answers that stay where they are
+        All answers have ``items``, ``n_persons``, ``store`` and ``engine``, the engine that counts
+        them. Counts come back where answers cannot be looked at twice.
+    """
+    if isinstance(source, PairCounts) or hasattr(source, "store"):
+        return source
+    chosen = _choose_engine(source) if engine == "auto" else engine
+    if chosen in OPENERS:
+        return _load(OPENERS[chosen])(source)
+    from discreet.responses import Responses, read_responses
+
+    if isinstance(source, str | PathLike):
+        return read_responses(source)
+    if isinstance(source, np.ndarray):
+        return Responses.from_array(source)
+    raise BadUsage(
+        f"answers, pair counts, an array or a path are needed, found {type(source).__name__}; "
+        "build answers with Responses.from_array or Responses.from_dataframe"
+    )
+
+
 def _choose_engine(source: Any) -> str:
+    if hasattr(source, "engine"):
+        return str(source.engine)
     if not isinstance(source, str | PathLike):
-        return "duckdb" if getattr(source, "is_streamed", False) else "memory"
+        return "memory"
     from discreet.engines.outofcore.choosing import is_too_large
 
     return "duckdb" if is_too_large(source) else "memory"
@@ -75,5 +117,9 @@ def _find_engine(name: str) -> Engine:
     if name not in ENGINES:
         known = ", ".join(["auto", *ENGINES])
         raise BadUsage(f"there is no engine called {name!r}; choose one of: {known}")
-    module, function = ENGINES[name].split(":")
-    return cast(Engine, getattr(importlib.import_module(module), function))
+    return cast(Engine, _load(ENGINES[name]))
+
+
+def _load(place: str) -> Any:
+    module, function = place.split(":")
+    return getattr(importlib.import_module(module), function)

@@ -63,7 +63,7 @@ def open_answers(
 class StreamedAnswers:
     """A source that was counted once and can be streamed again."""
 
-    is_streamed = True
+    engine = "duckdb"
 
     def __init__(
         self, source: str | PathLike[str], counts: PairCounts, resources: Resources
