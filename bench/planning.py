@@ -2,9 +2,9 @@
 
 Run with ``python bench/planning.py [--minutes 10] [--cache results/planning.csv] [--fit]``.
 
-Simulates (through the real wall and the real estimator; the bootstrap of the standard errors,
-which does not touch the difficulties, is left out) until the minutes are over, adds each run to
-the cache, and prints for every setting the simulated and the predicted root mean square error.
+Simulates (through the real wall and the real estimator, without standard errors) until the
+minutes are over, adds each run to the cache, and prints for every setting the simulated and the
+predicted root mean square error.
 A second call goes on where the first stopped. ``--fit`` prints the constants of
 ``discreet.planning.predict`` that fit the cache best.
 """
@@ -18,7 +18,6 @@ from pathlib import Path
 import numpy as np
 
 from discreet.calibrate import fit
-from discreet.estimators.noisefit import margins as fitting
 from discreet.planning.check import draw_study, released_error, summarise
 from discreet.planning.predict import (
     THIN_ITEMS,
@@ -84,14 +83,8 @@ def load(cache):
     return found
 
 
-def one_ratio(_observation, state, _rng):
-    """Stand in for the bootstrap, which touches standard errors only."""
-    return np.ones(len(state.posterior.mean))
-
-
 def simulate_more(cache, minutes):
     """Add runs, designs with the least time so far first, until the time is over."""
-    fitting.bootstrap_ratios = one_ratio
     rng = np.random.default_rng()
     end = time.monotonic() + 60 * minutes
     cache.parent.mkdir(parents=True, exist_ok=True)

@@ -7,19 +7,16 @@ wall with a repeatable noise source, which marks them as not private too; everyt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import log2
-from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet import Budget
 from discreet.calibrate import fit
-from discreet.estimators.noisefit import margins as noisefit
 from discreet.estimators.released import estimate_release
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import (
@@ -199,23 +196,7 @@ def release(
         guarantee=calibration.spend.guarantee(ledger=None, is_private=False),
         noise=ExactNoise(source),
     )
-    with difficulties_only():
-        return np.array(estimate_release(noisy).difficulty)
-
-
-@contextmanager
-def difficulties_only() -> Iterator[None]:
-    """Leave out the bootstrap behind the standard errors, which no figure here shows.
-
-    It takes up to nine tenths of the time and does not touch the difficulties
-    (``tests/test_published.py`` compares them).
-    """
-
-    def keep(_observation: object, state: noisefit.Observation, _rng: object) -> FloatArray:
-        return np.ones(len(state.posterior.mean))  # type: ignore[attr-defined]
-
-    with patch.object(noisefit, "bootstrap_ratios", keep):
-        yield
+    return np.array(estimate_release(noisy, standard_errors=False).difficulty)
 
 
 def _public(items: tuple[str, ...], persons: int) -> Public:

@@ -13,7 +13,17 @@ from discreet.estimators.noisefit import (
     fit_noisy_pairs,
 )
 from discreet.estimators.noisefit.disagreements import Layout, disagreement_probability
-from discreet.estimators.noisefit.solve import LinearView, solve_posterior, tanh_differences
+from discreet.estimators.noisefit.layers import keep_eigenvectors
+from discreet.estimators.noisefit.solve import (
+    TRIDIAGONAL_ITEMS,
+    LinearView,
+    laplacian,
+    mean_variance,
+    posterior_spread,
+    solve_posterior,
+    tanh_differences,
+)
+from discreet.estimators.released import ESTIMATORS, estimate_release
 
 
 def simulate(persons, items, rng, answered=1.0):
@@ -236,3 +246,76 @@ def test_the_fit_never_feeds_on_noise_alone(mechanism, seed):
     )
     miss = np.linalg.norm(made.estimate.difficulty - sim.difficulty)
     assert miss < 1.02 * np.linalg.norm(sim.difficulty)
+
+
+# --- without standard errors ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mechanism", sorted(ESTIMATORS))
+def test_difficulties_are_the_same_bit_for_bit_without_standard_errors(mechanism):
+    import discreet
+    from discreet.privacy.noise import ExactNoise
+    from discreet.secure import SeededSource
+
+    sim = discreet.simulate(persons=300, items=14, rng=np.random.default_rng(1))
+    made = discreet.release(
+        sim.responses,
+        discreet.Budget(2.0, 0 if mechanism.startswith("laplace") else 1e-4),
+        items=sim.responses.items,
+        mechanism=mechanism,
+        noise=ExactNoise(SeededSource(1)),
+    )
+    bare = estimate_release(made.noisy, standard_errors=False)
+    assert np.array_equal(bare.difficulty, made.estimate.difficulty)
+    assert np.isfinite(made.estimate.se).all()
+    assert np.isnan(bare.se).all()
+    assert bare.covariance is None
+    assert made.estimate.covariance is not None
+
+
+# --- the cheaper linear algebra is the same algebra -----------------------------------------------
+
+
+def random_view(m, size, seed):
+    rng = np.random.default_rng(seed)
+    weights = np.triu(rng.exponential(size, (m, m)), 1)
+    precision = laplacian(weights + weights.T)
+    truth = rng.normal(size=m)
+    error = np.linalg.cholesky(precision + 1e-9 * np.eye(m) * size) @ rng.normal(size=m)
+    return LinearView(precision, precision @ truth + error - error.mean())
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 1.0, 1e3, 2e4])
+def test_the_spread_without_eigenvectors_is_that_of_the_posterior(size):
+    view = random_view(TRIDIAGONAL_ITEMS + 3, size, seed=1)
+    assert posterior_spread(view) == pytest.approx(solve_posterior(view).spread, rel=1e-7)
+
+
+def test_the_spread_survives_counts_beyond_the_precision_of_floats():
+    view = random_view(TRIDIAGONAL_ITEMS, 1e16, seed=2)
+    assert posterior_spread(view) == pytest.approx(solve_posterior(view).spread, rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("m", [2, 3, 40])
+def test_the_mean_variance_is_that_of_the_eigenvalues(m, size):
+    view = random_view(m, size, seed=3)
+    values = np.maximum(np.linalg.eigvalsh(view.precision)[1:], 0.0)
+    expected = np.mean(1 / (values + 1 / 0.9**2))
+    assert mean_variance(view, 0.9) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("signs", [(), (1,), (-1,), (1, -1)])
+def test_eigenvectors_are_kept_on_the_side_where_they_stand_out(signs):
+    rng = np.random.default_rng(4)
+    m, edge = 40, 2 * np.sqrt(40)
+    upper = np.triu(rng.standard_normal((m, m)), 1)
+    noise = 0.2 * (upper + upper.T)
+    patterns = np.linalg.qr(rng.standard_normal((m, 2)))[0]
+    signal = sum(
+        (s * 4 * edge * np.outer(v, v) for s, v in zip(signs, patterns.T, strict=False)), 0 * noise
+    )
+    kept, freedom = keep_eigenvectors(noise + signal - np.diag(np.diag(signal)), 1.0)
+    assert freedom == pytest.approx(0.7 * m * len(signs))
+    off = ~np.eye(m, dtype=bool)
+    assert np.linalg.norm((kept - signal)[off]) <= 0.3 * np.linalg.norm(signal[off])

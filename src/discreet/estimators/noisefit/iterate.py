@@ -22,6 +22,7 @@ from discreet.estimators.noisefit.solve import (
     LinearView,
     Posterior,
     mean_variance,
+    posterior_spread,
     solve_posterior,
     step_fixed_prior,
 )
@@ -139,13 +140,13 @@ def settle_fit(
         )
         near = (disagreements.ability_mean, disagreements.ability_spread)
         around = Around(1.0, variance)
-        posterior = solve_posterior(observation.view(difficulty, disagreements, around))
+        spread = posterior_spread(observation.view(difficulty, disagreements, around))
         moved, around = difficulty, Around(0.0, variance)
         for _ in range(steps):
             view = observation.view(moved, disagreements, around)
-            moved = _limit(moved, step_fixed_prior(view, posterior.spread))
+            moved = _limit(moved, step_fixed_prior(view, spread))
         # Bounded, because a wider curve asks for a wider spread, which asks for a wider curve.
-        variance = min(mean_variance(view, posterior.spread), PRIOR_SPREAD**2)
+        variance = min(mean_variance(view, spread), PRIOR_SPREAD**2)
         change = float(np.abs(moved - difficulty).max())
         difficulty = moved
         if done >= rounds or change < max(SMALLEST_CHANGE, SETTLED * np.sqrt(variance)):

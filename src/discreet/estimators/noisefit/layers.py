@@ -6,6 +6,8 @@ In: what is left of the noisy disagreements, and their noise. Out: what stands o
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import eigh
+from scipy.linalg.lapack import dpotrf
 
 from discreet.estimators.noisefit.result import FloatArray
 from discreet.estimators.noisefit.solve import laplacian
@@ -61,22 +63,36 @@ def keep_eigenvectors(residual: FloatArray, sigma: float) -> tuple[FloatArray, f
     """
     m = len(residual)
     edge = 2 * sigma * np.sqrt(m)
-    # Most residuals are noise and nothing else: their eigenvalues alone say so, at a third of
-    # the cost of the eigenvectors.
-    if np.abs(np.linalg.eigvalsh(residual)[[0, -1]]).max() <= 1.02 * edge:
-        return np.zeros_like(residual), 0.0
     filled, kept, count = residual.copy(), np.zeros_like(residual), 0
     for _ in range(4):
-        values, vectors = np.linalg.eigh(filled)
-        out = np.abs(values) > 1.02 * edge  # finite matrices overshoot the edge by a little
-        count = int(out.sum())
+        # Finite matrices overshoot the edge by a little.
+        values, vectors = _eigenvectors_beyond(filled, 1.02 * edge)
+        count = len(values)
         if not count:
             return np.zeros_like(residual), 0.0
-        shrunk = np.sign(values[out]) * np.sqrt(values[out] ** 2 - edge**2)
-        kept = (vectors[:, out] * shrunk) @ vectors[:, out].T
+        shrunk = np.sign(values) * np.sqrt(values**2 - edge**2)
+        kept = (vectors * shrunk) @ vectors.T
         np.fill_diagonal(filled, np.diag(kept))
     np.fill_diagonal(kept, 0.0)
     return kept, 0.7 * m * count
+
+
+def _eigenvectors_beyond(matrix: FloatArray, limit: float) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues beyond a limit on either side, with their eigenvectors.
+
+    Most residuals are noise and have none. That they have none is what a Cholesky factor of
+    ``limit - matrix`` shows, at a tenth of the cost of the eigenvectors.
+    """
+    values, vectors = [np.zeros(0)], [np.zeros((len(matrix), 0))]
+    for sign in (1.0, -1.0):
+        room = -sign * matrix
+        room[np.diag_indices_from(room)] += limit
+        if dpotrf(room, lower=1, clean=0, overwrite_a=1)[1] == 0:
+            continue
+        found = eigh(matrix, subset_by_value=sorted((sign * limit, sign * np.inf)))
+        values.append(found[0])
+        vectors.append(found[1])
+    return np.concatenate(values), np.concatenate(vectors, axis=1)
 
 
 def match_totals(

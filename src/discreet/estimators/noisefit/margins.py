@@ -18,7 +18,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from discreet.errors import BadUsage
 from discreet.estimators.noisefit.disagreements import Disagreements, Layout
-from discreet.estimators.noisefit.iterate import Around, Observation, iterate_fit
+from discreet.estimators.noisefit.iterate import Around, Observation, State, iterate_fit
 from discreet.estimators.noisefit.result import FloatArray, NoiseFit
 from discreet.estimators.noisefit.solve import (
     HONEST_SPREAD,
@@ -134,6 +134,7 @@ def fit_margins(
     noise: MarginsNoise,
     design: FloatArray | None = None,
     rng: np.random.Generator | None = None,
+    standard_errors: bool = True,
 ) -> NoiseFit:
     """Fit difficulties to a `margins` release.
 
@@ -150,6 +151,8 @@ def fit_margins(
     rng
         For the bootstrap of the standard errors. By default a fixed public seed, so that the
         same release always gives the same intervals.
+    standard_errors
+        Whether to bootstrap them; the difficulties are the same bit for bit without.
 
     Examples
     --------
@@ -170,19 +173,18 @@ def fit_margins(
     np.fill_diagonal(noisy, 0.0)
     layout = Layout(offered, noise.sigma_disagreement, noise.ceiling, noise.weight)
     total = np.asarray(total_noisy, dtype=np.float64)
-    return fit_observation(MarginsObservation(total, noisy * layout.counted, layout, noise), m, rng)
+    observation = MarginsObservation(total, noisy * layout.counted, layout, noise)
+    return fit_observation(observation, m, rng, standard_errors=standard_errors)
 
 
-def fit_observation(observation: Observation, m: int, rng: np.random.Generator | None) -> NoiseFit:
-    """Fit any observation and attach bootstrapped variances."""
+def fit_observation(
+    observation: Observation, m: int, rng: np.random.Generator | None, *, standard_errors: bool
+) -> NoiseFit:
+    """Fit any observation and, where asked, attach bootstrapped variances."""
     state = iterate_fit(observation, np.zeros(m))
-    rng = np.random.default_rng(PUBLIC_SEED) if rng is None else rng
-    variance = np.diag(state.posterior.covariance)
-    reliability = float(np.clip(1 - variance.mean() / HONEST_SPREAD**2, 0.0, 1.0))
-    ratio = temper_ratios(bootstrap_ratios(observation, state, rng), reliability)
-    scale = np.sqrt(ratio)
-    covariance = state.posterior.covariance * scale[:, None] * scale
-    covariance += unresolved_variance(state, observation.layout) * (np.eye(m) - 1 / m)
+    covariance, inflation = None, float("nan")
+    if standard_errors:
+        covariance, inflation = _bootstrap_covariance(observation, state, rng)
     return NoiseFit(
         difficulty=state.posterior.mean,
         covariance=covariance,
@@ -191,9 +193,24 @@ def fit_observation(observation: Observation, m: int, rng: np.random.Generator |
         ability_mean=state.disagreements.ability_mean,
         ability_spread=state.disagreements.ability_spread,
         freedom=state.disagreements.freedom,
-        inflation=float(ratio.mean()),
+        inflation=inflation,
         rounds=state.rounds,
     )
+
+
+def _bootstrap_covariance(
+    observation: Observation, state: State, rng: np.random.Generator | None
+) -> tuple[FloatArray, float]:
+    """Stretch the covariance of the last linear step to what a bootstrap shows."""
+    rng = np.random.default_rng(PUBLIC_SEED) if rng is None else rng
+    m = len(state.posterior.mean)
+    variance = np.diag(state.posterior.covariance)
+    reliability = float(np.clip(1 - variance.mean() / HONEST_SPREAD**2, 0.0, 1.0))
+    ratio = temper_ratios(bootstrap_ratios(observation, state, rng), reliability)
+    scale = np.sqrt(ratio)
+    covariance = state.posterior.covariance * scale[:, None] * scale
+    covariance += unresolved_variance(state, observation.layout) * (np.eye(m) - 1 / m)
+    return covariance, float(ratio.mean())
 
 
 PUBLIC_SEED = 20240229

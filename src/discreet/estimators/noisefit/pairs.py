@@ -83,6 +83,7 @@ def fit_noisy_pairs(
     answers: float | None = None,
     persons: int | None = None,
     rng: np.random.Generator | None = None,
+    standard_errors: bool = True,
 ) -> NoiseFit:
     """Fit difficulties to noisy pair counts.
 
@@ -100,6 +101,8 @@ def fit_noisy_pairs(
         How many persons, where that is public.
     rng
         For the bootstrap of the standard errors; by default a fixed public seed.
+    standard_errors
+        Whether to bootstrap them; the difficulties are the same bit for bit without.
 
     Examples
     --------
@@ -122,4 +125,4 @@ def fit_noisy_pairs(
         layout=Layout(counted, float(np.sqrt(2 * variance)), ceiling, weight=1.0),
         answers=typical * float(counted.sum()) / (m * (m - 1)),
     )
-    return fit_observation(observation, m, rng)
+    return fit_observation(observation, m, rng, standard_errors=standard_errors)

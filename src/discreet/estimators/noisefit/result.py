@@ -26,7 +26,7 @@ class NoiseFit:
         One per item, harder is larger.
     covariance
         Of the difficulties; includes sampling, privacy noise, shrinkage and the uncertainty of
-        the disagreements.
+        the disagreements. ``None`` where standard errors were not asked for.
     prior_spread
         Standard deviation of the difficulties that the fit settled on.
     disagreement
@@ -36,13 +36,14 @@ class NoiseFit:
     freedom
         How many degrees of freedom of the noisy disagreements were taken at face value.
     inflation
-        Mean ratio of the bootstrap variance to the variance of the last linear step.
+        Mean ratio of the bootstrap variance to the variance of the last linear step; NaN
+        without standard errors.
     rounds
         Outer iterations done.
     """
 
     difficulty: FloatArray
-    covariance: FloatArray
+    covariance: FloatArray | None
     prior_spread: float
     disagreement: FloatArray
     ability_mean: float
@@ -53,5 +54,7 @@ class NoiseFit:
 
     @property
     def se(self) -> FloatArray:
-        """Standard error of each difficulty."""
+        """Standard error of each difficulty; NaN where they were not asked for."""
+        if self.covariance is None:
+            return np.full(len(self.difficulty), np.nan)
         return np.sqrt(np.diag(self.covariance))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, eigvalsh_tridiagonal
+from scipy.linalg.lapack import dormqr, dptsv, dsytrd, dsytrd_lwork, dtrtri
 
 from discreet.estimators.noisefit.result import FloatArray
 
@@ -18,6 +19,7 @@ __all__ = [
     "Posterior",
     "laplacian",
     "mean_variance",
+    "posterior_spread",
     "solve_posterior",
     "step_fixed_prior",
     "tanh_differences",
@@ -33,6 +35,13 @@ PRIOR_SPREAD = 0.9
 # Intervals never assume a spread below this one: where the noise drowns everything, shrinking the
 # estimate costs nothing, but a short interval around it would be a claim.
 HONEST_SPREAD = 1.05
+
+TRIDIAGONAL_ITEMS = 200
+"""From here on a tridiagonal form is cheaper than all eigenvectors."""
+
+LARGEST_EXPLAINED = 1e10
+"""Beyond this the term that all spreads share hides their differences by rounding (2e-9 of
+the spread at this limit)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +94,47 @@ def _spread_weights(values: FloatArray, score: FloatArray) -> FloatArray:
     seen = values > 1e-12 * max(float(values.max(initial=0.0)), 1e-300)
     variance = 1 + values[seen, None] * SPREADS**2
     fit = score[seen, None] ** 2 / values[seen, None] / variance
-    log_weight = -0.5 * (np.log(variance) + fit).sum(axis=0)
-    log_weight -= PRIOR_ITEMS / 2 * (np.log(SPREADS**2) + PRIOR_SPREAD**2 / SPREADS**2)
+    return _normalise(-0.5 * (np.log(variance) + fit).sum(axis=0))
+
+
+def _normalise(log_likelihood: FloatArray) -> FloatArray:
+    """Weights that sum to one, from the likelihood of each spread and the prior."""
+    log_weight = log_likelihood - PRIOR_ITEMS / 2 * (
+        np.log(SPREADS**2) + PRIOR_SPREAD**2 / SPREADS**2
+    )
     weight = np.exp(log_weight - log_weight.max())
     return np.asarray(weight / weight.sum())
+
+
+def posterior_spread(view: LinearView) -> float:
+    """Return the spread of the prior that `solve_posterior` finds, without eigenvectors.
+
+    ``1 / (v (1 + v s^2))`` is ``1 / v - s^2 / (1 + v s^2)``, whose first term is the same for
+    every spread s. So the weights need the eigenvalues and ``target' (P + I / s^2)^-1 target``,
+    which a tridiagonal form gives at two fifths of the cost of all eigenvectors.
+    """
+    if len(view.target) < TRIDIAGONAL_ITEMS:
+        return solve_posterior(view).spread
+    diagonal, off, score = _tridiagonal(view)
+    values = np.maximum(eigvalsh_tridiagonal(diagonal, off)[1:], 0.0)
+    likelihood = np.zeros(len(SPREADS))
+    for place, spread in enumerate(SPREADS):
+        _, _, solved, broken = dptsv(diagonal + 1 / spread**2, off, score)
+        explained = float(score @ solved)
+        if broken or explained > LARGEST_EXPLAINED:
+            return solve_posterior(view).spread
+        likelihood[place] = (explained - float(np.log1p(values * spread**2).sum())) / 2
+    return float(np.sqrt(_normalise(likelihood) @ SPREADS**2))
+
+
+def _tridiagonal(view: LinearView) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Diagonal and off-diagonal of ``Q' precision Q``, and ``Q' target``."""
+    work = int(dsytrd_lwork(len(view.target), lower=1)[0])
+    reflectors, diagonal, off, factors, _ = dsytrd(view.precision, lower=1, lwork=work)
+    score = (view.target - view.target.mean())[:, None]
+    # Q leaves the first place alone and is a product of reflections of the others.
+    turned, _, _ = dormqr("L", "T", reflectors[1:, :-1], factors, score[1:], lwork=64)
+    return diagonal, off, np.concatenate([score[:1, 0], turned[:, 0]])
 
 
 def step_fixed_prior(view: LinearView, spread: float) -> FloatArray:
@@ -100,9 +146,17 @@ def step_fixed_prior(view: LinearView, spread: float) -> FloatArray:
 
 
 def mean_variance(view: LinearView, spread: float) -> float:
-    """Mean posterior variance of a difficulty for a known prior spread."""
-    values = np.maximum(np.linalg.eigvalsh(view.precision)[1:], 0.0)
-    return float(np.mean(1 / (values + 1 / spread**2)))
+    """Mean posterior variance of a difficulty for a known prior spread.
+
+    It is the trace of ``(P + I / spread^2)^-1`` without the constant direction, and the trace of
+    an inverse is the sum of squares of the inverse of a triangular factor.
+    """
+    m = len(view.target)
+    # A weight on the constant direction keeps its variance from hiding the others' by rounding.
+    constant = float(np.trace(view.precision)) / m
+    factor, _ = cho_factor(view.precision + np.eye(m) / spread**2 + constant / m, lower=True)
+    inverse = np.tril(dtrtri(factor, lower=1)[0])
+    return (float(np.vdot(inverse, inverse)) - 1 / (constant + 1 / spread**2)) / (m - 1)
 
 
 def _centre(covariance: FloatArray) -> FloatArray:
