@@ -1,20 +1,13 @@
-"""Pair counts: how often one item was answered right where another was answered wrong.
+"""PairCounts: everything that the spectral method needs to know about the answers.
 
-In: numbers from an engine. Out: an immutable value that adds up over batches of whole
-persons. Confidential: a count is about the persons behind it, so it never crosses the wall
-without noise.
+In: numbers from an engine or a file. Out: an immutable value that adds up over batches of whole
+persons.
 """
 
 from __future__ import annotations
 
-import io
-import json
-import os
-import tempfile
-import zipfile
-import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,14 +15,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.counts.file import read_archive, write_archive
+from discreet.counts.matrix import (
+    LARGE_ITEMS,
+    PairMatrix,
+    add_matrices,
+    is_sparse,
+    move_cells,
+    settle_matrix,
+)
 from discreet.errors import BadResponses, BadUsage
 
-__all__ = ["PairCounts", "merge_counts"]
+__all__ = ["PairCounts", "merge_counts", "name_weighting"]
 
 Int64Array = npt.NDArray[np.int64]
 
-FORMAT = "discreet-pair-counts"
-FORMAT_VERSION = 1
+UNWEIGHTED = "none"
+UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +44,16 @@ class PairCounts:
         Item names, in the order of rows and columns.
     right_wrong
         ``right_wrong[i, j]``: persons (or the sum of their integer weights) with item ``i``
-        right and item ``j`` wrong. The diagonal is zero.
+        right and item ``j`` wrong. The diagonal is zero. An array ``int64[m, m]``; with more
+        than 2000 items of which few pairs were compared, a ``scipy.sparse.csr_array`` of int64
+        (:func:`discreet.counts.prefers_sparse` is the rule; it is the same for every engine).
     answers, right
         Per item, how many persons answered it and how many had it right; never weighted.
     persons
         How many persons were counted.
+    weighting
+        How persons were weighted: "none", the name of a weighting, or "unknown" (files written
+        before this was recorded).
     note
         Facts about a file of counts that are not counts, such as how far a checkpoint came.
 
@@ -62,10 +69,11 @@ class PairCounts:
     """
 
     items: tuple[str, ...]
-    right_wrong: Int64Array
+    right_wrong: PairMatrix
     answers: Int64Array
     right: Int64Array
     persons: int
+    weighting: str = UNWEIGHTED
     note: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
@@ -75,14 +83,20 @@ class PairCounts:
                 f"pair counts for {m} items must be a {m} x {m} matrix, "
                 f"found shape {self.right_wrong.shape}"
             )
-        for array in (self.right_wrong, self.answers, self.right):
+        object.__setattr__(self, "right_wrong", settle_matrix(self.right_wrong))
+        for array in (_values(self.right_wrong), self.answers, self.right):
             array.setflags(write=False)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether ``right_wrong`` is a sparse array."""
+        return is_sparse(self.right_wrong)
 
     def __add__(self, other: PairCounts) -> PairCounts:
         if self.items != other.items:
             raise BadResponses(_explain_items(self.items, other.items))
-        right_wrong = self.right_wrong + other.right_wrong
-        if (right_wrong < 0).any():
+        right_wrong = add_matrices(self.right_wrong, other.right_wrong)
+        if (_values(right_wrong) < 0).any():
             raise BadResponses(
                 "the sum of these counts does not fit into 64-bit integers; weights this large "
                 "cannot be added exactly. Use smaller weights."
@@ -93,7 +107,28 @@ class PairCounts:
             answers=self.answers + other.answers,
             right=self.right + other.right,
             persons=self.persons + other.persons,
+            weighting=_same_weighting(self.weighting, other.weighting),
         )
+
+    def dense(self, purpose: str) -> Int64Array:
+        """Return ``right_wrong`` as an array, for what cannot do without one.
+
+        Raises
+        ------
+        BadUsage
+            If that would take more than 3.2 GB (20,000 items); ``purpose`` says what needs it.
+        """
+        if not self.is_sparse:
+            return np.asarray(self.right_wrong)
+        m = len(self.items)
+        if m > LARGE_ITEMS:
+            raise BadUsage(
+                f"{purpose} needs a number for each of the {m:,} x {m:,} pairs of items, "
+                f"{8 * m * m / 1e9:,.0f} GB in memory, found sparse counts with "
+                f"{self.right_wrong.nnz:,} pairs; the limit is {LARGE_ITEMS:,} items. "
+                "Take fewer items."
+            )
+        return np.asarray(self.right_wrong.toarray())
 
     def select(self, items: Iterable[str]) -> PairCounts:
         """Return the counts in another order of items; new ones nobody answered.
@@ -102,6 +137,8 @@ class PairCounts:
         longer be about whole persons.
         """
         names = tuple(items)
+        if names == self.items:
+            return self
         place = {name: number for number, name in enumerate(self.items)}
         listed = set(names)
         if len(listed) < len(names):
@@ -114,11 +151,10 @@ class PairCounts:
             )
         old = np.array([place.get(name, -1) for name in names], dtype=np.int64)
         known = old >= 0
-        right_wrong = np.zeros((len(names), len(names)), dtype=np.int64)
         answers, right = np.zeros((2, len(names)), dtype=np.int64)
-        right_wrong[np.ix_(known, known)] = self.right_wrong[np.ix_(old[known], old[known])]
         answers[known], right[known] = self.answers[old[known]], self.right[old[known]]
-        return PairCounts(names, right_wrong, answers, right, self.persons)
+        moved = move_cells(self.right_wrong, old)
+        return PairCounts(names, moved, answers, right, self.persons, self.weighting)
 
     def save(self, path: str | PathLike[str], *, note: Mapping[str, Any] | None = None) -> None:
         """Write the counts to one file. The file is confidential, and says so.
@@ -126,42 +162,22 @@ class PairCounts:
         It appears whole or not at all, replaces what is there, and only its owner may read it.
         """
         header = {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            "confidential": "exact counts about persons; do not publish",
             "items": self.items,
             "persons": self.persons,
+            "weighting": self.weighting,
             "note": dict(self.note if note is None else note),
         }
-        file = io.BytesIO()
-        np.savez_compressed(
-            file,
-            header=np.array(json.dumps(header)),
-            right_wrong=self.right_wrong,
-            answers=self.answers,
-            right=self.right,
-        )
-        _replace_file(Path(path), file.getbuffer())
+        totals = {"answers": self.answers, "right": self.right}
+        write_archive(Path(path), header, self.right_wrong, totals)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> PairCounts:
         """Read counts that :meth:`save` wrote, and check that they can be counts."""
-        if not Path(path).exists():
-            raise BadUsage(f"There is no file '{path}'. Check the path and the folder you are in.")
-        try:
-            with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
-                header = json.loads(str(file["header"]))
-                arrays = {name: file[name] for name in ("right_wrong", "answers", "right")}
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            raise BadUsage(f"{path} cannot be read as a file of pair counts: {error}") from error
-        if header.get("format") != FORMAT or header.get("version") != FORMAT_VERSION:
-            raise BadUsage(
-                f"{path} is not a file of pair counts in version {FORMAT_VERSION}; "
-                "write it again with this version of discreet"
-            )
+        header, arrays = read_archive(Path(path))
         counts = cls(
             items=tuple(header["items"]),
             persons=int(header["persons"]),
+            weighting=str(header.get("weighting", UNKNOWN)),
             note=header.get("note", {}),
             **arrays,
         )
@@ -173,7 +189,8 @@ def merge_counts(parts: Iterable[PairCounts]) -> PairCounts:
     """Add counts of different persons; items may come in another order or be missing.
 
     The result has every item of every part, in order of first appearance. That the parts are
-    about different persons cannot be seen from counts: the caller answers for it.
+    about different persons cannot be seen from counts: the caller answers for it. Counts that
+    were weighted in different ways are refused.
 
     Examples
     --------
@@ -195,12 +212,43 @@ def merge_counts(parts: Iterable[PairCounts]) -> PairCounts:
     return total
 
 
+def name_weighting(weighting: object | None) -> str:
+    """Return a name for a weighting that is the same in every process.
+
+    Functions are known by their names only, objects also by what they hold.
+    """
+    if weighting is None:
+        return UNWEIGHTED
+    if is_dataclass(weighting):
+        return repr(weighting)
+    named = weighting if hasattr(weighting, "__qualname__") else type(weighting)
+    held = "" if named is weighting else f"({getattr(weighting, '__dict__', {})!r})"
+    return f"{named.__module__}.{named.__qualname__}{held}"
+
+
+def _same_weighting(ours: str, theirs: str) -> str:
+    if UNKNOWN in (ours, theirs):
+        return UNKNOWN
+    if ours != theirs:
+        raise BadResponses(
+            f"these counts were weighted differently ({ours} and {theirs}), so their sum would "
+            "count some persons more than others. Count both with the same weighting."
+        )
+    return ours
+
+
+def _values(matrix: PairMatrix) -> Int64Array:
+    """Return the stored numbers of a matrix of counts."""
+    return np.asarray(matrix.data if is_sparse(matrix) else matrix)
+
+
 def _explain_items(ours: tuple[str, ...], theirs: tuple[str, ...]) -> str:
     if set(ours) == set(theirs):
         found = "the same items in another order"
     else:
-        only = [name for name in ours if name not in set(theirs)]
-        other = [name for name in theirs if name not in set(ours)]
+        mine, yours = set(ours), set(theirs)
+        only = [name for name in ours if name not in yours]
+        other = [name for name in theirs if name not in mine]
         example = f"{only[0]!r} only in the first" if only else f"{other[0]!r} only in the second"
         found = f"different items ({len(ours)} and {len(theirs)}; for example {example})"
     return (
@@ -212,7 +260,7 @@ def _explain_items(ours: tuple[str, ...], theirs: tuple[str, ...]) -> str:
 
 def _check_plausible(counts: PairCounts, path: str) -> None:
     """Refuse arrays that no answers can have given."""
-    arrays = (counts.right_wrong, counts.answers, counts.right)
+    arrays = (_values(counts.right_wrong), counts.answers, counts.right)
     wrong_type = any(array.dtype != np.int64 for array in arrays)
     if (
         wrong_type
@@ -227,17 +275,3 @@ def _check_plausible(counts: PairCounts, path: str) -> None:
             f"{path} holds numbers that cannot be pair counts (negative, not whole, on the "
             "diagonal, or more answers than persons): it was damaged or changed. Count again."
         )
-
-
-def _replace_file(path: Path, content: memoryview) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
