@@ -13,7 +13,7 @@ from pathlib import Path
 from discreet.errors import BadResponses
 from discreet.responses.columns import LongPlan, Reading, WidePlan, make_reading, plan_columns
 from discreet.responses.delimited import DelimitedSource, NotUtf8
-from discreet.responses.jsonl import add_json_lines
+from discreet.responses.jsonl import JsonLinesSource
 from discreet.responses.long import LongTable
 from discreet.responses.opening import find_files, read_head, sniff, warn_encoding
 from discreet.responses.parts import Parts
@@ -162,7 +162,8 @@ def _read_file(
     head = read_head(file)
     kind = sniff(file, head)
     if kind == "jsonl":
-        add_json_lines(file, tables.long(str(file)), reading, progress)
+        records = JsonLinesSource(file, reading, progress)
+        tables.long(records.name).add_source(records, records.plan)
         return
     if kind == "parquet":
         # Only here, because importing Arrow's Parquet reader takes a while.

@@ -1,13 +1,13 @@
 """Read JSON lines: long records, wide records, and the records of py-irt.
 
-In: a file with one JSON object per line. Out: rows for a long table. The first record shows
-which of the three it is: py-irt has ``{"subject_id": ..., "responses": {item: answer}}``.
+In: a file with one JSON object per line. Out: the rows of a long table, a batch at a time. The
+first record shows which of the three it is: py-irt has
+``{"subject_id": ..., "responses": {item: answer}}``.
 """
 
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,49 +17,71 @@ import pyarrow as pa
 
 from discreet.errors import BadResponses
 from discreet.responses.columns import LongPlan, Reading, plan_columns
-from discreet.responses.ids import encode_ids
-from discreet.responses.long import LongTable
 from discreet.responses.opening import explain_read_errors, open_bytes
 from discreet.responses.values import BAD, MISSING_WORDS, explain_bad_answer, score_value
 
-__all__ = ["add_json_lines"]
+__all__ = ["JsonLinesSource"]
 
 Record = dict[str, Any]
 _ROWS = 1 << 17
 """Answers handed over together."""
 
 
-def add_json_lines(
-    path: Path, table: LongTable, reading: Reading, progress: Callable[[int], None] | None
-) -> None:
-    """Take all records of a file into a long table."""
-    source = _JsonSource(path)
-    table.begin(source)
-    batch: _Batch | None = None
-    for line, record in _records(path, progress):
-        if batch is None:
-            batch = _Batch(path, record, reading, source)
-        batch.take(line, record)
-        if len(batch.answers) >= _ROWS:
-            batch.hand_over(table)
-    if batch is not None:
-        batch.hand_over(table)
+class JsonLinesSource:
+    """A file of JSON lines as a long table; see :class:`discreet.responses.source.Source`.
 
+    Parameters
+    ----------
+    path
+        The file, gzipped or not.
+    reading
+        What the user said; unlike columns, keys are looked up while records are read.
+    progress
+        Called with the bytes read so far.
 
-class _JsonSource:
-    """Remembers the line of each answer; everything else is read as it comes."""
+    Attributes
+    ----------
+    plan
+        The columns of the table, which are always the same whatever the records look like.
+    """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, reading: Reading, progress: Callable[[int], None] | None = None
+    ) -> None:
         self.path = path
         self.name = str(path)
-        self.names: list[str] = []
-        self.lines = array("i")
+        self._reading, self._progress = reading, progress
+        first = next((record for _, record in _records(path, None)), {})
+        self._shape = _Shape(path, first, reading)
+        person, item, answer = self._shape.keys
+        self.names = [person or "person", item or "item", answer or "responses", *reading.group]
+        self.plan = LongPlan(0, 1, 2, tuple(range(3, len(self.names))))
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
-        raise NotImplementedError("JSON lines are handed over by add_json_lines.")
+        """Yield columns as text."""
+        for batch in self._read(self._progress):
+            made = batch.columns()
+            yield [pa.array(made[number], type=pa.string()) for number in columns]
 
     def place(self, row: int) -> str:
-        return f"{self.path}, line {self.lines[row]}"
+        """Return file and line of a row; the file is read again up to there."""
+        before = 0
+        for batch in self._read(None):
+            if row < before + len(batch.lines):
+                return f"{self.path}, line {batch.lines[row - before]}"
+            before += len(batch.lines)
+        return f"{self.path}, row {row + 1}"
+
+    def _read(self, progress: Callable[[int], None] | None) -> Iterator[_Batch]:
+        """Yield the same batch object again and again, with other rows."""
+        batch = _Batch(self.path, self._shape, self._reading)
+        for line, record in _records(self.path, progress):
+            batch.take(line, record)
+            if len(batch.lines) >= _ROWS:
+                yield batch
+                batch.clear()
+        if batch.lines:
+            yield batch
 
 
 def _records(path: Path, progress: Callable[[int], None] | None) -> Iterator[tuple[int, Record]]:
@@ -97,50 +119,80 @@ def _kind(value: object) -> str:
     return kinds.get(type(value), "a number")
 
 
-class _Batch:
-    """Answers of some records, as texts, until they are handed over."""
+class _Shape:
+    """Which of the three kinds the records are, and their keys: person, item, answer.
 
-    def __init__(self, path: Path, first: Record, reading: Reading, source: _JsonSource) -> None:
-        self._path, self._reading, self._source = path, reading, source
-        self._nested = isinstance(first.get("responses"), dict) and reading.item is None
-        self._keys = self._plan(first)
-        self._known: dict[str, int] = {}
-        self._records = 0
-        self._clear()
+    Wide and py-irt records have no key for the item and none for the answer.
+    """
 
-    def _clear(self) -> None:
-        self.persons: list[str | None] = []
-        self.items: list[str | None] = []
-        self.answers: list[str | None] = []
-        self.groups: list[list[str | None]] = [[] for _ in self._reading.group]
-        self._silent: list[str] = []
+    def __init__(self, path: Path, first: Record, reading: Reading) -> None:
+        self.nested = isinstance(first.get("responses"), dict) and reading.item is None
+        names = [name for name in first if not (self.nested and name == "responses")]
+        self.keys = (
+            self._plan_nested(names, first, reading, str(path))
+            if self.nested
+            else self._plan_flat(names, reading, str(path))
+        )
 
-    def _plan(self, first: Record) -> tuple[str | None, str | None, str | None]:
-        """Return the keys of person, item and answer; wide records have no item key."""
-        names = [name for name in first if not (self._nested and name == "responses")]
-        where = str(self._path)
-        if self._nested:
-            # The names of the items are inside; a stand-in lets the person be found as usual.
-            reading = replace(self._reading, layout="wide", response=None)
-            plan = plan_columns([*names, "\0item"], reading, where)
-            person = getattr(plan, "person", None)
-            if person is None:
-                raise BadResponses(
-                    f"{where}: the first record has 'responses' but no person; its keys are "
-                    f"{', '.join(repr(name) for name in first)}. Name the person's key with "
-                    "person=NAME (--person NAME)."
-                )
-            return names[person], None, None
-        plan = plan_columns(names, self._reading, where)
+    @staticmethod
+    def _plan_nested(
+        names: list[str], first: Record, reading: Reading, where: str
+    ) -> tuple[str | None, str | None, str | None]:
+        # The names of the items are inside; a stand-in lets the person be found as usual.
+        inside = replace(reading, layout="wide", response=None)
+        plan = plan_columns([*names, "\0item"], inside, where)
+        person = getattr(plan, "person", None)
+        if person is None:
+            raise BadResponses(
+                f"{where}: the first record has 'responses' but no person; its keys are "
+                f"{', '.join(repr(name) for name in first)}. Name the person's key with "
+                "person=NAME (--person NAME)."
+            )
+        return names[person], None, None
+
+    @staticmethod
+    def _plan_flat(
+        names: list[str], reading: Reading, where: str
+    ) -> tuple[str | None, str | None, str | None]:
+        plan = plan_columns(names, reading, where)
         if isinstance(plan, LongPlan):
             return names[plan.person], names[plan.item], names[plan.response]
         return None if plan.person is None else names[plan.person], None, None
 
+
+class _Batch:
+    """Answers of some records, as texts, until they are handed over.
+
+    A record without an answer becomes a row with a missing one, so that its person counts. The
+    row needs an item: the first of the file, for which it waits if need be.
+    """
+
+    def __init__(self, path: Path, shape: _Shape, reading: Reading) -> None:
+        self._path, self._shape, self._reading = path, shape, reading
+        self._known: dict[str, int] = {}
+        self._records = 0
+        self._first_item: str | None = None
+        self._waiting: list[tuple[int, str | None, list[str | None]]] = []
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the rows so far."""
+        self.lines: list[int] = []
+        self._persons: list[str | None] = []
+        self._items: list[str | None] = []
+        self._answers: list[str | None] = []
+        self._groups: list[list[str | None]] = [[] for _ in self._reading.group]
+
+    def columns(self) -> list[list[str | None]]:
+        """Return persons, items, answers and groups."""
+        return [self._persons, self._items, self._answers, *self._groups]
+
     def take(self, line: int, record: Record) -> None:
         """Add the answers of one record."""
-        person_key, item_key, answer_key = self._keys
+        person_key, item_key, answer_key = self._shape.keys
         person = str(self._records) if person_key is None else _text(record.get(person_key))
         self._records += 1
+        groups = [_text(record.get(name)) for name in self._reading.group]
         if item_key is not None and answer_key is not None:
             for key in (item_key, answer_key):
                 if key not in record:
@@ -150,24 +202,26 @@ class _Batch:
                     )
             pairs = [(_text(record[item_key]), answer_key, record[answer_key])]
         else:
-            pairs = [(key, key, value) for key, value in self._answers(line, record)]
+            pairs = [(key, key, value) for key, value in self._find_answers(line, record)]
         if not pairs:
-            self._note_silent(line, person)
+            self._take_silent(line, person, groups)
         for item, key, value in pairs:
-            self._add(line, person, item, key, value)
-        for column, name in zip(self.groups, self._reading.group, strict=True):
-            column.extend([_text(record.get(name))] * len(pairs))
+            self._check(line, key, value)
+            self._append(line, person, item, _text(value), groups)
 
-    def _note_silent(self, line: int, person: str | None) -> None:
+    def _take_silent(self, line: int, person: str | None, groups: list[str | None]) -> None:
         if person is None or person.strip().lower() in MISSING_WORDS:
             raise BadResponses(
                 f"{self._path}, line {line}: the person id is missing. Fill it in, or remove the "
                 "line."
             )
-        self._silent.append(person)
+        if self._first_item is None:
+            self._waiting.append((line, person, groups))
+        else:
+            self._append(line, person, self._first_item, None, groups)
 
-    def _answers(self, line: int, record: Record) -> list[tuple[str, Any]]:
-        if self._nested:
+    def _find_answers(self, line: int, record: Record) -> list[tuple[str, Any]]:
+        if self._shape.nested:
             answers = record.get("responses")
             if not isinstance(answers, dict):
                 raise BadResponses(
@@ -175,34 +229,33 @@ class _Batch:
                     f"answers, as in the first record; found {_kind(answers)}."
                 )
             return list(answers.items())
-        apart = {self._keys[0], *self._reading.ignore, *self._reading.group}
+        apart = {self._shape.keys[0], *self._reading.ignore, *self._reading.group}
         return [(name, value) for name, value in record.items() if name not in apart]
 
-    def _add(self, line: int, person: str | None, item: str | None, key: str, value: Any) -> None:
+    def _check(self, line: int, key: str, value: Any) -> None:
         text = _text(value)
-        if text is not None and text not in self._known:
-            self._known[text] = score_value(text, self._reading.at_least)
-            if self._known[text] == BAD:
-                where = f"{self._path}, line {line}"
-                wide = self._keys[1] is None
-                raise BadResponses(
-                    explain_bad_answer(where, key, value, self._reading.at_least, wide=wide)
-                )
-        self.persons.append(person)
-        self.items.append(item)
-        self.answers.append(text)
-        self._source.lines.append(line)
+        if text is None or text in self._known:
+            return
+        at_least = self._reading.at_least
+        self._known[text] = score_value(text, at_least)
+        if self._known[text] == BAD:
+            where, wide = f"{self._path}, line {line}", self._shape.keys[1] is None
+            raise BadResponses(explain_bad_answer(where, key, value, at_least, wide=wide))
 
-    def hand_over(self, table: LongTable) -> None:
-        """Give the answers so far to the table."""
-        person, item, answer = self._keys
-        columns = [self.persons, self.items, self.answers, *self.groups]
-        names = [person or "person", item or "item", answer or "responses", *self._reading.group]
-        table.add([pa.array(column, type=pa.string()) for column in columns], names)
-        if self._silent:
-            ids = encode_ids(pa.array(self._silent, type=pa.string()))
-            table.add_persons_without_answers(ids)
-        self._clear()
+    def _append(
+        self, line: int, person: str | None, item: str | None, answer: str | None,
+        groups: list[str | None],
+    ) -> None:  # fmt: skip
+        if self._first_item is None and item is not None:
+            self._first_item = item
+            for waiting in self._waiting:
+                self._append(waiting[0], waiting[1], item, None, waiting[2])
+        self.lines.append(line)
+        self._persons.append(person)
+        self._items.append(item)
+        self._answers.append(answer)
+        for column, value in zip(self._groups, groups, strict=True):
+            column.append(value)
 
 
 def _text(value: object) -> str | None:

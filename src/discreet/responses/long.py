@@ -69,10 +69,6 @@ class LongTable:
         self._values.append(values)
         self._rows.n_rows += len(values)
 
-    def add_persons_without_answers(self, ids: Any) -> None:
-        """Note persons who have no row of their own."""
-        self._persons.add(ids[:0])
-
     def _refuse_bad(self, values: npt.NDArray[np.int8], column: Any, name: str) -> None:
         if not (values == BAD).any():
             return
