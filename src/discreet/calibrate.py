@@ -175,7 +175,7 @@ def fit(
             difficulty=difficulty,
             kept=chain.kept,
             scoring=chosen.scoring(difficulty),
-            weights=None if weighting is None else _person_weights(source.store, weighting),
+            weighting=weighting,
         )
     found = _assemble(counts, chain, method, difficulty, solution, uncertainty, regularisation)
     return _warn_if_routed(found, source) if standard_errors else found
@@ -318,10 +318,6 @@ def _count_sparse(
     )
     totals = store.item_totals()
     return SparseCounts(source.items, (rights @ wrongs.T).tocsr(), *totals, source.n_persons)
-
-
-def _person_weights(store: AnswerStore, weighting: PersonWeight) -> FloatArray:
-    return weighting(*store.person_totals()).astype(np.float64)
 
 
 def _mean_weight(weighting: PersonWeight, counts: PairTable) -> float:

@@ -14,11 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.engines.memory import Weighting
 from discreet.errors import NotConverged
 from discreet.estimators.blas import one_blas_thread, threads_for
 from discreet.estimators.laplacian import Laplacian, factorise, factorise_roughly, invert, solve
@@ -28,6 +30,7 @@ from discreet.estimators.scores import (
     chunk_words,
     score_persons,
     score_planes,
+    weigh_plan,
 )
 from discreet.responses.store import AnswerStore, BitPlanes
 from discreet.responses.threads import run_tasks, thread_count
@@ -71,7 +74,7 @@ def measure_uncertainty(
     difficulty: FloatArray,
     kept: IndexArray,
     scoring: Scoring,
-    weights: FloatArray | None,
+    weighting: Weighting | None,
 ) -> Uncertainty:
     """Compute standard errors with the sandwich formula, one pass over persons."""
     m = len(difficulty)
@@ -79,22 +82,28 @@ def measure_uncertainty(
         # In a well linked graph pinv(L) is close to its diagonal part; the factor makes the
         # leverages add up to m - 1, as the exact ones do.
         approximate = (m - 1) / m / laplacian.diagonal
-        plan = PersonScores(difficulty, kept, scoring, weights, approximate)
+        plan = PersonScores(difficulty, kept, scoring, None, approximate, weighting)
         return _measure_large(store, laplacian, plan)
     with threads_for(m):
         inverse = invert(laplacian)
         spread = inverse.diagonal()
         resistance = spread[:, None] + spread[None, :] - 2 * inverse
-        plan = PersonScores(difficulty, kept, scoring, weights, resistance)
+        plan = PersonScores(difficulty, kept, scoring, None, resistance, weighting)
         covariance = inverse @ sum_products(store, plan) @ inverse
     covariance = (covariance + covariance.T) / 2
     return Uncertainty(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), covariance)
 
 
 def sum_products(store: AnswerStore, plan: PersonScores) -> FloatArray:
-    """Sum the products of scores of two items over persons."""
+    """Sum the products of scores of two items over persons.
+
+    Answers on other machines add the sum up there (``add_up``), streams part by part.
+    """
+    if hasattr(store, "add_up"):
+        return np.asarray(store.add_up(partial(sum_products, plan=plan)))
     if hasattr(store, "parts"):
         return _sum_batches(store, plan)
+    plan = weigh_plan(store, plan)
     if not isinstance(store, BitPlanes):
         scores = score_persons(store, plan)
         return np.asarray((scores.T @ scores).toarray())

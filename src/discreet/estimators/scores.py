@@ -6,8 +6,8 @@ person and item, corrected for leverage. Confidential side: it reads every perso
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -15,7 +15,15 @@ import numpy.typing as npt
 
 from discreet.responses.store import AnswerStore, BitPlanes, SparseRows
 
-__all__ = ["PersonScores", "Scoring", "chunk_words", "score_persons", "score_planes", "score_rows"]
+__all__ = [
+    "PersonScores",
+    "Scoring",
+    "chunk_words",
+    "score_persons",
+    "score_planes",
+    "score_rows",
+    "weigh_plan",
+]
 
 FloatArray = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
@@ -56,6 +64,9 @@ class PersonScores:
     resistance
         Variance of each difference under ``pinv(L)``: a matrix, or one number per item whose
         pairwise sums stand in for it.
+    weighting
+        Instead of weights: the rule that gives them from (answered, right), so that they are
+        computed where the persons are.
     """
 
     difficulty: FloatArray
@@ -63,12 +74,22 @@ class PersonScores:
     scoring: Scoring
     weights: FloatArray | None
     resistance: FloatArray
+    weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = None
+
+
+def weigh_plan(store: AnswerStore, plan: PersonScores) -> PersonScores:
+    """Return the plan with the weights of these persons in it."""
+    if plan.weighting is None:
+        return plan
+    weights = plan.weighting(*store.person_totals()).astype(np.float64)
+    return replace(plan, weights=weights, weighting=None)
 
 
 def score_persons(store: AnswerStore, plan: PersonScores) -> Any:
     """Return the corrected scores of all persons, ``[person, kept item]``, as a CSR array."""
     from scipy.sparse import csr_array, vstack
 
+    plan = weigh_plan(store, plan)
     if isinstance(store, SparseRows):
         return score_rows(store, plan)
     planes = cast(BitPlanes, store)
