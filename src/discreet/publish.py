@@ -8,13 +8,16 @@ overspent. Nothing after the wall sees an answer or a count.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from os import PathLike
 from typing import Any
 
+import numpy.typing as npt
+
 from discreet.bundle import describe_release, read_bundle, write_bundle
+from discreet.engines import Answers, open_persons
 from discreet.errors import BadUsage
 from discreet.estimate import Estimate
 from discreet.estimators.released import estimate_release
@@ -31,11 +34,9 @@ from discreet.privacy.mechanisms import (
 )
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.wall import Release, check_answers, release_statistics
-from discreet.responses import Responses, read_responses
 
 __all__ = ["Published", "read_release", "release"]
 
-FINGERPRINT_PERSONS = 16_384
 LARGE_EPSILON = 5.0
 
 
@@ -79,7 +80,7 @@ class Published:
 
 
 def release(
-    source: Responses | str | PathLike[str],
+    source: Answers | npt.NDArray[Any] | str | PathLike[str],
     budget: Budget,
     *,
     items: Sequence[str],
@@ -87,6 +88,7 @@ def release(
     mechanism: str | AnyMechanism = AUTO,
     ledger: Ledger | str | PathLike[str] | None = None,
     population: str = EVERYONE,
+    engine: str = "auto",
     noise: Noise | None = None,
 ) -> Published:
     """Release item difficulties under differential privacy.
@@ -96,7 +98,9 @@ def release(
     Parameters
     ----------
     source
-        Answers, or the path of a file with answers. Items that are not on the list are refused.
+        Answers, or where they are: a file, folder or pattern, a DuckDB database
+        (``"file.duckdb::table"``) or a query, of any size. Items that are not on the list are
+        refused.
     budget
         Epsilon, delta and the neighbouring relation.
     items
@@ -111,6 +115,9 @@ def release(
         Where the spend is recorded and limited; ``None`` is allowed and said in the guarantee.
     population
         Name of this data's persons, who are in no other population of the ledger.
+    engine
+        Where answers are counted, as for :func:`discreet.count_pairs`: in memory if they fit, and
+        otherwise where they are, with bounded memory. The guarantee is the same.
     noise
         Where noise comes from; by default the exact sampler on secure randomness.
 
@@ -126,21 +133,21 @@ def release(
     noise = noise or ExactNoise()
     if isinstance(mechanism, str):
         check_mechanism(mechanism)
-    responses = source if isinstance(source, Responses) else read_responses(source)
-    public = _public_parameters(responses, budget, items, max_answers)
-    chosen, choice = _choose(mechanism, public)
-    calibration = chosen.calibrate(public, budget, noise.source)
-    check_answers(responses, public, chosen)
     book = Ledger.open(ledger) if isinstance(ledger, (str, PathLike)) else ledger
-    reservation = _reserve(book, calibration, responses, population)
-    released = release_statistics(
-        responses,
-        mechanism=chosen,
-        public=public,
-        calibration=calibration,
-        guarantee=_promise(calibration, book, noise),
-        noise=noise,
-    )
+    with open_persons(source, engine) as answers:
+        public = _public_parameters(answers, budget, items, max_answers)
+        chosen, choice = _choose(mechanism, public)
+        calibration = chosen.calibrate(public, budget, noise.source)
+        check_answers(answers, public, chosen)
+        reservation = _reserve(book, calibration, answers, population)
+        released = release_statistics(
+            answers,
+            mechanism=chosen,
+            public=public,
+            calibration=calibration,
+            guarantee=_promise(calibration, book, noise),
+            noise=noise,
+        )
     estimate = estimate_release(released)
     if book is not None and reservation is not None:
         book.complete(reservation)
@@ -169,18 +176,18 @@ def _choose(mechanism: str | AnyMechanism, public: Public) -> tuple[AnyMechanism
 
 
 def _public_parameters(
-    responses: Responses, budget: Budget, items: Sequence[str], max_answers: int | None
+    answers: Answers, budget: Budget, items: Sequence[str], max_answers: int | None
 ) -> Public:
     if isinstance(items, str):
         raise BadUsage("items must be a list of item names, found one string")
     listed = tuple(str(item) for item in items)
-    persons = responses.n_persons if budget.neighbours is Neighbours.REPLACE_ONE else None
+    persons = answers.n_persons if budget.neighbours is Neighbours.REPLACE_ONE else None
     cap = len(listed) if max_answers is None else max_answers
     return Public(items=listed, max_answers=cap, neighbours=budget.neighbours, persons=persons)
 
 
 def _reserve(
-    book: Ledger | None, calibration: Calibration, responses: Responses, population: str
+    book: Ledger | None, calibration: Calibration, answers: Answers, population: str
 ) -> str | None:
     """Charge the ledger before any noise is drawn."""
     if book is None:
@@ -188,17 +195,10 @@ def _reserve(
     spend = calibration.spend
     return book.reserve(
         spend,
-        fingerprint=book.fingerprint(_person_rows(responses)),
+        fingerprint=book.recognise(answers),
         description=f"{spend.mechanism}, epsilon {spend.epsilon:g}, delta {spend.delta:g}",
         population=population,
     )
-
-
-def _person_rows(responses: Responses) -> Iterator[Any]:
-    """Every person's answers, items in the order of their names."""
-    ordered = responses.select(sorted(responses.items)).store
-    for start in range(0, ordered.n_persons, FINGERPRINT_PERSONS):
-        yield from ordered.rows(start, start + FINGERPRINT_PERSONS)
 
 
 def _promise(calibration: Calibration, book: Ledger | None, noise: Noise) -> Guarantee:

@@ -7,33 +7,46 @@ one file and one line in ``ENGINES``, and one in ``OPENERS`` if its answers stay
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from discreet.counts import PairCounts
+from discreet.engines.answers import Answers
 from discreet.engines.memory import Weighting
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.responses import Responses
 
-__all__ = ["ENGINES", "count_pairs", "open_source"]
+__all__ = ["ENGINES", "Answers", "count_pairs", "open_persons", "open_source"]
 
 Engine = Callable[[Any, Weighting | None], PairCounts]
 
 ENGINES: dict[str, str] = {
     "memory": "discreet.engines.memory:count_responses",
     "duckdb": "discreet.engines.outofcore:count_anything",
+    "gpu": "discreet.engines.gpu:count_on_gpu",
 }
 """Name of each engine and the function behind it, loaded when the engine is first used."""
 
 OPENERS: dict[str, str] = {
     "duckdb": "discreet.engines.outofcore:open_answers",
+    "gpu": "discreet.engines.gpu:read_tensor",
 }
 """Engines that leave answers where they are, and how each opens a source for several passes."""
+
+PERSON_OPENERS: dict[str, str] = {
+    "duckdb": "discreet.engines.outofcore:open_persons",
+}
+"""Engines of which ``OPENERS`` may give bare counts, and how each opens whole persons instead."""
+
+
+MAIN_MEMORY = 1
+"""DLPack's number for it."""
 
 
 def count_pairs(
@@ -47,8 +60,9 @@ def count_pairs(
     Parameters
     ----------
     source
-        Answers, or where they are: a file, folder or pattern, and for engine "duckdb" also a
-        DuckDB database (``"file.duckdb::table"``) or a query.
+        Answers, a matrix ``[person, item]`` (a tensor on a graphics processor is counted there),
+        or where answers are: a file, folder or pattern, and for engine "duckdb" also a DuckDB
+        database (``"file.duckdb::table"``) or a query.
     engine
         ``"auto"``, or one of ``ENGINES``. The result is the same, to the last integer. Auto
         means "memory", but "duckdb" for queries, databases and files whose answers would fill
@@ -67,6 +81,8 @@ def count_pairs(
            [1, 0]])
     """
     chosen = _choose_engine(source) if engine == "auto" else engine
+    if chosen == "memory" and not isinstance(source, str | PathLike):
+        source = open_source(source, chosen)
     return _find_engine(chosen)(source, weighting)
 
 
@@ -95,22 +111,59 @@ def open_source(source: Any, engine: str = "auto") -> Any:
 
     if isinstance(source, str | PathLike):
         return read_responses(source)
-    if isinstance(source, np.ndarray):
-        return Responses.from_array(source)
+    if isinstance(source, np.ndarray) or hasattr(source, "__dlpack_device__"):
+        return Responses.from_array(np.asarray(source))
     raise BadUsage(
         f"answers, pair counts, an array or a path are needed, found {type(source).__name__}; "
         "build answers with Responses.from_array or Responses.from_dataframe"
     )
 
 
+@contextmanager
+def open_persons(source: Any, engine: str = "auto") -> Iterator[Answers]:
+    """Give answers of whole persons, for ``release``, and clean up behind them.
+
+    Parameters
+    ----------
+    source
+        Answers, an array, or where answers are; not counts, of which nobody can say any more
+        which answers belong to one person.
+    engine
+        As for `count_pairs`.
+    """
+    if isinstance(source, PairCounts):
+        raise BadUsage(
+            "a release needs the answers themselves, found pair counts: they do not say which "
+            "answers are of the same person, so no cap on a person's answers can be drawn. Give "
+            "the answers, or where they are"
+        )
+    if hasattr(source, "store"):
+        yield source
+        return
+    chosen = _choose_engine(source) if engine == "auto" else engine
+    _find_engine(chosen)
+    if chosen not in PERSON_OPENERS:
+        yield open_source(source, chosen)
+        return
+    with _load(PERSON_OPENERS[chosen])(source) as answers:
+        yield answers
+
+
 def _choose_engine(source: Any) -> str:
     if hasattr(source, "engine"):
         return str(source.engine)
     if not isinstance(source, str | PathLike):
-        return "memory"
+        return "gpu" if _is_on_device(source) else "memory"
     from discreet.engines.outofcore.choosing import is_too_large
 
     return "duckdb" if is_too_large(source) else "memory"
+
+
+def _is_on_device(source: Any) -> bool:
+    """Say whether a matrix is elsewhere than in main memory, by the DLPack protocol."""
+    if isinstance(source, np.ndarray) or not hasattr(source, "__dlpack_device__"):
+        return False
+    return int(source.__dlpack_device__()[0]) != MAIN_MEMORY
 
 
 def _find_engine(name: str) -> Engine:

@@ -11,20 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.engines import count_pairs
+from discreet.engines import Answers, count_pairs
 from discreet.errors import BadResponses, DiscreetError
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.mechanisms import RandomizedResponse
 from discreet.privacy.mechanisms.protocol import Calibration, Mechanism, NoiseLaw, Public
 from discreet.privacy.noise import Noise
-
-if TYPE_CHECKING:
-    from discreet.responses import Responses
 
 __all__ = ["Release", "check_answers", "release_statistics"]
 
@@ -75,7 +72,7 @@ class Release:
 
 
 def release_statistics(
-    responses: Responses,
+    answers: Answers,
     *,
     mechanism: Mechanism | RandomizedResponse,
     public: Public,
@@ -85,16 +82,17 @@ def release_statistics(
 ) -> Release:
     """Count what the mechanism asks for, add its noise, and hand out nothing else.
 
-    The caller has reserved the spend in the ledger before this function draws any noise.
-    Every listed item and every cell that the public parameters name gets noise, answered or
-    not, zero or not.
+    The answers may be in memory, on disk or in a cluster. The caller has reserved the spend in
+    the ledger before this function draws any noise. All cells come from one count of the answers,
+    so from one draw of the cap. Every listed item and every cell that the public parameters name
+    gets noise, answered or not, zero or not.
     """
-    check_answers(responses, public, mechanism)
-    answers = responses.select(public.items).cap(public.max_answers, noise.source)
+    check_answers(answers, public, mechanism)
+    capped = answers.select(public.items).cap(public.max_answers, noise.source)
     if isinstance(mechanism, RandomizedResponse):
-        values = mechanism.randomise(answers, calibration, noise.source)
+        values = mechanism.randomise(capped, calibration, noise.source)
     else:
-        values = _noisy_cells(answers, mechanism, public, calibration, noise)
+        values = _noisy_cells(capped, mechanism, public, calibration, noise)
     return Release(
         mechanism=mechanism.name,
         public=public,
@@ -107,14 +105,14 @@ def release_statistics(
 
 
 def check_answers(
-    responses: Responses, public: Public, mechanism: Mechanism | RandomizedResponse
+    answers: Answers, public: Public, mechanism: Mechanism | RandomizedResponse
 ) -> None:
     """Refuse answers that cannot be released as asked; for the steward's eyes.
 
     Called before the ledger is charged, so that a mistake costs nothing, and again here.
     """
     listed = set(public.items)
-    unlisted = [item for item in responses.items if item not in listed]
+    unlisted = [item for item in answers.items if item not in listed]
     if unlisted:
         raise BadResponses(
             f"the data has {len(unlisted)} items that are not on the item list, for example "
@@ -122,17 +120,22 @@ def check_answers(
             "data: add them to the list, or take their columns or rows out of the data first"
         )
     if isinstance(mechanism, RandomizedResponse):
-        mechanism.check_answers(responses.select(public.items))
+        mechanism.check_answers(answers.select(public.items))
 
 
 def _noisy_cells(
-    answers: Responses,
+    capped: Answers,
     mechanism: Mechanism,
     public: Public,
     calibration: Calibration,
     noise: Noise,
 ) -> dict[str, Int64Array]:
-    counts = count_pairs(answers, weighting=mechanism.weighting(public, calibration))
+    counts = count_pairs(capped, weighting=mechanism.weighting(public, calibration))  # type: ignore[arg-type]
+    if public.persons is not None and counts.persons != public.persons:
+        raise DiscreetError(
+            f"the release was prepared for {public.persons:,} persons, and {counts.persons:,} were "
+            "counted: the answers changed in between, and nothing was released"
+        )
     cells = mechanism.cells(counts, calibration)
     if set(cells) != set(calibration.laws):
         raise DiscreetError(

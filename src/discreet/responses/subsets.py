@@ -7,17 +7,26 @@ the secure source only, because it is a step of a private release.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.errors import BadUsage
 from discreet.responses.compiling import worth_compiling
 from discreet.responses.store import AnswerStore, BitPlanes, Int64Array, SparseRows, UInt64Array
 from discreet.secure import RandomSource
 
-__all__ = ["ABSENT", "cap_answers", "flip_answers", "number_items", "select_columns"]
+__all__ = [
+    "ABSENT",
+    "cap_answers",
+    "check_cap",
+    "flip_answers",
+    "number_items",
+    "select_columns",
+]
 
 _CELLS = 1 << 22
 """Cells looked at together in capping: 16 megabytes of random keys."""
@@ -60,6 +69,17 @@ def _select_rows(store: SparseRows, columns: npt.NDArray[np.int64]) -> SparseRow
         item, kept = item[order], kept[order]
     indptr = _row_starts(person, store.n_persons)
     return SparseRows(indptr, number_items(item, len(columns)), store.right[kept], len(columns))
+
+
+def check_cap(max_answers: object) -> int:
+    """Return the most answers that a person may keep; refuse what is no such number."""
+    try:
+        most = operator.index(max_answers)  # type: ignore[arg-type]
+    except TypeError:
+        most = 0
+    if most < 1:
+        raise BadUsage(f"max_answers must be a whole number of at least 1; found {max_answers!r}.")
+    return most
 
 
 def cap_answers(store: AnswerStore, max_answers: int, source: RandomSource) -> AnswerStore:

@@ -7,15 +7,15 @@ computes nothing about difficulty.
 from __future__ import annotations
 
 import html
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses
 from discreet.responses.arrays import store_array
+from discreet.responses.digests import digest_store
 from discreet.responses.names import (
     check_codes,
     check_groups,
@@ -25,7 +25,7 @@ from discreet.responses.names import (
 )
 from discreet.responses.packing import Repeated, store_long
 from discreet.responses.store import AnswerStore
-from discreet.responses.subsets import ABSENT, cap_answers, select_columns
+from discreet.responses.subsets import ABSENT, cap_answers, check_cap, select_columns
 from discreet.secure import RandomSource
 
 __all__ = ["Responses"]
@@ -272,18 +272,19 @@ class Responses:
         source
             :class:`discreet.secure.SystemSource` for anything that is released.
         """
-        try:
-            most = operator.index(max_answers)
-        except TypeError:
-            most = 0
-        if most < 1:
-            raise BadUsage(
-                f"max_answers must be a whole number of at least 1; found {max_answers!r}."
-            )
+        most = check_cap(max_answers)
         if most >= self.n_items:
             return self
         store = cap_answers(self._store, most, source)
         return Responses(self._items, self._persons, store, self._groups)
+
+    def sum_digests(self, key: bytes) -> tuple[int, int]:
+        """Return the sum of all persons' keyed digests and their number, for the ledger.
+
+        See :mod:`discreet.responses.digests`. The items are taken in the order of their names,
+        so the order of columns does not matter, nor does that of persons.
+        """
+        return digest_store(key, self.select(sorted(self._items)).store)
 
     def rows(self, start: int, stop: int) -> npt.NDArray[np.int8]:
         """Return persons ``start`` to ``stop`` as a matrix of 1, 0 and -1 (missing)."""

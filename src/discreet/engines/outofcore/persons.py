@@ -1,30 +1,39 @@
 """Answers that stay on disk but can be looked at again, for what needs persons twice.
 
-In: a source of any size. Out: something that :func:`discreet.fit` can treat like
-:class:`~discreet.responses.Responses`: it knows its totals, counts with any weighting, and hands
-out rows as long as they are asked for in ascending order. Going back starts a new pass.
+In: a source of any size. Out: something that :func:`discreet.fit` and :func:`discreet.release`
+can treat like :class:`~discreet.responses.Responses`: it knows its totals, counts with any
+weighting, leaves items out, caps answers, and hands out rows as long as they are asked for in
+ascending order. Going back starts a new pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.counts import PairCounts
 from discreet.engines.memory import Weighting, count_responses
-from discreet.engines.outofcore.counting import count_source
-from discreet.engines.outofcore.origins import open_origin
-from discreet.engines.outofcore.settings import Resources
-from discreet.engines.outofcore.stream import stream_responses
+from discreet.engines.outofcore.counting import Job, count_job, count_source
+from discreet.engines.outofcore.settings import Progress, Resources
+from discreet.engines.outofcore.snapshot import Passes, Snapshot, explain_encoding
+from discreet.engines.outofcore.tally import Tally
+from discreet.errors import BadUsage, DiscreetError
+from discreet.responses import Responses
+from discreet.responses.columns import Reading
+from discreet.responses.delimited import NotUtf8
+from discreet.responses.digests import add_digests, digest_store
+from discreet.responses.names import check_items
+from discreet.responses.opening import warn_encoding
+from discreet.responses.subsets import check_cap
+from discreet.secure import RandomSource
 
-if TYPE_CHECKING:
-    from discreet.responses import Responses
-
-__all__ = ["StreamedAnswers", "StreamedStore", "count_anything", "open_answers"]
+__all__ = ["StreamedAnswers", "StreamedStore", "count_anything", "open_answers", "open_persons"]
 
 MANY_ITEMS = 2000
 """Items up to which standard errors are a sum over persons, batch by batch."""
@@ -47,44 +56,243 @@ def count_anything(
 def open_answers(
     source: str | PathLike[str], resources: Resources | None = None
 ) -> StreamedAnswers | PairCounts:
-    """Count a source, and return it as answers that can be looked at again.
+    """Count a source, and return it as answers that can be looked at again, for ``fit``.
 
     A query may give other rows, or the same in another order, the second time, and with many
     items standard errors are computed in a way that needs all persons at once: then only the
     counts are returned.
     """
-    limits = resources or Resources()
-    counts = count_source(source, resources=limits)
-    if len(counts.items) > MANY_ITEMS or not open_origin(source, {}, limits).steady:
+    job = Job(source, None, Reading(), resources or Resources())
+    counts = count_job(job)
+    snapshot = Snapshot(job)
+    if len(counts.items) > MANY_ITEMS or not snapshot.is_steady:
         return counts
-    return StreamedAnswers(source, counts, limits)
+    totals = ItemTotals(counts.items, counts.answers, counts.right, counts.persons)
+    return StreamedAnswers(snapshot, totals, counts=counts)
+
+
+def open_persons(
+    source: str | PathLike[str],
+    *,
+    reading: Reading | None = None,
+    resources: Resources | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> StreamedAnswers:
+    """Return a source of any size as answers of whole persons, for ``release``.
+
+    It is gone through once to find its items and its persons. A query is run once, and its rows
+    are copied. Close the result, or use it in a ``with`` statement: then what was copied or
+    distributed is deleted at once.
+
+    Parameters
+    ----------
+    source, reading, resources
+        As in :func:`discreet.engines.outofcore.count_source`.
+    progress
+        Called a few times a second with a :class:`Progress`, anew for every pass.
+
+    Examples
+    --------
+    >>> query = ("SELECT * FROM (VALUES ('ann', 'q1', 1), ('bob', 'q1', 0), ('ann', 'q2', 0)) "
+    ...          "AS answers(person, item, response)")
+    >>> with open_persons(query) as answers:
+    ...     answers.items, answers.n_persons, answers.n_answers
+    (('q1', 'q2'), 2, 3)
+    """
+    job = Job(source, None, reading or Reading(), resources or Resources())
+    while True:
+        snapshot = Snapshot(job, progress)
+        try:
+            return StreamedAnswers(snapshot, _find_totals(snapshot))
+        except NotUtf8 as found:
+            # Rare: the first megabytes were UTF-8. Everything is read again, this file otherwise.
+            snapshot.close()
+            job.encodings[found.path] = warn_encoding(found.path)
+        except BaseException:
+            snapshot.close()
+            raise
+
+
+@dataclass(frozen=True)
+class ItemTotals:
+    """Items, how often each was answered and answered right, and how many persons there are."""
+
+    items: tuple[str, ...]
+    answers: Int64Array
+    right: Int64Array
+    persons: int
+
+    def select(self, items: tuple[str, ...]) -> ItemTotals:
+        """Return the totals of these items; zero for items that nobody answered."""
+        place = {name: number for number, name in enumerate(self.items)}
+        columns = [place.get(name, len(self.items)) for name in items]
+        answers, right = (np.append(values, 0)[columns] for values in (self.answers, self.right))
+        return ItemTotals(items, answers, right, self.persons)
+
+
+def _find_totals(passes: Passes) -> ItemTotals:
+    """Go through all persons once."""
+    totals = ItemTotals((), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0)
+    for batch in passes.batches():
+        sums = zip((totals.answers, totals.right), batch.store.item_totals(), strict=True)
+        more = len(batch.items) - len(totals.items)
+        answers, right = (np.pad(old, (0, more)) + new for old, new in sums)
+        persons = totals.persons + batch.store.n_persons
+        totals = ItemTotals(batch.items, answers, right, persons)
+    return totals
+
+
+class _Selection:
+    """Leave items out, bring them into another order, or add unanswered ones."""
+
+    def __init__(self, items: tuple[str, ...]) -> None:
+        self._items = items
+
+    def begin(self) -> None:
+        """Get ready for a pass."""
+
+    def apply(self, batch: Responses) -> Responses:
+        """Return the items of one batch."""
+        return batch if batch.items == self._items else batch.select(self._items)
+
+
+class _Cap:
+    """Keep a random part of every person's answers; drawn once, so good for one pass only."""
+
+    def __init__(self, most: int, source: RandomSource) -> None:
+        self._most, self._source = most, source
+        self._is_drawn = False
+
+    def begin(self) -> None:
+        """Get ready for the pass, or refuse: a second one would be another draw."""
+        if self._is_drawn:
+            raise DiscreetError(
+                "the cap on answers of a stream is drawn while the stream is read, so capped "
+                "answers can be gone through once: a second pass would keep other answers. Count "
+                "all that is needed in one pass, or cap anew"
+            )
+        self._is_drawn = True
+
+    def apply(self, batch: Responses) -> Responses:
+        """Return what the persons of one batch keep."""
+        return batch.cap(self._most, self._source)
 
 
 class StreamedAnswers:
-    """A source that was counted once and can be streamed again."""
+    """A source that can be gone through again and again, person by person.
+
+    It is made by :func:`open_persons` and :func:`open_answers`. `select` and `cap` read
+    nothing; what they ask for happens in the next pass.
+    """
 
     engine = "duckdb"
 
     def __init__(
-        self, source: str | PathLike[str], counts: PairCounts, resources: Resources
+        self,
+        passes: Passes,
+        totals: ItemTotals,
+        *,
+        counts: PairCounts | None = None,
+        steps: tuple[_Selection | _Cap, ...] = (),
     ) -> None:
-        self._source, self._counts, self._resources = source, counts, resources
-        self.items = counts.items
-        self.n_persons = counts.persons
-        self.store = StreamedStore(source, counts, resources)
+        self._passes, self._totals, self._counts, self._steps = passes, totals, counts, steps
+        self.items = totals.items
+        self.n_persons = totals.persons
+        self.store = StreamedStore(self)
+
+    def __enter__(self) -> StreamedAnswers:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Delete what was copied from the source."""
+        if isinstance(self._passes, Snapshot):
+            self._passes.close()
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.items)
 
     @property
     def n_answers(self) -> int:
         """Number of answers that were given."""
         return self.store.n_answers
 
+    @property
+    def totals(self) -> ItemTotals:
+        """Totals of every item; not known of capped answers before they are drawn."""
+        if any(isinstance(step, _Cap) for step in self._steps):
+            raise DiscreetError(
+                "how many answers a cap keeps is known when it is drawn: count the answers, and "
+                "take the totals of the counts"
+            )
+        return self._totals
+
+    def select(self, items: Sequence[object]) -> StreamedAnswers:
+        """Return exactly these items in this order; an unknown name is an unanswered column."""
+        names = check_items(items, len(items))
+        steps = (*self._steps, _Selection(names))
+        return StreamedAnswers(self._passes, self._totals.select(names), steps=steps)
+
+    def cap(self, max_answers: int, source: RandomSource) -> StreamedAnswers:
+        """Let each person keep a uniformly random ``max_answers`` of more answers.
+
+        The persons are whole, each is in one batch, and what each keeps is drawn when the
+        stream is read. The result can be gone through once.
+        """
+        most = check_cap(max_answers)
+        if most >= self.n_items:
+            return self
+        steps = (*self._steps, _Cap(most, source))
+        return StreamedAnswers(self._passes, self._totals, steps=steps)
+
+    def batches(self) -> Iterator[Responses]:
+        """Yield batches of whole persons, all with the same items."""
+        for step in self._steps:
+            step.begin()
+        last = _Selection(self.items)
+        with explain_encoding():
+            for batch in self._passes.batches():
+                answers = Responses(batch.items, None, batch.store)
+                for step in self._steps:
+                    answers = step.apply(answers)
+                yield last.apply(answers)
+
     def count(self, weighting: Weighting | None) -> PairCounts:
-        """Count pairs; without weights that was done already."""
-        if weighting is None:
+        """Count pairs in one pass; where that was done already, return it."""
+        if weighting is None and self._counts is not None:
             return self._counts
-        return count_source(
-            self._source, weighting=weighting, items=self.items, resources=self._resources
-        )
+        tally = Tally()
+        for batch in self.batches():
+            tally.add(batch.items, cast(Any, batch.store), weighting)
+        self._check_persons(tally.persons)
+        return tally.counts(self.items)
+
+    def sum_digests(self, key: bytes) -> tuple[int, int]:
+        """Return the sum of all persons' keyed digests and their number, for the ledger."""
+        ordered = self.select(sorted(self.items))
+        total, persons = add_digests(digest_store(key, one.store) for one in ordered.batches())
+        self._check_persons(persons)
+        return total, persons
+
+    def _check_persons(self, found: int) -> None:
+        if found != self.n_persons:
+            raise _other_persons(self.n_persons, found)
+
+
+def _other_persons(first: int, now: int) -> BadUsage:
+    return BadUsage(
+        f"the answers had {first:,} persons at first and {now:,} now: they were changed while they "
+        "were being read. Wait until nobody writes to them, or copy them, and start anew."
+    )
 
 
 class StreamedStore:
@@ -93,29 +301,27 @@ class StreamedStore:
     Persons are numbered in the order of the stream, which is the same in every pass.
     """
 
-    def __init__(
-        self, source: str | PathLike[str], counts: PairCounts, resources: Resources
-    ) -> None:
-        self._source, self._counts, self._resources = source, counts, resources
+    def __init__(self, answers: StreamedAnswers) -> None:
+        self._answers = answers
         self._stream: Iterator[Responses] = iter(())
         self._batch: Any = None
         self._first = self._stop = -1
-        self._totals: tuple[Int64Array, Int64Array] | None = None
+        self._person_totals: tuple[Int64Array, Int64Array] | None = None
 
     @property
     def n_persons(self) -> int:
         """Number of persons."""
-        return self._counts.persons
+        return self._answers.n_persons
 
     @property
     def n_items(self) -> int:
         """Number of items."""
-        return len(self._counts.items)
+        return self._answers.n_items
 
     @property
     def n_answers(self) -> int:
         """Number of answers."""
-        return int(self._counts.answers.sum())
+        return int(self._answers.totals.answers.sum())
 
     @property
     def nbytes(self) -> int:
@@ -124,19 +330,20 @@ class StreamedStore:
 
     def item_totals(self) -> tuple[Int64Array, Int64Array]:
         """Per item, how many persons answered it and how many of them had it right."""
-        return self._counts.answers.copy(), self._counts.right.copy()
+        totals = self._answers.totals
+        return totals.answers.copy(), totals.right.copy()
 
     def person_totals(self) -> tuple[Int64Array, Int64Array]:
         """Per person, how many items were answered and how many of them right."""
-        if self._totals is None:
+        if self._person_totals is None:
             parts = [part.person_totals() for part in self.parts()]
             answered, right = (np.concatenate(part) for part in zip(*parts, strict=True))
-            self._totals = answered, right
-        return self._totals
+            self._person_totals = answered, right
+        return self._person_totals
 
     def parts(self) -> Iterator[Any]:
         """Yield the stores of one batch of persons after the other."""
-        for batch in self._open():
+        for batch in self._answers.batches():
             yield batch.store
 
     def rows(self, start: int, stop: int) -> Int8Array:
@@ -153,10 +360,9 @@ class StreamedStore:
     def _go_to(self, person: int) -> None:
         """Hold the batch with this person."""
         if self._first < 0 or person < self._first:
-            self._stream, self._first, self._stop = self._open(), 0, 0
+            self._stream, self._first, self._stop = self._answers.batches(), 0, 0
         while person >= self._stop:
-            self._batch = next(self._stream)
+            self._batch = next(self._stream, None)
+            if self._batch is None:
+                raise _other_persons(self.n_persons, self._stop)
             self._first, self._stop = self._stop, self._stop + self._batch.n_persons
-
-    def _open(self) -> Iterator[Responses]:
-        return stream_responses(self._source, items=self._counts.items, resources=self._resources)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from discreet.errors import BadUsage, BudgetExceeded, LedgerError
 from discreet.privacy.accounting import (
@@ -36,12 +36,21 @@ from discreet.privacy.ledger.file import (
     open_file,
     random_bytes,
     seal,
+    seal_digest,
 )
 
-__all__ = ["EVERYONE", "Ledger"]
+__all__ = ["EVERYONE", "Digestible", "Ledger"]
 
 EVERYONE = "everyone"
 BUSY_SECONDS = 60.0
+
+
+class Digestible(Protocol):
+    """Answers that can be recognised by a ledger."""
+
+    def sum_digests(self, key: bytes) -> tuple[int, int]:
+        """Return the sum of the persons' keyed digests, and the number of persons."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -133,6 +142,14 @@ class Ledger:
             in one public order).
         """
         return fingerprint_rows(self.key, rows)
+
+    def recognise(self, answers: Digestible) -> str:
+        """Return the fingerprint of answers, wherever they are.
+
+        It is that of every person's answers (1, 0, -1 for missing, as bytes), the items in the
+        order of their names; so it is the same from memory, from a stream and from a cluster.
+        """
+        return seal_digest(self.key, *answers.sum_digests(self.key))
 
     def reserve(
         self, spend: Spend, *, fingerprint: str, description: str, population: str = EVERYONE

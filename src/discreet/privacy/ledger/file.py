@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from discreet.errors import BadUsage, LedgerError
+from discreet.responses.digests import SUM_BYTES, digest_rows
 from discreet.secure import SystemSource
 
 __all__ = [
@@ -25,15 +26,16 @@ __all__ = [
     "check_whole",
     "create_file",
     "damaged",
+    "digest_rows",
     "fingerprint_rows",
     "open_file",
     "random_bytes",
     "seal",
+    "seal_digest",
 ]
 
 APPLICATION_ID = 0x44495343  # "DISC", so that another program's database is not taken for ours
 SCHEMA_VERSION = 1
-SUM_BYTES = 64
 
 SCHEMA = """
 CREATE TABLE ledger (settings TEXT NOT NULL, key BLOB NOT NULL, head TEXT NOT NULL);
@@ -61,6 +63,16 @@ def seal(key: bytes, text: str) -> str:
     return hashlib.blake2b(text.encode(), key=key, digest_size=32, person=b"seal").hexdigest()
 
 
+def seal_digest(key: bytes, total: int, count: int) -> str:
+    """Return the fingerprint of a data set from the digests of its rows, all added up.
+
+    See :func:`discreet.responses.digests.digest_rows`. The number of rows is sealed in as well,
+    because a sum of hashes alone could be met by another number of them.
+    """
+    body = total.to_bytes(SUM_BYTES, "little") + count.to_bytes(8, "little")
+    return hashlib.blake2b(body, key=key, digest_size=32, person=b"rows").hexdigest()
+
+
 def fingerprint_rows(key: bytes, rows: Iterable[Any]) -> str:
     """Return a keyed fingerprint of a multiset of rows: order does not matter, repeats do.
 
@@ -72,14 +84,7 @@ def fingerprint_rows(key: bytes, rows: Iterable[Any]) -> str:
     >>> fingerprint_rows(b"k", [b"a", b"b"]) == fingerprint_rows(b"k", [b"b", b"a"])
     True
     """
-    total = count = 0
-    for row in rows:
-        digest = hashlib.blake2b(row, key=key, digest_size=SUM_BYTES, person=b"row").digest()
-        total += int.from_bytes(digest, "little")
-        count += 1
-    total %= 1 << (8 * SUM_BYTES)
-    body = total.to_bytes(SUM_BYTES, "little") + count.to_bytes(8, "little")
-    return hashlib.blake2b(body, key=key, digest_size=32, person=b"rows").hexdigest()
+    return seal_digest(key, *digest_rows(key, rows))
 
 
 def damaged(path: Path, what: str) -> LedgerError:

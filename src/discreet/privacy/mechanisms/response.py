@@ -11,23 +11,22 @@ output shows the number of persons, so it is for replace-one only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.engines import Answers
 from discreet.engines.memory import count_joint
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.privacy.accounting import Budget, calibrate_local
 from discreet.privacy.mechanisms.protocol import Calibration, Public
 from discreet.privacy.noise import flip_coins
 from discreet.responses.packing import pack_rows
 from discreet.secure import RandomSource
-
-if TYPE_CHECKING:
-    from discreet.responses import Responses
 
 __all__ = ["RandomizedResponse"]
 
@@ -75,9 +74,15 @@ class RandomizedResponse:
             conditions=(PATTERN_CONDITION if shuffled is None else SHUFFLE_CONDITION,),
         )
 
-    def check_answers(self, answers: Responses) -> None:
-        """Refuse amplification by shuffling where people answered different items."""
+    def check_answers(self, answers: Answers) -> None:
+        """Refuse answers out of reach, and shuffling where people answered different items."""
         store = answers.store
+        if not (hasattr(store, "rows") or hasattr(store, "parts")):
+            raise BadUsage(
+                "randomized-response flips every answer by itself, so it needs the rows, and these "
+                "answers can only be counted where they are. Write them to Parquet files and "
+                "release those, or take another mechanism"
+            )
         if self.shuffler == "trusted" and store.n_answers < store.n_persons * store.n_items:
             raise BadResponses(
                 "amplification by shuffling holds only when every person answers every listed "
@@ -85,7 +90,7 @@ class RandomizedResponse:
             )
 
     def randomise(
-        self, answers: Responses, calibration: Calibration, source: RandomSource
+        self, answers: Answers, calibration: Calibration, source: RandomSource
     ) -> dict[str, Int64Array]:
         """Flip the answers and count the flipped ones; nothing else leaves this function.
 
@@ -97,12 +102,25 @@ class RandomizedResponse:
         names = ("right_right", "right_wrong", "wrong_wrong")
         shape = (store.n_items, store.n_items)
         totals = {name: np.zeros(shape, dtype=np.int64) for name in names}
-        for start in range(0, store.n_persons, CHUNK_PERSONS):
-            rows = store.rows(start, start + CHUNK_PERSONS)
+        persons = 0
+        for rows in _chunks(store):
             joint = count_joint(pack_rows(flip_answers(rows, share, source)))
             for name, counts in zip(names, joint, strict=True):
                 totals[name] += counts
+            persons += len(rows)
+        if persons != store.n_persons:
+            raise DiscreetError(
+                f"the release was prepared for {store.n_persons:,} persons, and {persons:,} were "
+                "found: the answers changed in between, and nothing was released"
+            )
         return totals
+
+
+def _chunks(store: Any) -> Iterator[npt.NDArray[np.int8]]:
+    """Yield the rows of some persons after the other, of a stream in one pass."""
+    for part in store.parts() if hasattr(store, "parts") else [store]:
+        for start in range(0, part.n_persons, CHUNK_PERSONS):
+            yield part.rows(start, start + CHUNK_PERSONS)
 
 
 def flip_answers(

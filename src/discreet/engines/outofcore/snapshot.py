@@ -1,0 +1,220 @@
+"""One view of a source that every pass sees alike: the same rows, whole persons, each once.
+
+In: a source of any size. Out: as many passes over batches of whole persons as are wanted. Rows
+in person order are read where they are, and a pass fails if they were changed in the meantime.
+Others are distributed into buckets once, and every pass reads the buckets. A query is run once
+and its rows are copied. What was copied or distributed goes when the snapshot is closed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+from discreet.engines.outofcore.background import run_ahead
+from discreet.engines.outofcore.batches import Batch, bucket_batches, ordered_batches
+from discreet.engines.outofcore.blocks import LongRows, NotNumbers, plan_parts
+from discreet.engines.outofcore.buckets import Buckets, choose_bits
+from discreet.engines.outofcore.copies import copy_origin
+from discreet.engines.outofcore.counting import Job
+from discreet.engines.outofcore.ordered import OutOfOrder, check_order
+from discreet.engines.outofcore.origins import Origin
+from discreet.engines.outofcore.settings import Progress, Reporter
+from discreet.engines.outofcore.wide import WideRows
+from discreet.errors import BadResponses, BadUsage
+from discreet.responses.columns import LongPlan, WidePlan
+from discreet.responses.delimited import NotUtf8
+from discreet.responses.opening import warn_encoding
+
+__all__ = ["Passes", "Snapshot", "explain_encoding"]
+
+Pass = Callable[[], Iterator[Batch]]
+
+
+class Passes(Protocol):
+    """Something whose persons can be gone through again and again."""
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield batches of whole persons; every person is in exactly one of them."""
+        ...
+
+
+class Snapshot:
+    """The rows of a source, held still.
+
+    Parameters
+    ----------
+    job
+        What is to be read, and how.
+    progress
+        Called a few times a second, anew for every pass.
+    """
+
+    def __init__(self, job: Job, progress: Callable[[Progress], None] | None = None) -> None:
+        self._job, self._progress = job, progress
+        self._folder: Path | None = None
+        self._remove: Callable[[], Any] = lambda: None
+        self._origin = job.open()
+        self._identity = _identify(self._origin)
+        self._plans: Any = plan_parts(self._origin.parts, job.reading)
+        self._is_copy = self._is_closed = False
+        self._pass: Pass | None = None
+
+    def __enter__(self) -> Snapshot:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the source itself gives the same rows again; a query need not."""
+        return self._origin.steady
+
+    def close(self) -> None:
+        """Delete what was copied; without it that happens when nobody needs the snapshot."""
+        self._remove()
+        self._pass, self._is_closed = None, True
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield batches of whole persons; every person is in exactly one of them.
+
+        The items of a batch are those known so far: a beginning of the final list.
+        """
+        if self._is_closed:
+            raise BadUsage(f"{self._job.name} was closed; open it again to go through it.")
+        if self._pass is None:
+            self._pass = self._prepare()
+        report = Reporter(self._progress, self._origin.rows)
+        for batch in self._pass():
+            yield batch
+            report.add(batch.rows)
+
+    # -- how passes are made -----------------------------------------------------------------
+
+    def _prepare(self) -> Pass:
+        if not self._origin.steady:
+            self._origin = copy_origin(self._origin, self._plans, self._private_folder())
+            self._is_copy = True
+        if isinstance(self._plans[0], WidePlan):
+            return self._prepare_wide(self._plans)
+        return self._prepare_long(self._plans)
+
+    def _prepare_wide(self, plans: list[WidePlan]) -> Pass:
+        job = self._job
+        rows = WideRows(self._origin.parts, plans, job.reading, job.item_names())
+        if not rows.persons_come_back(job.resources):
+            return lambda: self._read_again(rows.batches())
+        cells = self._origin.rows * max(len(plan.items) for plan in plans)
+        buckets = self._distribute(rows.blocks(), cells, as_text=True)
+        # A wide table has turned right and wrong around already where that was asked for.
+        reading = replace(job.reading, one_means="right")
+        return lambda: bucket_batches(buckets, rows, reading, range(1 << buckets.bits))
+
+    def _prepare_long(self, plans: list[LongPlan]) -> Pass:
+        reading = self._job.reading
+        in_order, as_text = self._look_at_ids(plans)
+        if in_order:
+            return lambda: self._read_again(
+                ordered_batches(self._long_rows(plans, as_text=as_text), reading)
+            )
+        rows = self._long_rows(plans, as_text=as_text)
+        buckets = self._distribute(rows.blocks(), self._origin.rows, as_text=as_text)
+        return lambda: bucket_batches(buckets, rows, reading, range(1 << buckets.bits))
+
+    def _long_rows(self, plans: list[LongPlan], *, as_text: bool) -> LongRows:
+        return self._job.long_rows(self._origin, plans, self._job.item_names(), as_text=as_text)
+
+    def _look_at_ids(self, plans: list[LongPlan]) -> tuple[bool, bool]:
+        """Return whether ids ascend, and whether they must be kept as text."""
+        as_text = False
+        while True:
+            try:
+                return self._check_ids(plans, as_text=as_text), as_text
+            except NotNumbers:
+                as_text = True
+            except NotUtf8 as found:
+                self._job.encodings[found.path] = warn_encoding(found.path)
+
+    def _check_ids(self, plans: list[LongPlan], *, as_text: bool) -> bool:
+        persons = self._long_rows(plans, as_text=as_text).persons()
+        try:
+            check_order(persons)
+        except OutOfOrder:
+            # The rest is looked at too: one id that is no number decides about all of them.
+            for _ in persons:
+                pass
+            return False
+        return True
+
+    def _distribute(self, blocks: Any, cells: int, *, as_text: bool) -> Buckets:
+        bits = choose_bits(cells, self._job.resources.memory)
+        buckets = Buckets(self._private_folder() / "rows", bits, as_text=as_text)
+        report = Reporter(self._progress, cells)
+        try:
+            with closing(run_ahead(blocks)) as ahead:
+                buckets.fill(ahead, report.add)
+        except NotNumbers:
+            raise self._changed() from None
+        self._check_unchanged()
+        return buckets
+
+    def _private_folder(self) -> Path:
+        """Return a folder that only its owner can open and that goes with the snapshot."""
+        if self._folder is None:
+            place = self._job.resources.folder
+            place.mkdir(parents=True, exist_ok=True)
+            self._folder = Path(tempfile.mkdtemp(prefix="discreet-rows-", dir=place))
+            self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        return self._folder
+
+    # -- rows that are read where they are -----------------------------------------------------
+
+    def _read_again(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """Yield batches, and fail if they are not those of the first pass."""
+        self._check_unchanged()
+        try:
+            yield from batches
+        except (OutOfOrder, NotNumbers):
+            raise self._changed() from None
+        self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
+        # A copy does not change: nobody else writes into its folder.
+        if not self._is_copy and _identify(self._job.open()) != self._identity:
+            raise self._changed()
+
+    def _changed(self) -> BadUsage:
+        return BadUsage(
+            f"{self._job.name} was changed while it was being read, so that one pass over it "
+            "would not see what another saw. Wait until nobody writes to it, or copy it, and "
+            "start anew."
+        )
+
+
+def _identify(origin: Origin) -> tuple[tuple[str, ...], ...]:
+    return tuple(part.identity for part in origin.parts)
+
+
+@contextmanager
+def explain_encoding() -> Iterator[None]:
+    """Turn text that stops being UTF-8 in the middle of a pass into words."""
+    try:
+        yield
+    except NotUtf8 as found:
+        raise BadResponses(
+            f"{found.path} begins as UTF-8 text but is not UTF-8 further down, where names can no "
+            "longer be read. Save it as UTF-8."
+        ) from None
