@@ -143,9 +143,23 @@ def _noisy_cells(
             "of discreet, and nothing was released"
         )
     return {
-        name: exact + _draw(calibration.laws[name], exact.size, noise)
+        name: _whole(exact, mechanism) + _draw(calibration.laws[name], exact.size, noise)
         for name, exact in cells.items()
     }
+
+
+def _whole(exact: object, mechanism: Mechanism) -> Int64Array:
+    """Return the exact cells, checked to be integers and to have every zero in its place.
+
+    A sparse array would say with its size which cells are zero, and a float would carry bits of
+    the exact value past the noise.
+    """
+    if isinstance(exact, np.ndarray) and exact.dtype == np.int64:
+        return exact
+    raise DiscreetError(
+        f"the mechanism {mechanism.name} has cells of a kind that must not be released; this is a "
+        "defect of discreet, and nothing was released"
+    )
 
 
 def _draw(law: NoiseLaw, size: int, noise: Noise) -> Int64Array:

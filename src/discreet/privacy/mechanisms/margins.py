@@ -208,7 +208,7 @@ class Margins:
 
     def cells(self, counts: PairCounts, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
         """Return the totals and the upper triangle of the disagreements, exact. Confidential."""
-        weighted = counts.right_wrong
+        weighted = counts.dense(f"the mechanism {self.name}")
         totals = weighted.sum(axis=1) - weighted.sum(axis=0)
         both = weighted + weighted.T
         return {"total": totals, "disagreement": both[np.triu_indices(len(both), 1)]}

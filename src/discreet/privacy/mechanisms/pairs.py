@@ -65,7 +65,7 @@ class DensePairs:
 
     def cells(self, counts: PairCounts, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
         off_diagonal = ~np.eye(len(counts.items), dtype=bool)
-        return {"right_wrong": counts.right_wrong[off_diagonal]}
+        return {"right_wrong": counts.dense(f"the mechanism {self.name}")[off_diagonal]}
 
 
 CALIBRATE = {"gaussian": calibrate_counts, "laplace": calibrate_laplace}
@@ -110,9 +110,11 @@ class SparsePairs:
 
     def cells(self, counts: PairCounts, calibration: Calibration) -> dict[str, Int64Array]:
         first, second = np.asarray(calibration.settings["edges"], dtype=np.int64).T
-        forth = counts.right_wrong[first, second]
-        back = counts.right_wrong[second, first]
-        return {"right_wrong": np.concatenate([forth, back])}
+        right, wrong = np.concatenate([first, second]), np.concatenate([second, first])
+        cells = counts.right_wrong[right, wrong]
+        # Newer versions of scipy pick a sparse vector from sparse counts. It holds no zeros, and
+        # a zero gets noise like any other number.
+        return {"right_wrong": cells.toarray() if hasattr(cells, "toarray") else cells}
 
 
 def draw_connected_graph(m: int, probability: float, source: RandomSource) -> Int64Array:
