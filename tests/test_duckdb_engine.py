@@ -318,13 +318,6 @@ def test_a_query_that_cannot_run_says_why():
         count_pairs("SELECT person, item, response FROM no_such_table", engine="duckdb")
 
 
-def test_json_lines_are_left_to_the_memory_engine(tmp_path):
-    file = tmp_path / "answers.jsonl"
-    file.write_text('{"subject_id": "a", "responses": {"q1": 1}}\n')
-    with pytest.raises(BadUsage, match="read in memory only"):
-        count_pairs(file, engine="duckdb")
-
-
 def test_answers_in_memory_are_counted_where_they_are():
     from discreet import datasets
 

@@ -57,6 +57,11 @@ class JsonLinesSource:
         self.names = [person or "person", item or "item", answer or "responses", *reading.group]
         self.plan = LongPlan(0, 1, 2, tuple(range(3, len(self.names))))
 
+    @property
+    def has_several_answers(self) -> bool:
+        """Whether a record holds all answers of a person, rather than one."""
+        return self._shape.keys[1] is None
+
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text."""
         for batch in self._read(self._progress):

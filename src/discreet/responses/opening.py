@@ -12,6 +12,7 @@ import glob
 import gzip
 import io
 import os
+import re
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -21,11 +22,26 @@ from typing import IO, Any
 
 from discreet.errors import BadResponses, BadUsage
 
-__all__ = ["explain_read_errors", "find_files", "is_gzip", "open_bytes", "read_head", "sniff"]
+__all__ = [
+    "explain_read_errors",
+    "find_files",
+    "is_gzip",
+    "names_server",
+    "open_bytes",
+    "read_head",
+    "sniff",
+]
 
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
 _HEAD = 1 << 22
 """Bytes looked at to find names and encoding: 4 MB hold the names of 100,000 columns."""
+_SERVER = re.compile(r"\s*postgres(ql)?:/", re.IGNORECASE)
+"""With one slash: that is what becomes of two in a ``pathlib.Path``."""
+
+
+def names_server(source: object) -> bool:
+    """Say whether a source is the address of a PostgreSQL server, even a misspelt one."""
+    return isinstance(source, str | os.PathLike) and bool(_SERVER.match(str(source)))
 
 
 def find_files(path: str | os.PathLike[str]) -> list[Path]:
@@ -37,6 +53,13 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
             f"A path is needed (text or os.PathLike); found {type(path).__name__}. Use "
             "Responses.from_array or Responses.from_dataframe for data in memory."
         ) from None
+    if names_server(text):
+        # The address is not repeated here: it may hold a password.
+        raise BadUsage(
+            "A file is needed here, found the address of a PostgreSQL server. count_pairs, fit and "
+            "release read from servers (engine='duckdb' or 'auto'), and so do `discreet counts` "
+            "and `discreet fit`."
+        )
     place = Path(text)
     with explain_read_errors(place):
         if place.is_dir():

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.engines.outofcore.origins import Part
+from discreet.engines.outofcore.origins import Part, plan_source
 from discreet.errors import BadResponses
-from discreet.responses.columns import LongPlan, Reading, WidePlan, plan_columns
+from discreet.responses.columns import LongPlan, Reading, WidePlan
 from discreet.responses.compiling import worth_compiling
 from discreet.responses.ids import encode_ids
 from discreet.responses.long import refuse_missing_id
@@ -75,8 +75,7 @@ def plan_parts(parts: Sequence[Part], reading: Reading) -> list[LongPlan] | list
     """Find the columns of every part; long and wide parts together are refused."""
     plans: list[Any] = []
     for part in parts:
-        source = part.open()
-        plan = plan_columns(source.names, reading, source.name)
+        plan = plan_source(part.open(), reading)
         if plans and type(plan) is not type(plans[0]):
             ours, theirs = ("long", "wide") if isinstance(plan, LongPlan) else ("wide", "long")
             raise BadResponses(

@@ -9,10 +9,16 @@ from __future__ import annotations
 
 from os import PathLike
 
-from discreet.engines.outofcore.origins import Part, is_query, names_database, open_origin
+from discreet.engines.outofcore.origins import (
+    Part,
+    is_query,
+    names_database,
+    open_origin,
+    plan_source,
+)
 from discreet.engines.outofcore.settings import Resources, available_memory
 from discreet.errors import DiscreetError
-from discreet.responses.columns import LongPlan, Reading, plan_columns
+from discreet.responses.columns import LongPlan, Reading
 from discreet.responses.opening import find_files
 
 __all__ = ["is_too_large"]
@@ -36,7 +42,7 @@ def is_too_large(source: str | PathLike[str], reading: Reading | None = None) ->
         files = find_files(source)
         if sum(file.stat().st_size for file in files) < SURELY_SMALL:
             return False
-        parts = open_origin(source, {}, Resources()).parts
+        parts = open_origin(source, {}, Resources(), reading).parts
         needed = sum(_bytes_needed(part, reading or Reading()) for part in parts)
     except (DiscreetError, OSError):
         return False
@@ -44,8 +50,7 @@ def is_too_large(source: str | PathLike[str], reading: Reading | None = None) ->
 
 
 def _bytes_needed(part: Part, reading: Reading) -> float:
-    source = part.open()
-    plan = plan_columns(source.names, reading, source.name)
+    plan = plan_source(part.open(), reading)
     if isinstance(plan, LongPlan):
         return part.rows * LONG_ROW
     return part.rows * (WIDE_ROW + WIDE_CELL * len(plan.items))

@@ -24,7 +24,12 @@ from discreet.engines.outofcore.blocks import Block, ItemNames, LongRows, NotNum
 from discreet.engines.outofcore.buckets import Buckets, choose_bits
 from discreet.engines.outofcore.checkpoint import Checkpoint, State, fingerprint_run
 from discreet.engines.outofcore.ordered import OutOfOrder
-from discreet.engines.outofcore.origins import Encodings, Origin, open_origin
+from discreet.engines.outofcore.origins import (
+    Encodings,
+    Origin,
+    describe_source,
+    open_origin,
+)
 from discreet.engines.outofcore.settings import Progress, Reporter, Resources
 from discreet.engines.outofcore.tally import Tally
 from discreet.engines.outofcore.wide import WideRows
@@ -37,7 +42,7 @@ from discreet.responses.opening import warn_encoding
 MANY_ROWS = 5_000_000
 """Rows from which on the compiled loops are worth their loading time at once."""
 
-__all__ = ["Job", "count_source"]
+__all__ = ["Job", "count_job", "count_source"]
 
 
 def count_source(
@@ -55,8 +60,9 @@ def count_source(
     Parameters
     ----------
     source
-        A file, folder or pattern (CSV, TSV, Parquet; also gzipped), a DuckDB database
-        (``"file.duckdb"`` or ``"file.duckdb::table"``), or a query in DuckDB's SQL.
+        A file, folder or pattern (CSV, TSV, Parquet, JSON lines; also gzipped), a DuckDB
+        database (``"file.duckdb"`` or ``"file.duckdb::table"``), a PostgreSQL database
+        (``"postgresql://user@host/database::table"``), or a query in DuckDB's SQL.
     weighting
         Integer weight per person, as in :func:`discreet.count_pairs`.
     items
@@ -86,6 +92,17 @@ def count_source(
         reading or Reading(),
         resources or Resources(),
     )
+    return count_job(job, weighting, checkpoint=checkpoint, progress=progress)
+
+
+def count_job(
+    job: Job,
+    weighting: Weighting | None = None,
+    *,
+    checkpoint: str | PathLike[str] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> PairCounts:
+    """Count what a job reads; see :func:`count_source`."""
     while True:
         try:
             return _Run(job, weighting, checkpoint, progress).count()
@@ -105,10 +122,21 @@ class Job:
 
     def __post_init__(self) -> None:
         self.encodings: Encodings = {}
+        self._kept: Origin | None = None
+
+    @property
+    def name(self) -> str:
+        """What messages call the source: without a password."""
+        return describe_source(self.source)
 
     def open(self) -> Origin:
-        """Find the parts of the source."""
-        return open_origin(self.source, self.encodings, self.resources)
+        """Find the parts of the source: anew, unless that would be other rows."""
+        if self._kept is not None:
+            return self._kept
+        origin = open_origin(self.source, self.encodings, self.resources, self.reading)
+        if not origin.lasting:
+            self._kept = origin
+        return origin
 
     def item_names(self, known: Sequence[str] = ()) -> ItemNames:
         """Return the item list, closed if the caller gave one."""
@@ -142,8 +170,8 @@ class _Run:
         if self._origin.rows > MANY_ROWS:
             load_kernels()
         # Going on within a query's rows would need the same rows in the same order again.
-        steady = self._origin.steady or checkpoint is None
-        self._fresh = State("ordered" if steady else "buckets")
+        same_again = self._origin.lasting or checkpoint is None
+        self._fresh = State("ordered" if same_again else "buckets")
 
     def count(self) -> PairCounts:
         saved = self._checkpoint.load()

@@ -9,12 +9,13 @@ predict costs more than all the rest.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from discreet.responses.loops import compiled_loop
 
 __all__ = ["look_up", "mark_answers", "number_runs"]
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def number_runs(person, codes, starts):
     """Give the runs of equal ids numbers from 0; return how many, or -1 if an id is smaller."""
     runs = 1
@@ -30,7 +31,7 @@ def number_runs(person, codes, starts):
     return runs
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def look_up(ids, table, codes):
     """Set ``codes = table[ids]``; return False if an id has no code."""
     low, high = np.int64(0), np.int64(-1)
@@ -47,7 +48,7 @@ def look_up(ids, table, codes):
     return lowest >= 0
 
 
-@njit(nogil=True, cache=True)
+@compiled_loop
 def mark_answers(person, item, value, right, wrong, shift, mask):
     """Set the bit of every answer (1, 0; -1 sets none); return whether one was set before.
 

@@ -1,4 +1,4 @@
-"""Find out what a source is: files, a DuckDB database, or a query, and open it part by part.
+"""Find out what a source is: files, a database, a server or a query, and open it part by part.
 
 In: what the user named. Out: parts that can be opened again and again, each a
 :class:`~discreet.responses.source.Source`, with an estimate of its rows and an identity that
@@ -16,14 +16,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadUsage
+from discreet.responses.columns import LongPlan, Reading, WidePlan, plan_columns
 from discreet.responses.delimited import DelimitedSource
-from discreet.responses.opening import find_files, is_gzip, read_head, sniff
+from discreet.responses.jsonl import JsonLinesSource
+from discreet.responses.opening import find_files, is_gzip, names_server, read_head, sniff
 from discreet.responses.source import Source
 
 if TYPE_CHECKING:
     from discreet.engines.outofcore.settings import Resources
 
-__all__ = ["Origin", "Part", "is_query", "names_database", "open_origin"]
+__all__ = [
+    "Origin",
+    "Part",
+    "describe_source",
+    "is_query",
+    "names_database",
+    "open_origin",
+    "plan_source",
+]
 
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
 _MAGIC = b"DUCK"
@@ -54,12 +64,16 @@ class Origin:
     parts
         In the order in which they are read.
     steady
-        Whether reading again gives the same rows in the same order: true of files and stored
-        tables, not promised for a query.
+        Whether reading these parts again gives the same rows in the same order: true of files
+        and stored tables, not promised for a query.
+    lasting
+        Whether another program would find the same rows again: not on a server, where tables
+        change, and not promised for a query.
     """
 
     parts: tuple[Part, ...]
     steady: bool
+    lasting: bool = True
 
     @property
     def rows(self) -> int:
@@ -73,10 +87,22 @@ def is_query(source: object) -> bool:
 
 
 def names_database(source: object) -> bool:
-    """Say whether a source is a DuckDB file, alone or with ``::table`` behind it."""
+    """Say whether a source is a server, or a DuckDB file, alone or with ``::table`` behind it."""
     if is_query(source) or not isinstance(source, (str, os.PathLike)):
         return False
+    if names_server(source):
+        return True
     return _is_database(Path(os.fspath(source).partition("::")[0]))
+
+
+def describe_source(source: str | os.PathLike[str]) -> str:
+    """Return what messages call a source: never with a password."""
+    text = os.fspath(source)
+    if is_query(text) or not names_server(text):
+        return text
+    from discreet.engines.outofcore.postgres import parse_address
+
+    return parse_address(text).name
 
 
 def _is_database(path: Path) -> bool:
@@ -88,30 +114,57 @@ def _is_database(path: Path) -> bool:
 
 
 def open_origin(
-    source: str | os.PathLike[str], encodings: Encodings, resources: Resources
+    source: str | os.PathLike[str],
+    encodings: Encodings,
+    resources: Resources,
+    reading: Reading | None = None,
 ) -> Origin:
-    """Return the parts of a path, folder, pattern, database or query."""
+    """Return the parts of a path, folder, pattern, database, server or query.
+
+    Parameters
+    ----------
+    source
+        What the user named.
+    encodings
+        Of files that are not UTF-8, as far as known.
+    resources
+        For DuckDB.
+    reading
+        Needed for JSON lines, whose keys are looked up while records are read.
+    """
     if is_query(source):
         return _open_query(str(source), resources)
+    if names_server(source):
+        from discreet.engines.outofcore.postgres import open_server
+
+        return open_server(os.fspath(source))
     if names_database(source):
         return _open_database(os.fspath(source), resources)
-    parts = tuple(_open_file(file, encodings) for file in find_files(source))
+    parts = tuple(_open_file(file, encodings, reading or Reading()) for file in find_files(source))
     return Origin(parts, steady=True)
 
 
-def _open_file(path: Path, encodings: Encodings) -> Part:
+def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
+    """Find the columns of a source; JSON lines know theirs."""
+    if isinstance(source, JsonLinesSource):
+        return source.plan
+    return plan_columns(source.names, reading, source.name)
+
+
+def _open_file(path: Path, encodings: Encodings, reading: Reading) -> Part:
     head = read_head(path)
     kind = sniff(path, head)
-    if kind == "jsonl":
-        raise BadUsage(
-            f"{path} holds JSON lines, which are read in memory only: use engine='memory', or "
-            "write the answers as CSV or Parquet."
-        )
     status = path.stat()
     identity = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns))
     if kind == "parquet":
         return Part(str(path), lambda: _parquet(path), _parquet_rows(path), identity)
     unpacked = status.st_size * (_GZIP_FACTOR if is_gzip(path) else 1)
+    if kind == "jsonl":
+        # A record with several answers has at most as many as colons.
+        several = JsonLinesSource(path, reading).has_several_answers
+        answers = max(head.count(b":" if several else b"\n"), 1)
+        rows = max(unpacked * answers // len(head), 1)
+        return Part(str(path), lambda: JsonLinesSource(path, reading), rows, identity)
     lines = max(head.count(b"\n"), 1)
     rows = max(unpacked * lines // len(head), 1)
     return Part(str(path), lambda: DelimitedSource(path, head, encodings.get(path)), rows, identity)
@@ -140,7 +193,9 @@ def _parquet_rows(path: Path) -> int:
 def _open_query(query: str, resources: Resources) -> Origin:
     text = query.strip().rstrip(";")
     connection = resources.connect(None)
-    return Origin((_query_part(connection, text, "the query", (text,)),), steady=False)
+    return Origin(
+        (_query_part(connection, text, "the query", (text,)),), steady=False, lasting=False
+    )
 
 
 def _open_database(source: str, resources: Resources) -> Origin:
@@ -151,10 +206,12 @@ def _open_database(source: str, resources: Resources) -> Origin:
     identity = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns), wanted)
     if is_query(wanted):
         text = wanted.strip().rstrip(";")
-        return Origin((_query_part(connection, text, "the query", identity),), steady=False)
+        part = _query_part(connection, text, "the query", identity)
+        return Origin((part,), steady=False, lasting=False)
     table = _find_table(connection, path, wanted)
     text = f"SELECT * FROM {table}"  # noqa: S608 (quoted by _find_table)
-    return Origin((_query_part(connection, text, f"{path}, {table}", identity),), steady=True)
+    part = _query_part(connection, text, f"{path}, {table}", identity)
+    return Origin((part,), steady=True)
 
 
 def _find_table(connection: Any, path: Path, wanted: str) -> str:
