@@ -24,6 +24,7 @@ __all__ = [
     "cap_answers",
     "check_cap",
     "flip_answers",
+    "keep_entries",
     "number_items",
     "select_columns",
 ]
@@ -36,6 +37,9 @@ PLAIN_KEY = 2e-7
 
 Cap = Callable[[Int64Array, npt.NDArray[np.uint32]], Int64Array]
 """Caps the listed persons by their keys and returns those whose keys do not decide."""
+
+Draw = Callable[[Int64Array], npt.NDArray[np.uint32]]
+"""Gives uniform keys for all answers of the listed persons, one person after the other."""
 
 ABSENT = -1
 
@@ -96,9 +100,11 @@ def draw_keys(source: RandomSource, count: int) -> npt.NDArray[np.uint32]:
     return source.words((count + 1) // 2).view(np.uint32)[:count]
 
 
-def _cap_until_decided(
-    source: RandomSource, answered: npt.NDArray[np.int64], most: int, cap: Cap
-) -> None:
+def _draw_from(source: RandomSource, answered: Int64Array) -> Draw:
+    return lambda persons: draw_keys(source, int(answered[persons].sum()))
+
+
+def _cap_until_decided(draw: Draw, answered: Int64Array, most: int, cap: Cap) -> None:
     """Draw a key for every answer of every person with too many; the smallest keys stay.
 
     Where the last key to stay equals the first to go, the keys do not decide, and all keys of
@@ -108,11 +114,14 @@ def _cap_until_decided(
     """
     persons = np.flatnonzero(answered > most)
     while persons.size:
-        persons = cap(persons, draw_keys(source, int(answered[persons].sum())))
+        persons = cap(persons, draw(persons))
 
 
-def _cap_entries(starts: Int64Array, most: int, source: RandomSource) -> npt.NDArray[np.bool_]:
-    """Say which entries stay; person ``l`` owns ``starts[l]`` to ``starts[l + 1]``."""
+def keep_entries(starts: Int64Array, most: int, draw: Draw) -> npt.NDArray[np.bool_]:
+    """Say which entries stay; person ``l`` owns ``starts[l]`` to ``starts[l + 1]``.
+
+    ``draw`` is asked again for persons whose keys do not decide, and must then give new ones.
+    """
     keep = np.ones(int(starts[-1]), dtype=np.bool_)
     compiled = worth_compiling(PLAIN_KEY * len(keep))
 
@@ -123,7 +132,7 @@ def _cap_entries(starts: Int64Array, most: int, source: RandomSource) -> npt.NDA
 
         return np.asarray(cap_entries(starts, persons, _read_only(keys), most, keep))
 
-    _cap_until_decided(source, np.diff(starts), most, cap)
+    _cap_until_decided(draw, np.diff(starts), most, cap)
     return keep
 
 
@@ -157,7 +166,8 @@ def _cap_rows(store: SparseRows, max_answers: int, source: RandomSource) -> Spar
     edges = np.unique(np.minimum(edges, store.n_persons))
     for first, last in itertools.pairwise(edges.tolist()):
         own = starts[first : last + 1] - starts[first]
-        keep[starts[first] : starts[last]] = _cap_entries(own, max_answers, source)
+        draw = _draw_from(source, np.diff(own))
+        keep[starts[first] : starts[last]] = keep_entries(own, max_answers, draw)
     kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
     return SparseRows(kept[starts], store.item[keep], store.right[keep], store.n_items)
 
@@ -192,7 +202,7 @@ def _cap_words(answered: UInt64Array, most: int, source: RandomSource) -> UInt64
     def cap(persons: Int64Array, keys: npt.NDArray[np.uint32]) -> Int64Array:
         return np.asarray(cap_bits(rows, persons, _read_only(keys), most))
 
-    _cap_until_decided(source, numbers, most, cap)
+    _cap_until_decided(_draw_from(source, numbers), numbers, most, cap)
     turn_back(rows, np.arange(64 * words, dtype=np.int32), items, answered[None])
     return answered
 
@@ -201,7 +211,8 @@ def _cap_words_plain(answered: UInt64Array, most: int, source: RandomSource) -> 
     """Do the same with NumPy alone."""
     bits = np.unpackbits(answered.view(np.uint8), axis=1, bitorder="little")
     person, item = np.nonzero(bits.T)
-    gone = ~_cap_entries(_row_starts(person, bits.shape[1]), most, source)
+    starts = _row_starts(person, bits.shape[1])
+    gone = ~keep_entries(starts, most, _draw_from(source, np.diff(starts)))
     bits[item[gone], person[gone]] = 0
     return np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
 

@@ -28,7 +28,7 @@ from discreet.responses.store import BitPlanes, SparseRows, prefers_planes
 from discreet.responses.subsets import flip_answers
 from discreet.responses.values import read_integers
 
-__all__ = ["Batch", "Rows", "bucket_batches", "ordered_batches"]
+__all__ = ["Batch", "Rows", "answered_rows", "bucket_batches", "ordered_batches", "store_rows"]
 
 PLAIN_ROW = 2e-8
 """Seconds that NumPy needs to store a row."""
@@ -94,12 +94,12 @@ def ordered_batches(
 def _store_span(
     span: Span, items: tuple[str, ...], rows: LongRows, reading: Reading
 ) -> BitPlanes | SparseRows:
-    kept = _answered(span.value)
+    kept = answered_rows(span.value)
 
     def place(index: int) -> str:
         return rows.places.place(span.start + (index if kept is None else int(kept[index])))
 
-    return _store(span.person, span.item, span.value, kept, span.ids, items, reading, place)
+    return store_rows(span.person, span.item, span.value, kept, span.ids, items, reading, place)
 
 
 def bucket_batches(
@@ -110,9 +110,9 @@ def bucket_batches(
     with closing(run_ahead(_read_buckets(buckets, wanted), ahead=1)) as tables:
         for bucket, codes, ids, packed in tables:
             item, value = unpack(packed)
-            kept = _answered(value)
+            kept = answered_rows(value)
             place = _Lookup(rows, ids, items, codes, item, kept)
-            store = _store(codes, item, value, kept, ids, items, reading, place)
+            store = store_rows(codes, item, value, kept, ids, items, reading, place)
             yield Batch(items, ids, store, len(codes), bucket=bucket)
 
 
@@ -131,15 +131,19 @@ def _read_buckets(
         yield bucket, codes, ids, np.concatenate([empty, *packed])
 
 
-def _answered(value: npt.NDArray[np.int8]) -> npt.NDArray[np.intp] | None:
+def answered_rows(value: npt.NDArray[np.int8]) -> npt.NDArray[np.intp] | None:
     """Return the rows that hold an answer; None for all."""
     return np.flatnonzero(value >= 0) if value.min(initial=0) < 0 else None
 
 
-def _store(
+def store_rows(
     person: Any, item: Any, value: Any, kept: Any, ids: Any,
     items: Sequence[str], reading: Reading, place: Any,
 ) -> BitPlanes | SparseRows:  # fmt: skip
+    """Store coded rows, of which ``kept`` (None for all) hold an answer.
+
+    Does what :func:`discreet.responses.long.store_answers` does, in one pass where it can.
+    """
     planes = _mark_planes(person, item, value, len(ids), len(items))
     if planes is not None:
         return planes if reading.one_means == "right" else flip_answers(planes)
