@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.counts import matrix as form
 from discreet.counts.file import read_archive, write_archive
 from discreet.counts.matrix import (
-    LARGE_ITEMS,
     PairMatrix,
     add_matrices,
     is_sparse,
@@ -121,11 +121,11 @@ class PairCounts:
         if not self.is_sparse:
             return np.asarray(self.right_wrong)
         m = len(self.items)
-        if m > LARGE_ITEMS:
+        if m > form.LARGE_ITEMS:
             raise BadUsage(
                 f"{purpose} needs a number for each of the {m:,} x {m:,} pairs of items, "
                 f"{8 * m * m / 1e9:,.0f} GB in memory, found sparse counts with "
-                f"{self.right_wrong.nnz:,} pairs; the limit is {LARGE_ITEMS:,} items. "
+                f"{self.right_wrong.nnz:,} pairs; the limit is {form.LARGE_ITEMS:,} items. "
                 "Take fewer items."
             )
         return np.asarray(self.right_wrong.toarray())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from discreet.counts import PairCounts
+from discreet.counts import PairCounts, name_weighting
 from discreet.engines.answers import Answers
 from discreet.engines.memory import Weighting
 from discreet.errors import BadUsage
@@ -70,6 +70,12 @@ def count_pairs(
     weighting
         Integer weight per person as a function of how many items the person answered and
         how many of them right; None counts every person once.
+
+    Returns
+    -------
+    PairCounts
+        With more than 2000 items of which few pairs were compared ``right_wrong`` is a
+        ``scipy.sparse.csr_array`` (see :func:`discreet.counts.prefers_sparse`).
 
     Examples
     --------

@@ -13,11 +13,13 @@ from discreet.engines.vectors import TILE_COLUMNS, TILE_ROWS, count_tile, lowest
 from discreet.responses.loops import compiled_loop
 
 __all__ = [
+    "bound_rows",
     "copy_planes",
     "count_complete",
     "count_cross",
     "count_right",
     "count_strip",
+    "gather_rows",
     "is_complete",
     "list_answers",
     "split_answers",
@@ -144,6 +146,55 @@ def count_strip(person, item, first, wrong_ptr, wrong, weight, panel):
         add = weight[who]
         for spot in range(wrong_ptr[who], wrong_ptr[who + 1]):
             row[wrong[spot]] += add
+
+
+@compiled_loop
+def bound_rows(starts, person, wrong_ptr, most):
+    """Bound the cells of each row of the matrix: pairs of answers, and items."""
+    for item in range(len(most)):
+        pairs = 0
+        for entry in range(starts[item], starts[item + 1]):
+            who = person[entry]
+            pairs += wrong_ptr[who + 1] - wrong_ptr[who]
+        most[item] = min(pairs, len(most))
+
+
+@compiled_loop
+def gather_rows(
+    first, stop, starts, person, wrong_ptr, wrong, weight, total, seen, column, value, lengths
+):
+    """Write rows ``first`` to ``stop`` of the matrix, columns in order; return how many cells.
+
+    ``total`` and ``seen`` (a bit per item) are zero before and after.
+    """
+    spot = 0
+    for item in range(first, stop):
+        begin, low, high = spot, len(seen), 0
+        for entry in range(starts[item], starts[item + 1]):
+            who = person[entry]
+            add = weight[who]
+            here, end = wrong_ptr[who], wrong_ptr[who + 1]
+            if add == 0 or here == end:
+                continue
+            # Items ascend within a person.
+            low = min(low, np.int64(wrong[here]) >> 6)
+            high = max(high, (np.int64(wrong[end - 1]) >> 6) + 1)
+            for place in range(here, end):
+                other = np.int64(wrong[place])
+                seen[other >> 6] |= np.uint64(1) << np.uint64(other & 63)
+                total[other] += add
+        for word in range(low, high):
+            left = seen[word]
+            seen[word] = 0
+            while left:
+                other = 64 * word + lowest_bit(left)
+                column[spot] = other
+                value[spot] = total[other]
+                total[other] = 0
+                spot += 1
+                left &= left - np.uint64(1)
+        lengths[item] = spot - begin
+    return spot
 
 
 @compiled_loop

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from os import PathLike
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from discreet.counts import PairCounts
+from discreet.counts import PairCounts, matrix, name_weighting, prefers_sparse
+from discreet.engines.compressed import count_compressed
 from discreet.engines.dense import count_both, count_planes
 from discreet.engines.sparse import count_rows, list_rows, pack_sparse
 from discreet.engines.weighted import count_planes_weighted
@@ -24,7 +25,14 @@ from discreet.responses.store import BitPlanes, Int8Array, Int64Array, SparseRow
 if TYPE_CHECKING:
     from discreet.responses import Responses
 
-__all__ = ["Weighting", "count_joint", "count_responses", "count_store", "weigh_persons"]
+__all__ = [
+    "Weighting",
+    "check_weights",
+    "count_joint",
+    "count_responses",
+    "count_store",
+    "weigh_persons",
+]
 
 Store = BitPlanes | SparseRows
 Weighting = Callable[[Int64Array, Int64Array], Int64Array]
@@ -59,15 +67,36 @@ def count_responses(
     answers, right = source.store.item_totals()
     return PairCounts(
         items=source.items,
-        right_wrong=count_store(cast(Store, source.store), weighting),
+        right_wrong=count_matrix(cast(Store, source.store), weighting),
         answers=answers,
         right=right,
         persons=source.n_persons,
+        weighting=name_weighting(weighting),
     )
+
+
+def count_matrix(store: Store, weighting: Weighting | None = None) -> Any:
+    """Do as :func:`count_store`, but into a sparse array where most pairs were not compared.
+
+    How many pairs were compared is known only afterwards, so this is decided by the pairs of
+    answers, which cannot be fewer; :class:`~discreet.counts.PairCounts` settles the form. Above
+    20,000 items a dense matrix is not even tried.
+    """
+    if store.n_items <= matrix.SPARSE_ITEMS:
+        return count_store(store, weighting)
+    answered, right = store.person_totals()
+    pairs = int(right @ (answered - right))
+    if store.n_items <= matrix.LARGE_ITEMS and not prefers_sparse(store.n_items, pairs):
+        return count_store(store, weighting)
+    weights = None if weighting is None else weigh_persons(store, weighting)
+    rows = store if isinstance(store, SparseRows) else list_rows(store)
+    return count_compressed(rows, weights, pairs)
 
 
 def count_store(store: Store, weighting: Weighting | None = None) -> Int64Array:
     """Sum, for every pair, over the persons with item ``i`` right and item ``j`` wrong.
+
+    The result is a dense matrix, whatever the number of items.
 
     Parameters
     ----------
@@ -92,17 +121,22 @@ def count_store(store: Store, weighting: Weighting | None = None) -> Int64Array:
 
 def weigh_persons(store: Store, weighting: Weighting) -> Int64Array:
     """Return every person's weight, checked."""
-    weights = np.asarray(weighting(*store.person_totals()))
-    if weights.shape != (store.n_persons,) or weights.dtype.kind not in "iu":
+    return check_weights(weighting(*store.person_totals()), store.n_persons)
+
+
+def check_weights(found: Int64Array, n_persons: int) -> Int64Array:
+    """Return weights as 64-bit integers; refuse those whose sums might not be exact."""
+    weights = np.asarray(found)
+    if weights.shape != (n_persons,) or weights.dtype.kind not in "iu":
         raise BadUsage(
-            f"a weighting must return one whole number per person, {store.n_persons} in all; "
+            f"a weighting must return one whole number per person, {n_persons} in all; "
             f"found {weights.dtype} of shape {weights.shape}"
         )
     low, high = int(weights.min(initial=0)), int(weights.max(initial=0))
-    if low < 0 or high > LARGEST_WEIGHT or high * store.n_persons >= 1 << 63:
+    if low < 0 or high > LARGEST_WEIGHT or high * n_persons >= 1 << 63:
         raise BadUsage(
             f"weights must lie between 0 and {LARGEST_WEIGHT} (2^30), so that their sums are "
-            f"exact 64-bit integers; found {low} to {high} for {store.n_persons} persons"
+            f"exact 64-bit integers; found {low} to {high} for {n_persons} persons"
         )
     return weights.astype(np.int64)
 
