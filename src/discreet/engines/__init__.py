@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
@@ -89,7 +90,8 @@ def count_pairs(
     chosen = _choose_engine(source) if engine == "auto" else engine
     if chosen == "memory" and not isinstance(source, str | PathLike):
         source = open_source(source, chosen)
-    return _find_engine(chosen)(source, weighting)
+    counts = _find_engine(chosen)(source, weighting)
+    return replace(counts, weighting=name_weighting(weighting))
 
 
 def open_source(source: Any, engine: str = "auto") -> Any:
