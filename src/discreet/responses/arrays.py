@@ -17,7 +17,7 @@ from discreet.responses.packing import BadCell, Repeated, build_rows, pack_rows,
 from discreet.responses.store import BitPlanes, SparseRows, prefers_planes
 from discreet.responses.values import BAD, MISSING, score_value
 
-__all__ = ["compact", "store_array"]
+__all__ = ["compact", "explain_cell", "store_array"]
 
 Store = BitPlanes | SparseRows
 
@@ -33,7 +33,7 @@ def store_array(X: Any, items: tuple[str, ...] | None) -> Store:
     try:
         return compact(pack_rows(_as_matrix(X)))
     except BadCell as bad:
-        raise BadResponses(_explain(bad.row, bad.column, bad.value, items)) from None
+        raise BadResponses(explain_cell(bad.row, bad.column, bad.value, items)) from None
 
 
 def compact(planes: BitPlanes) -> Store:
@@ -132,7 +132,7 @@ def _store_sparse(matrix: Any, items: tuple[str, ...] | None) -> Store:
         first = int(np.flatnonzero(codes == BAD)[0])
         value = matrix.data[first].item()
         row, column = int(matrix.row[first]), int(matrix.col[first])
-        raise BadResponses(_explain(row, column, value, items))
+        raise BadResponses(explain_cell(row, column, value, items))
     held = np.flatnonzero(codes >= 0)
     person, item = matrix.row[held].astype(np.int64), matrix.col[held].astype(np.int64)
     try:
@@ -150,7 +150,8 @@ def _column(column: int, items: tuple[str, ...] | None) -> str:
     return f"column {column}" if items is None else f"column {column} ('{items[column]}')"
 
 
-def _explain(row: int, column: int, value: object, items: tuple[str, ...] | None) -> str:
+def explain_cell(row: int, column: int, value: object, items: tuple[str, ...] | None) -> str:
+    """Say what is wrong with a cell that is neither right, wrong nor missing."""
     shown = value.item() if isinstance(value, np.generic) else value
     return (
         f"Row {row}, {_column(column, items)} (counted from 0): found {shown!r} where an answer "
