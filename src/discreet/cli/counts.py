@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.answers import read_answers
+from discreet.cli.answers import is_large, plan_reading, read_answers
 from discreet.cli.options import AsJson, Force, Reading, Shared, command
 from discreet.cli.output import note, print_json, say
 from discreet.cli.writing import check_writable
@@ -19,7 +19,6 @@ from discreet.errors import BadUsage
 if TYPE_CHECKING:
     from discreet.counts import PairCounts
     from discreet.engines.outofcore import Progress
-    from discreet.responses.columns import Reading as ReadingPlan
 
 __all__ = ["add_to"]
 
@@ -29,7 +28,8 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A file, folder or pattern, a DuckDB database (FILE::TABLE), or a query.",
+        help="A file, folder or pattern, a database (FILE::TABLE, postgresql://...::TABLE), or a "
+        "query.",
     ),
 ]
 Files = Annotated[list[Path], typer.Argument(metavar="FILES", help="Files of counts.")]
@@ -71,14 +71,13 @@ def counts(
     check_writable(out.parent, [out.name], force=force)
     if engine not in ("auto", "memory", "duckdb"):
         raise BadUsage(f"there is no engine {engine!r} here; choose auto, memory or duckdb")
-    plan = _plan(reading)
-    if _goes_out_of_core(source, engine, checkpoint, plan):
+    if _goes_out_of_core(source, engine, checkpoint, reading):
         from discreet.engines.outofcore import Resources, count_source
 
         with _counting(quiet=shared.quiet) as progress:
             found = count_source(
                 source,
-                reading=plan,
+                reading=plan_reading(reading),
                 resources=Resources(memory=int(memory * GIGABYTE), spill=spill),
                 checkpoint=checkpoint,
                 progress=progress,
@@ -104,22 +103,10 @@ def merge(
     _save(merged, out, as_json=as_json, quiet=shared.quiet)
 
 
-def _plan(reading: Reading) -> ReadingPlan:
-    from discreet.responses.columns import make_reading
-
-    return make_reading(
-        reading.layout, reading.person, reading.item, reading.response,
-        tuple(reading.ignore or ()), tuple(reading.group or ()),
-        reading.repeats, reading.one_means, reading.at_least,
-    )  # fmt: skip
-
-
-def _goes_out_of_core(source: str, engine: str, checkpoint: Path | None, plan: ReadingPlan) -> bool:
+def _goes_out_of_core(source: str, engine: str, checkpoint: Path | None, reading: Reading) -> bool:
     if engine != "auto":
         return engine == "duckdb"
-    from discreet.engines.outofcore.choosing import is_too_large
-
-    return checkpoint is not None or is_too_large(source, plan)
+    return checkpoint is not None or is_large(source, reading)
 
 
 def _save(found: PairCounts, out: Path, *, as_json: bool, quiet: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.answers import read_answers
+from discreet.cli.answers import name_answers, open_answers, read_answers
 from discreet.cli.calibration import (
     calibration_document,
     check_calibration_folder,
@@ -65,7 +65,9 @@ def fit(
     check_calibration_folder(out, force=force)
     check_method(method)
     _check_anchors(anchors, method, regularisation)
-    responses = read_answers(file, reading, quiet=shared.quiet)
+    # Diagnostics and anchors need all answers in memory; difficulties alone do not.
+    take = open_answers if out is None and anchors is None else read_answers
+    responses = take(file, reading, quiet=shared.quiet)
     from discreet.calibrate import fit as calibrate
 
     with working("Estimating difficulties", quiet=shared.quiet):
@@ -78,7 +80,7 @@ def fit(
     written = []
     if out is not None:
         with working("Writing the report", quiet=shared.quiet):
-            written = write_calibration(out, estimate, responses, name=Path(file).name)
+            written = write_calibration(out, estimate, responses, name=name_answers(file))
     if as_json:
         document = calibration_document(estimate)
         print_json(document | ({} if anchored is None else _anchor_document(anchored)))

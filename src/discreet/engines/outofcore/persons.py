@@ -54,7 +54,10 @@ def count_anything(
 
 
 def open_answers(
-    source: str | PathLike[str], resources: Resources | None = None
+    source: str | PathLike[str],
+    resources: Resources | None = None,
+    *,
+    reading: Reading | None = None,
 ) -> StreamedAnswers | PairCounts:
     """Count a source, and return it as answers that can be looked at again, for ``fit``.
 
@@ -62,7 +65,7 @@ def open_answers(
     items standard errors are computed in a way that needs all persons at once: then only the
     counts are returned.
     """
-    job = Job(source, None, Reading(), resources or Resources())
+    job = Job(source, None, reading or Reading(), resources or Resources())
     counts = count_job(job)
     snapshot = Snapshot(job)
     if len(counts.items) > MANY_ITEMS or not snapshot.is_steady:
