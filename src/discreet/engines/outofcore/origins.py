@@ -208,23 +208,26 @@ def _open_database(source: str, resources: Resources) -> Origin:
         text = wanted.strip().rstrip(";")
         part = _query_part(connection, text, "the query", identity)
         return Origin((part,), steady=False, lasting=False)
-    table = _find_table(connection, path, wanted)
+    table, is_stored = _find_table(connection, path, wanted)
     text = f"SELECT * FROM {table}"  # noqa: S608 (quoted by _find_table)
     part = _query_part(connection, text, f"{path}, {table}", identity)
-    return Origin((part,), steady=True)
+    return Origin((part,), steady=is_stored, lasting=is_stored)
 
 
-def _find_table(connection: Any, path: Path, wanted: str) -> str:
+def _find_table(connection: Any, path: Path, wanted: str) -> tuple[str, bool]:
+    """Return the quoted name of a table, and whether it is stored: a view is a query."""
     rows = connection.execute(
-        "SELECT table_schema, table_name FROM information_schema.tables ORDER BY 1, 2"
+        "SELECT table_schema, table_name, table_type FROM information_schema.tables ORDER BY 1, 2"
     ).fetchall()
     names = [_quote(name) if schema == "main" else f"{_quote(schema)}.{_quote(name)}"
-             for schema, name in rows]  # fmt: skip
-    plain = [name if schema == "main" else f"{schema}.{name}" for schema, name in rows]
+             for schema, name, _ in rows]  # fmt: skip
+    plain = [name if schema == "main" else f"{schema}.{name}" for schema, name, _ in rows]
+    stored = [kind == "BASE TABLE" for _, _, kind in rows]
     if wanted and wanted in plain:
-        return names[plain.index(wanted)]
+        place = plain.index(wanted)
+        return names[place], stored[place]
     if not wanted and len(names) == 1:
-        return names[0]
+        return names[0], stored[0]
     found = ", ".join(plain) or "none"
     if wanted:
         raise BadUsage(f"{path} has no table '{wanted}'. Its tables are: {found}.")
