@@ -1,0 +1,686 @@
+"""Releasing answers that do not fit into memory: the same numbers, the same promise."""
+
+from __future__ import annotations
+
+import stat
+from itertools import combinations
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet
+from discreet import publish
+from discreet.counts import PairCounts
+from discreet.engines import count_pairs, open_persons
+from discreet.engines.outofcore import (
+    Resources,
+    batches,
+    buckets,
+    choosing,
+    origins,
+    persons,
+    snapshot,
+    wide,
+)
+from discreet.engines.outofcore import open_persons as open_stream
+from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
+from discreet.privacy.mechanisms import MECHANISMS, RandomizedResponse
+from discreet.privacy.noise import ExactNoise
+from discreet.responses import Responses, read_responses
+from discreet.responses.digests import add_digests, digest_rows
+from discreet.secure import SeededSource
+
+BUDGET = discreet.Budget(1.0, 1e-6)
+PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}
+COUNTED = sorted(set(MECHANISMS) - {"randomized-response"})
+
+
+class NoNoise(ExactNoise):
+    """Adds nothing, so that a test sees the exact statistics behind a release."""
+
+    def gaussian(self, sigma, size):
+        return np.zeros(size, dtype=np.int64)
+
+    def laplace(self, scale, size):
+        return np.zeros(size, dtype=np.int64)
+
+
+def silent(seed=1):
+    return NoNoise(SeededSource(seed))
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Many small batches and buckets, on disk."""
+    monkeypatch.setattr(batches, "TARGET_ROWS", 7)
+    monkeypatch.setattr(buckets, "BYTES_A_ROW", 1 << 26)
+    monkeypatch.setattr(buckets, "MOST_BITS", 3)
+    monkeypatch.setattr(buckets, "SLAB_ROWS", 11)
+    monkeypatch.setattr(wide, "CELLS", 16)
+
+
+@pytest.fixture(autouse=True)
+def unestimated(monkeypatch):
+    """Leave out what comes after the wall: it does not know where the answers were."""
+    monkeypatch.setattr(publish, "estimate_release", lambda _released: None)
+    monkeypatch.setattr(publish, "describe_release", lambda *_facts: {})
+
+
+def write(folder, rows, names=("person", "item", "response"), files=2):
+    folder.mkdir(exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    for number, part in enumerate(np.array_split(np.arange(len(rows)), min(files, len(rows)))):
+        columns = {name: [rows[r][c] for r in part] for c, name in enumerate(names)}
+        pq.write_table(pa.table(columns), folder / f"{number}.parquet", row_group_size=5)
+    return folder
+
+
+def table(n_persons=40, n_items=6, order="shuffled", answered=1.0, seed=1):
+    rng = np.random.default_rng(seed)
+    cells = [(p, i) for p in range(n_persons) for i in range(n_items)]
+    rows = [(p, f"q{i}", int(rng.random() < 0.5)) for p, i in cells if rng.random() < answered]
+    if order == "shuffled":
+        rows = [rows[k] for k in rng.permutation(len(rows))]
+    return rows
+
+
+def values_of(source, name="pairs", *, engine="auto", items=None, noise=None, **settings):
+    budget = discreet.Budget(1.0, 0.0 if name in PURE else 1e-6)
+    made = discreet.release(
+        source,
+        budget,
+        items=items or [f"q{i}" for i in range(6)],
+        mechanism=name,
+        engine=engine,
+        noise=noise or silent(),
+        **settings,
+    )
+    return made.noisy.values
+
+
+def same(ours, theirs):
+    return ours.keys() == theirs.keys() and all(np.array_equal(ours[k], theirs[k]) for k in ours)
+
+
+# -- the same statistics as in memory --------------------------------------------------------
+
+
+def spell(number, style):
+    return {"int": number, "text": f"p{number}", "zeros": f"{number:04}"}[style]
+
+
+@st.composite
+def long_tables(draw):
+    cells = [(p, i) for p in range(draw(st.integers(1, 12))) for i in range(4)]
+    chosen = draw(st.lists(st.sampled_from(cells), min_size=1, max_size=40, unique=True))
+    if draw(st.booleans()):
+        chosen = sorted(chosen)
+    style = draw(st.sampled_from(["int", "text", "zeros"]))
+    values = draw(st.lists(st.sampled_from([0, 1, 1, 0, None]), min_size=40, max_size=40))
+    return [(spell(p, style), f"q{i}", v) for (p, i), v in zip(chosen, values, strict=False)]
+
+
+@st.composite
+def wide_tables(draw):
+    ids = draw(st.lists(st.integers(0, 12), min_size=1, max_size=15, unique=True))
+    cell = st.sampled_from([0, 1, None])
+    rows = draw(st.lists(st.tuples(*[cell] * 4), min_size=len(ids), max_size=len(ids)))
+    return [(f"p{p}", *row) for p, row in zip(ids, rows, strict=True)]
+
+
+def agree(folder, ledger, mechanism):
+    """Compare a release and its fingerprint from a stream with those from memory."""
+    items = ["q2", "never", "q0", "q3", "q1"]
+    ours, theirs = (
+        values_of(folder, mechanism, engine=engine, items=items) for engine in ("duckdb", "memory")
+    )
+    assert same(ours, theirs)
+    with open_persons(folder, "duckdb") as answers:
+        assert ledger.recognise(answers) == ledger.recognise(read_responses(folder))
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return discreet.Ledger.create(tmp_path / "spent.db", 50.0, 1e-5)
+
+
+def test_long_answers_give_the_statistics_and_the_fingerprint_of_memory(tmp_path, ledger):
+    @settings(max_examples=25, deadline=None)
+    @given(rows=long_tables(), mechanism=st.sampled_from(COUNTED))
+    def check(rows, mechanism):
+        agree(write(tmp_path / "answers", rows), ledger, mechanism)
+
+    check()
+
+
+def test_wide_answers_give_the_statistics_and_the_fingerprint_of_memory(tmp_path, ledger):
+    @settings(max_examples=25, deadline=None)
+    @given(rows=wide_tables(), mechanism=st.sampled_from(COUNTED), named=st.booleans())
+    def check(rows, mechanism, named):
+        names = ["person", *(f"q{j}" for j in range(4))]
+        if not named:
+            rows, names = [row[1:] for row in rows], names[1:]
+        folder = write(tmp_path / "answers", rows, names)
+        try:
+            read_responses(folder)
+        except BadResponses:  # a column without any answer has no type
+            return
+        agree(folder, ledger, mechanism)
+
+    check()
+
+
+def test_wide_persons_who_come_back_are_joined_before_the_release(tmp_path, ledger):
+    (tmp_path / "answers").mkdir()
+    (tmp_path / "answers" / "a.csv").write_text("person,q0,q1\nann,1,0\nbob,0,1\ncay,,\n")
+    (tmp_path / "answers" / "b.csv").write_text("person,q2,q3\nbob,1,\ndan,0,1\nann,0,\n")
+    agree(tmp_path / "answers", ledger, "margins")
+
+
+def test_a_database_a_query_and_a_pattern_are_released(tmp_path):
+    folder = write(tmp_path / "answers", table())
+    path = tmp_path / "answers.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE TABLE kept AS FROM '{folder}/*.parquet'")
+    expected = values_of(folder, engine="memory")
+    query = f"SELECT * FROM '{folder}/*.parquet'"  # noqa: S608
+    inner = f"{path}::SELECT * FROM kept"  # noqa: S608
+    for source in (f"{folder}/*.parquet", path, f"{path}::kept", query, inner):
+        for engine in ("auto", "duckdb"):
+            assert same(values_of(source, engine=engine), expected), source
+
+
+def test_large_files_go_out_of_core_by_themselves(tmp_path, monkeypatch):
+    folder = write(tmp_path / "answers", table())
+    expected = values_of(folder)
+    monkeypatch.setattr(choosing, "SURELY_SMALL", 0)
+    monkeypatch.setattr(choosing, "available_memory", lambda: 100)
+
+    def refuse(*_arguments, **_settings):
+        raise AssertionError("read into memory")
+
+    monkeypatch.setattr("discreet.responses.files.read_responses", refuse)
+    assert same(values_of(folder), expected)
+
+
+def test_many_items_are_released_although_fit_would_get_counts_only(tmp_path, monkeypatch):
+    folder = write(tmp_path / "answers", table())
+    monkeypatch.setattr(persons, "MANY_ITEMS", 3)
+    assert same(values_of(folder, engine="duckdb"), values_of(folder, engine="memory"))
+
+
+def test_answers_that_fit_opened_are_released_as_well(tmp_path):
+    folder = write(tmp_path / "answers", table())
+    opened = persons.open_answers(folder)
+    assert same(values_of(opened), values_of(folder, engine="memory"))
+    assert same(values_of(opened, "margins"), values_of(folder, "margins", engine="memory"))
+
+
+def test_counts_are_refused_because_they_cannot_be_capped(tmp_path):
+    counts = count_pairs(write(tmp_path / "answers", table()))
+    with pytest.raises(BadUsage, match=r"found pair counts.*no cap"):
+        values_of(counts)
+
+
+# -- the fingerprint -------------------------------------------------------------------------
+
+
+@given(rows=st.lists(st.binary(max_size=4), max_size=12), cut=st.integers(0, 12))
+def test_digests_of_parts_add_up_to_that_of_the_whole(rows, cut):
+    key = b"key"
+    parts = [digest_rows(key, rows[cut:]), digest_rows(key, rows[:cut])]
+    assert add_digests(parts) == digest_rows(key, rows)
+
+
+def test_the_ledger_recognises_answers_wherever_they_come_from(tmp_path, ledger):
+    folder = write(tmp_path / "answers", table(answered=0.6))
+    ordered = write(tmp_path / "ordered", sorted(table(answered=0.6)))
+    values_of(folder, engine="memory", ledger=ledger, population="spring")
+    for source in (folder, ordered):
+        with pytest.raises(LedgerError, match="already charged to population 'spring'"):
+            values_of(source, engine="duckdb", ledger=ledger, population="autumn")
+    values_of(ordered, engine="duckdb", ledger=ledger, population="spring")
+    first, second = ledger.releases()
+    assert first.fingerprint == second.fingerprint
+
+
+# -- the order of things ---------------------------------------------------------------------
+
+
+class Watched(NoNoise):
+    """Notes how many releases were charged whenever randomness is drawn."""
+
+    def __init__(self, ledger):
+        super().__init__(WatchedSource(ledger))
+
+    def gaussian(self, sigma, size):
+        self.source.note("noise")
+        return super().gaussian(sigma, size)
+
+
+class WatchedSource(SeededSource):
+    def __init__(self, ledger):
+        super().__init__(4)
+        self.ledger, self.seen = ledger, []
+
+    def note(self, what):
+        self.seen.append((what, len(self.ledger.releases())))
+
+    def words(self, count):
+        self.note("cap")
+        return super().words(count)
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+def test_a_stream_is_charged_before_the_cap_and_the_noise_are_drawn(tmp_path, ledger, order):
+    folder = write(tmp_path / "answers", table(order=order))
+    noise = Watched(ledger)
+    values_of(folder, engine="duckdb", ledger=ledger, max_answers=3, noise=noise)
+    assert {what for what, _ in noise.source.seen} == {"cap", "noise"}
+    assert all(charged == 1 for _, charged in noise.source.seen)
+
+
+def test_the_watch_would_notice_noise_before_the_charge(tmp_path, ledger, monkeypatch):
+    folder = write(tmp_path / "answers", table())
+    noise = Watched(ledger)
+    real = publish.check_answers
+
+    def eager(answers, public, mechanism):
+        answers.cap(2, noise.source).count(None)
+        real(answers, public, mechanism)
+
+    monkeypatch.setattr(publish, "check_answers", eager)
+    values_of(folder, engine="duckdb", ledger=ledger, max_answers=3, noise=noise)
+    assert any(charged == 0 for _, charged in noise.source.seen)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([*table(), (3, "unlisted", 1)], "not on the item list, for example 'unlisted'"),
+        ([*table(), (3, "q1", 1)], "more than once"),
+        ([*table(), (3, "q7", 5)], "5"),
+    ],
+)
+def test_a_mistake_in_a_stream_charges_nothing(tmp_path, ledger, rows, message):
+    folder = write(tmp_path / "answers", rows)
+    with pytest.raises(BadResponses, match=message):
+        values_of(folder, engine="duckdb", ledger=ledger)
+    assert ledger.releases() == ()
+
+
+# -- the cap ---------------------------------------------------------------------------------
+
+PATTERN = {"a": 1, "b": 0, "c": 1}
+"""Of two kept answers out of these, those to b are exactly the pairs of right and wrong."""
+
+
+def capped_counts(folder, monkeypatch=None, weighting=None):
+    with open_persons(folder, "duckdb") as answers:
+        capped = answers.select(sorted(PATTERN)).cap(2, SeededSource(8))
+        return count_pairs(capped, weighting=weighting)
+
+
+def pattern_folder(tmp_path, n_persons=400, order="shuffled"):
+    rows = [(p, item, value) for p in range(n_persons) for item, value in PATTERN.items()]
+    if order == "shuffled":
+        rows = [rows[k] for k in np.random.default_rng(0).permutation(len(rows))]
+    return write(tmp_path / "pattern", rows)
+
+
+def keeps_the_cap(counts, n_persons=400):
+    """Whether exactly these persons gave exactly two answers each, all from one draw."""
+    return (
+        counts.persons == n_persons
+        and counts.answers.sum() == 2 * n_persons
+        and counts.right_wrong[:, 1].sum() == counts.answers[1]
+        and counts.right_wrong[1].sum() == 0
+    )
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+def test_a_streamed_cap_holds_for_every_person_and_comes_from_one_draw(tmp_path, order):
+    assert keeps_the_cap(capped_counts(pattern_folder(tmp_path, order=order)))
+
+
+def test_the_check_of_the_cap_notices_a_stream_that_ignores_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(persons._Cap, "apply", lambda _self, batch: batch)
+    assert not keeps_the_cap(capped_counts(pattern_folder(tmp_path)))
+
+
+def test_the_check_of_the_cap_notices_persons_split_over_buckets(tmp_path, monkeypatch):
+    def by_row(_self, person):
+        return (np.arange(len(person)) % 8).astype(np.uint16)
+
+    monkeypatch.setattr(buckets.Buckets, "_spread", by_row)
+    assert not keeps_the_cap(capped_counts(pattern_folder(tmp_path)))
+
+
+def test_the_check_of_the_cap_notices_persons_split_over_batches(tmp_path, monkeypatch):
+    """Rows in no order, cut as if they were in order: every run of one id counts as a person."""
+    monkeypatch.setattr(snapshot, "check_order", lambda _persons: None)
+    folder = pattern_folder(tmp_path)
+    with pytest.raises(BadUsage, match="changed while"):  # the cutter looks again by itself
+        capped_counts(folder)
+
+    def cut_anywhere(rows, reading):
+        for batch in real(rows, reading):
+            store = batch.store
+            middle = store.rows(0, store.n_persons)
+            halves = np.where(np.arange(3) < 2, middle, -1), np.where(np.arange(3) < 2, -1, middle)
+            for half in halves:
+                answers = Responses.from_array(half, items=batch.items)
+                yield batches.Batch(batch.items, None, answers.store, batch.rows)
+
+    real = batches.ordered_batches
+    monkeypatch.setattr(snapshot, "ordered_batches", cut_anywhere)
+    assert not keeps_the_cap(capped_counts(pattern_folder(tmp_path, order="sorted")))
+
+
+def test_the_check_of_the_cap_notices_cells_from_a_second_draw(tmp_path, monkeypatch):
+    folder = pattern_folder(tmp_path)
+    with open_persons(folder, "duckdb") as answers:
+        source = SeededSource(8)
+        first, second = (answers.select(sorted(PATTERN)).cap(2, source).count(None) for _ in "ab")
+    mixed = PairCounts(first.items, first.right_wrong, second.answers, second.right, first.persons)
+    assert keeps_the_cap(first)
+    assert keeps_the_cap(second)
+    assert not keeps_the_cap(mixed)
+
+
+def test_capped_answers_cannot_be_gone_through_twice(tmp_path):
+    with open_persons(pattern_folder(tmp_path), "duckdb") as answers:
+        capped = answers.cap(2, SeededSource(1))
+        picked = capped.select(["b", "a"])
+        capped.count(None)
+        for again in (
+            lambda: capped.count(None),
+            lambda: picked.count(None),
+            lambda: capped.store.rows(0, 1),
+            lambda: capped.sum_digests(b"key"),
+            lambda: list(capped.store.parts()),
+        ):
+            with pytest.raises(DiscreetError, match="gone through once"):
+                again()
+        with pytest.raises(DiscreetError, match="known when it is drawn"):
+            capped.store.item_totals()
+        assert answers.cap(2, SeededSource(1)).count(None).answers.sum() == 800
+
+
+def test_a_cap_that_cuts_nothing_draws_nothing(tmp_path):
+    class Untouchable(SeededSource):
+        def words(self, count):
+            raise AssertionError("drawn without need")
+
+    with open_persons(pattern_folder(tmp_path), "duckdb") as answers:
+        capped = answers.cap(3, Untouchable(1))
+        assert capped.count(None).answers.sum() == capped.count(None).answers.sum() == 1200
+        with pytest.raises(BadUsage, match="at least 1"):
+            answers.cap(0, SeededSource(1))
+
+
+def test_weights_are_those_of_what_the_cap_left(tmp_path):
+    def weigh(answered, right):
+        assert (answered == 2).all()
+        return 10 * answered + right
+
+    counts = capped_counts(pattern_folder(tmp_path), weighting=weigh)
+    # Whoever keeps b keeps one right and one wrong answer: a weight of 21 for each.
+    assert counts.right_wrong.sum() == 21 * counts.answers[1]
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+def test_every_part_of_a_persons_answers_is_equally_likely_on_a_stream(
+    tmp_path, order, monkeypatch
+):
+    monkeypatch.setattr(batches, "TARGET_ROWS", 1000)
+    monkeypatch.setattr(buckets, "SLAB_ROWS", 10_000)
+    n_persons, n_items = 6000, 5
+    rng = np.random.default_rng(2)
+    person, item = np.divmod(np.arange(n_persons * n_items), n_items)
+    if order == "shuffled":
+        mixed = rng.permutation(len(person))
+        person, item = person[mixed], item[mixed]
+    pq.write_table(
+        pa.table({"person": person, "item": item, "response": item % 2}), tmp_path / "all.parquet"
+    )
+    with open_persons(tmp_path / "all.parquet", "duckdb") as answers:
+        capped = answers.select([str(i) for i in range(n_items)]).cap(2, SeededSource(21))
+        kept = np.concatenate([one.to_array() for one in capped.batches()]) >= 0
+    found = np.bincount(kept @ (1 << np.arange(n_items)), minlength=32)
+    expected = n_persons / 10
+    masks = [(1 << i) + (1 << j) for i, j in combinations(range(n_items), 2)]
+    assert found[masks].sum() == n_persons
+    chi_square = ((found[masks] - expected) ** 2 / expected).sum()
+    assert chi_square < 27.9  # 9 degrees of freedom, one in a thousand
+
+
+# -- rows that are not the same twice --------------------------------------------------------
+
+RESTLESS = """
+    SELECT {id} AS person, 'q' || item AS item, (random() < 0.5)::INT AS response
+    FROM range(60) a(p), range(6) b(item) WHERE random() < 0.7 ORDER BY {order}
+"""
+CELLS = ", ".join(f"(random() < 0.5)::INT AS q{i}" for i in range(6))
+RESTLESS_WIDE = f"SELECT {{id}} {CELLS} FROM range((40 + 20 * random())::INT) a(p)"  # noqa: S608
+
+
+def looks_steady(source):
+    """Whether all passes over a source see the same rows."""
+    with open_persons(source, "duckdb") as answers:
+        try:
+            digests = {answers.sum_digests(b"key") for _ in range(3)}
+            counts = answers.count(None)
+            answered, right = answers.store.item_totals()
+        except BadUsage:
+            return False
+    same_totals = np.array_equal(counts.answers, answered) and np.array_equal(counts.right, right)
+    return len(digests) == 1 and same_totals
+
+
+RESTLESS_SOURCES = {
+    "in order": RESTLESS.format(id="p", order="p"),
+    "text in order": RESTLESS.format(id="'p' || (p + 100)", order="1"),
+    "wide": RESTLESS_WIDE.format(id="'p' || p AS person,"),
+    "numbered": RESTLESS_WIDE.format(id=""),
+}
+SHUFFLED = RESTLESS.format(id="p", order="random()")
+
+
+@pytest.mark.parametrize("query", [*RESTLESS_SOURCES.values(), SHUFFLED])
+def test_a_query_with_other_rows_every_time_is_run_once(query):
+    assert looks_steady(query)
+
+
+@pytest.mark.parametrize("kind", sorted(RESTLESS_SOURCES))
+def test_the_check_notices_a_query_that_is_run_again(kind, monkeypatch):
+    real = origins._open_query
+
+    def pretend(query, resources):
+        origin = real(query, resources)
+        return origins.Origin(origin.parts, steady=True)
+
+    monkeypatch.setattr(origins, "_open_query", pretend)
+    assert not looks_steady(RESTLESS_SOURCES[kind])
+
+
+def test_a_view_is_as_restless_as_the_query_behind_it(tmp_path):
+    path = tmp_path / "views.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE VIEW answers AS {RESTLESS_SOURCES['in order']}")
+    assert looks_steady(path)
+
+
+def test_a_query_whose_persons_come_back_is_joined_from_one_run():
+    query = """
+        SELECT 'p' || (p % 30) AS person,
+               CASE WHEN p < 30 THEN (random() < 0.5)::INT END AS q0,
+               CASE WHEN p >= 30 THEN (random() < 0.5)::INT END AS q1
+        FROM range(60) a(p) ORDER BY random()
+    """
+    assert looks_steady(query)
+    with open_persons(query, "duckdb") as answers:
+        assert answers.n_persons == 30
+
+
+def test_a_query_is_refused_in_the_words_of_its_own_rows():
+    query = "SELECT * FROM (VALUES ('a', 'q0', 1), ('a', 'q1', 7)) AS t(person, item, response)"
+    with pytest.raises(BadResponses, match=r"the query, row 2 of its result"):
+        values_of(query)
+    with pytest.raises(BadResponses, match="no rows below"):
+        values_of("SELECT 1 AS person, 'q0' AS item, 1 AS response WHERE false")
+
+
+def test_copies_are_for_their_owner_only_and_go_with_the_release(tmp_path):
+    spill = tmp_path / "spill"
+    with open_stream(SHUFFLED, resources=Resources(spill=spill)) as answers:
+        (folder,) = [one for one in spill.iterdir() if one.name.startswith("discreet-rows-")]
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert list(folder.rglob("*.arrow"))
+        values_of(answers)
+    assert not folder.exists()
+    with pytest.raises(BadUsage, match="closed"):
+        answers.count(None)
+
+
+@pytest.mark.parametrize("source", ["query", "shuffled"])
+def test_a_failed_release_leaves_no_copy_behind(tmp_path, monkeypatch, source):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    (tmp_path / "temporary").mkdir()
+    data = SHUFFLED if source == "query" else write(tmp_path / "answers", table())
+
+    class Broken(NoNoise):
+        def gaussian(self, sigma, size):
+            raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        values_of(data, engine="duckdb", noise=Broken(SeededSource(1)))
+    with pytest.raises(BadResponses):
+        values_of(data, engine="duckdb", items=["q0", "q1"])
+    left = [p for p in (tmp_path / "temporary").iterdir() if p.name.startswith("discreet-rows-")]
+    assert left == []
+
+
+# -- sources that change while they are read -------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["long", "wide"])
+def test_a_file_that_changes_between_passes_is_not_released(tmp_path, ledger, layout):
+    folder = tmp_path / "answers"
+    if layout == "long":
+        write(folder, table(order="sorted"))
+        more = "person,item,response\n99,q1,1\n"
+    else:
+        names = ["person", *(f"q{i}" for i in range(6))]
+        write(folder, [(f"p{p}", *[p % 2] * 6) for p in range(20)], names)
+        more = "person,q1\np99,1\n"
+
+    class Meddling(NoNoise):
+        @property
+        def source(self):
+            (folder / "9.csv").write_text(more)
+            return SeededSource(1)
+
+        @source.setter
+        def source(self, value):
+            pass
+
+    with pytest.raises(BadUsage, match="changed while it was being read"):
+        values_of(folder, engine="duckdb", ledger=ledger, max_answers=3, noise=Meddling())
+
+
+def test_rows_distributed_once_do_not_care_about_later_changes(tmp_path):
+    folder = write(tmp_path / "answers", table())
+    expected = values_of(folder, engine="memory")
+    with open_persons(folder, "duckdb") as answers:
+        for file in folder.iterdir():
+            file.unlink()
+        assert same(values_of(answers), expected)
+
+
+def test_the_wall_refuses_another_number_of_persons_than_it_was_prepared_for(tmp_path):
+    answers = read_responses(write(tmp_path / "answers", table()))
+
+    class Fewer:
+        items, n_persons, store = answers.items, answers.n_persons, answers.store
+
+        def select(self, items):
+            return answers.select(items).__class__.from_array(answers.to_array()[1:], items=items)
+
+        def sum_digests(self, key):
+            return answers.sum_digests(key)
+
+    with pytest.raises(DiscreetError, match="40 persons, and 39 were counted"):
+        values_of(Fewer())
+
+
+# -- randomized response ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+def test_randomized_response_flips_a_stream_batch_by_batch(tmp_path, order):
+    folder = write(tmp_path / "answers", table(order=order, answered=0.6))
+    values = values_of(folder, "randomized-response", engine="duckdb")
+    together = values["right_right"] + values["wrong_wrong"]
+    together = together + values["right_wrong"] + values["right_wrong"].T
+    items = [f"q{i}" for i in range(6)]
+    present = (read_responses(folder).select(items).to_array() >= 0).astype(int)
+    off = ~np.eye(6, dtype=bool)
+    assert (together[off] == (present.T @ present)[off]).all()
+
+
+def test_randomized_response_on_a_stream_keeps_the_cap(tmp_path):
+    folder = write(tmp_path / "answers", table())
+    values = values_of(folder, "randomized-response", engine="duckdb", max_answers=2)
+    off = ~np.eye(6, dtype=bool)
+    pairs = values["right_right"][off].sum() / 2 + values["wrong_wrong"][off].sum() / 2
+    assert pairs + values["right_wrong"][off].sum() == 40
+
+
+@pytest.mark.filterwarnings("ignore:epsilon 500")
+def test_randomized_response_with_almost_no_flips_counts_what_memory_counts(tmp_path):
+    folder = write(tmp_path / "answers", table(answered=0.8))
+    items = [f"q{i}" for i in range(6)]
+    found = [
+        discreet.release(
+            folder, discreet.Budget(500.0, 0.0), items=items, engine=engine, noise=silent(),
+            mechanism="randomized-response",
+        ).noisy.values
+        for engine in ("duckdb", "memory")
+    ]  # fmt: skip
+    assert same(*found)
+
+
+def test_shuffling_on_a_stream_needs_complete_answers(tmp_path, ledger):
+    shuffled = RandomizedResponse(shuffler="trusted")
+    folder = write(tmp_path / "answers", table(answered=0.9))
+    with pytest.raises(BadResponses, match="every listed item"):
+        discreet.release(
+            folder, BUDGET, items=[f"q{i}" for i in range(6)], mechanism=shuffled,
+            engine="duckdb", ledger=ledger,
+        )  # fmt: skip
+    assert ledger.releases() == ()
+
+
+def test_randomized_response_refuses_answers_whose_rows_are_out_of_reach(tmp_path, ledger):
+    answers = read_responses(write(tmp_path / "answers", table()))
+
+    class Totals:
+        n_persons, n_items, n_answers = 40, 6, 240
+
+    class Remote:
+        items, n_persons, store = answers.items, 40, Totals()
+
+        def select(self, items):
+            return self
+
+    with pytest.raises(BadUsage, match=r"needs the rows.*Parquet"):
+        values_of(Remote(), "randomized-response", ledger=ledger)
+    assert ledger.releases() == ()
