@@ -13,7 +13,7 @@ from discreet.counts import PairCounts
 from discreet.engines import count_pairs, dense, memory, sparse, weighted
 from discreet.engines.grouping import group_persons
 from discreet.errors import BadUsage
-from discreet.responses import compiling, store, threads
+from discreet.responses import Responses, compiling, store, threads
 from discreet.responses.packing import build_rows, pack_rows
 
 
@@ -226,3 +226,17 @@ def test_threads_come_from_the_call_then_the_environment(monkeypatch):
         threads.thread_count()
     with pytest.raises(BadUsage, match="at least 1"):
         threads.set_threads(0)
+
+
+def test_weights_count_after_a_selection_of_items_over_several_blocks(monkeypatch):
+    """Planes of a selection lay across blocks, which the compiled loops could not read."""
+    rng = np.random.default_rng(5)
+    cells = rng.integers(-1, 2, (20_000, 7)).astype(np.int8)
+    selected = Responses.from_array(cells).select(["6", "0", "absent", "3"])
+    monkeypatch.setattr(memory, "worth_compiling", lambda _: True)
+    monkeypatch.setattr(memory, "_is_thin", lambda _: False)
+    found = count_pairs(selected, weighting=weigh).right_wrong
+    expected = np.full((20_000, 4), -1, dtype=np.int8)
+    expected[:, [0, 1, 3]] = cells[:, [6, 0, 3]]
+    again = count_pairs(Responses.from_array(expected), weighting=weigh).right_wrong
+    np.testing.assert_array_equal(found, again)

@@ -83,8 +83,11 @@ class BitPlanes:
     n_persons: int
 
     def __post_init__(self) -> None:
-        self.right.setflags(write=False)
-        self.wrong.setflags(write=False)
+        for name in ("right", "wrong"):
+            # The compiled loops go through whole blocks; an indexed array may lie otherwise.
+            plane = np.ascontiguousarray(getattr(self, name))
+            plane.setflags(write=False)
+            object.__setattr__(self, name, plane)
 
     @property
     def n_items(self) -> int:
