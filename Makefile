@@ -48,7 +48,20 @@ fix: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-slow: $(READY)
+# What only the slow tests need: Spark (with a Java to run it) and a PostgreSQL server to talk to.
+SLOW_READY := $(VENV)/.slow-ready
+$(SLOW_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,postgres]'
+	touch $@
+
+.PHONY: servers
+servers:
+	@{ command -v java >/dev/null && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; } || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing Java and PostgreSQL" && \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends default-jre-headless postgresql >/dev/null; } || \
+	  echo "no Java or no PostgreSQL server here: their tests will skip"
+
+slow: $(SLOW_READY) servers
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 -m slow
 
 bench: $(READY)

