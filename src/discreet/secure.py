@@ -1,9 +1,9 @@
 """The operating system's randomness: the one door to it.
 
 In: how many random 64-bit words are wanted. Out: words, and the exact uniform draws made of them:
-integers below a bound, permutations, ranks within groups, coins. Nothing here may touch a
-floating-point number, ``numpy.random`` or the answers, and every draw has exactly the distribution
-it names: where a fixed number of random bits cannot decide, more bits are drawn.
+ranks within groups, and coins. Nothing here may touch a floating-point number, ``numpy.random`` or
+the answers, and every draw has exactly the distribution it names: where a fixed number of random
+bits cannot decide, more bits are drawn.
 
 `SystemSource` is for releases. `SeededSource` is for tests; whatever is made from it is marked by
 ``is_private = False`` and must never be called private.
@@ -29,12 +29,9 @@ __all__ = [
     "RandomSource",
     "SeededSource",
     "SystemSource",
-    "bernoulli",
     "coins_below",
     "enclose_ratio",
-    "permutation",
     "random_ranks",
-    "uniform_below",
 ]
 
 # How a real number in [0, 1] is known exactly: asked for b bits, it answers integers
@@ -174,62 +171,6 @@ def coins_below(source: RandomSource, threshold: Enclosure, size: int) -> NDArra
             number = LazyUniform(source, int(digits[at]), _DIGIT_BITS)
             piece[at] = number.is_below(threshold)
     return coins
-
-
-def bernoulli(
-    source: RandomSource, numerator: int, denominator: int, size: int
-) -> NDArray[np.bool_]:
-    """Return coins that are True with probability exactly numerator / denominator.
-
-    Examples
-    --------
-    >>> bernoulli(SystemSource(), 0, 3, 4).tolist()
-    [False, False, False, False]
-    """
-    if not 0 <= numerator <= denominator or denominator == 0:
-        raise BadUsage(
-            f"A coin's probability must lie between 0 and 1; found {numerator}/{denominator}. "
-            "Pass 0 <= numerator <= denominator with a positive denominator."
-        )
-    return coins_below(source, enclose_ratio(int(numerator), int(denominator)), size)
-
-
-def uniform_below(source: RandomSource, bounds: ArrayLike) -> NDArray[np.int64]:
-    """Return for each bound an independent integer, uniform on 0, ..., bound - 1.
-
-    The 2^64 words are cut into `bound` blocks of equal length; a word beyond the last whole
-    block is thrown away and drawn again, so there is no modulo bias. A word is kept with
-    probability above one half, and for bounds that occur (below 2^32) practically always.
-
-    Parameters
-    ----------
-    source : RandomSource
-        Where the words come from.
-    bounds : array of int
-        Each at least 1 and below 2^63; any shape, which the result shares.
-    """
-    wanted = np.asarray(bounds)
-    if wanted.dtype.kind not in "iu" or (wanted.size and (wanted.min() < 1 or wanted.max() >> 63)):
-        raise BadUsage(
-            "Uniform integers need whole-number bounds from 1 to 2^63 - 1; found "
-            f"{wanted.dtype} values{f' from {wanted.min()}' if wanted.size else ''}. "
-            "A bound of zero leaves nothing to choose from."
-        )
-    limit = wanted.astype(np.uint64).ravel()
-    block = np.uint64(2**64 - 1) // limit
-    drawn = source.words(limit.size) // block
-    retry = np.flatnonzero(drawn >= limit)
-    while retry.size:
-        drawn[retry] = source.words(retry.size) // block[retry]
-        retry = retry[drawn[retry] >= limit[retry]]
-    return drawn.astype(np.int64).reshape(wanted.shape)
-
-
-def permutation(source: RandomSource, n: int) -> NDArray[np.int64]:
-    """Return a uniformly random order of 0, ..., n - 1."""
-    n = _checked_size(n)
-    order, _ = _random_order(source, np.zeros(n, dtype=np.int64))
-    return order
 
 
 def random_ranks(source: RandomSource, starts: ArrayLike) -> NDArray[np.int64]:
