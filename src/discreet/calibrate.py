@@ -203,6 +203,11 @@ def _fit_answers(
             f"the method {name!r} needs the answers themselves, found pair counts, which do not "
             "say which answers belong to the same person; use 'refined' or 'spectral'"
         )
+    if not hasattr(source.store, "rows"):
+        raise BadUsage(
+            f"the method {name!r} needs the answers of all persons here, found answers that stay "
+            "where they are; use 'refined' or 'spectral', or read the answers into memory"
+        )
     if regularisation != 0:
         raise BadUsage(
             f"regularisation belongs to the methods {', '.join(PAIR_METHODS)}; {name!r} has none"

@@ -31,12 +31,14 @@ ENGINES: dict[str, str] = {
     "memory": "discreet.engines.memory:count_responses",
     "duckdb": "discreet.engines.outofcore:count_anything",
     "gpu": "discreet.engines.gpu:count_on_gpu",
+    "spark": "discreet.engines.spark:count_frame",
 }
 """Name of each engine and the function behind it, loaded when the engine is first used."""
 
 OPENERS: dict[str, str] = {
     "duckdb": "discreet.engines.outofcore:open_answers",
     "gpu": "discreet.engines.gpu:read_tensor",
+    "spark": "discreet.engines.spark:open_frame",
 }
 """Engines that leave answers where they are, and how each opens a source for several passes."""
 
@@ -62,12 +64,13 @@ def count_pairs(
     ----------
     source
         Answers, a matrix ``[person, item]`` (a tensor on a graphics processor is counted there),
-        or where answers are: a file, folder or pattern, and for engine "duckdb" also a DuckDB
-        database (``"file.duckdb::table"``) or a query.
+        or where answers are: a file, folder or pattern, a Spark DataFrame, and for engine
+        "duckdb" also a DuckDB database (``"file.duckdb::table"``) or a query, for "spark" the
+        name of a table.
     engine
         ``"auto"``, or one of ``ENGINES``. The result is the same, to the last integer. Auto
-        means "memory", but "duckdb" for queries, databases and files whose answers would fill
-        more than half of the free memory.
+        means "memory", but "spark" for Spark DataFrames, and "duckdb" for queries, databases and
+        files whose answers would fill more than half of the free memory.
     weighting
         Integer weight per person as a function of how many items the person answered and
         how many of them right; None counts every person once.
@@ -110,7 +113,7 @@ def open_source(source: Any, engine: str = "auto") -> Any:
         All answers have ``items``, ``n_persons``, ``store`` and ``engine``, the engine that counts
         them. Counts come back where answers cannot be looked at twice.
     """
-    if isinstance(source, PairCounts) or hasattr(source, "store"):
+    if isinstance(source, PairCounts) or _has_store(source):
         return source
     chosen = _choose_engine(source) if engine == "auto" else engine
     if chosen in OPENERS:
@@ -145,7 +148,7 @@ def open_persons(source: Any, engine: str = "auto") -> Iterator[Answers]:
             "answers are of the same person, so no cap on a person's answers can be drawn. Give "
             "the answers, or where they are"
         )
-    if hasattr(source, "store"):
+    if _has_store(source):
         yield source
         return
     chosen = _choose_engine(source) if engine == "auto" else engine
@@ -157,7 +160,18 @@ def open_persons(source: Any, engine: str = "auto") -> Iterator[Answers]:
         yield answers
 
 
+def _has_store(source: Any) -> bool:
+    """Say whether these are answers; a Spark frame has an attribute for every column."""
+    return not _is_spark(source) and hasattr(source, "store")
+
+
+def _is_spark(source: Any) -> bool:
+    return type(source).__module__.startswith("pyspark.")
+
+
 def _choose_engine(source: Any) -> str:
+    if _is_spark(source):
+        return "spark"
     if hasattr(source, "engine"):
         return str(source.engine)
     if not isinstance(source, str | PathLike):

@@ -78,6 +78,12 @@ def measure_uncertainty(
 ) -> Uncertainty:
     """Compute standard errors with the sandwich formula, one pass over persons."""
     m = len(difficulty)
+    if m > COVARIANCE_LIMIT and hasattr(store, "add_up"):
+        note = (
+            f"no standard errors: above {COVARIANCE_LIMIT} items they need the scores of all "
+            "persons at once, and these answers stay on other machines"
+        )
+        return Uncertainty(np.full(m, np.nan), None, (note,))
     if m > COVARIANCE_LIMIT:
         # In a well linked graph pinv(L) is close to its diagonal part; the factor makes the
         # leverages add up to m - 1, as the exact ones do.

@@ -1,0 +1,174 @@
+"""In a task: turn Arrow batches into stored answers of whole persons.
+
+In: the batches of one task and their layout. Out: persons with their answers, all at once, or
+some at a time where every row is a whole person. Values, ids and mistakes are read by the same
+code as from files, and mistakes are told in the same words, but rows of a DataFrame have no
+numbers, so person and item say where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.engines.outofcore.batches import answered_rows, store_rows
+from discreet.engines.outofcore.blocks import ItemNames, LongRows
+from discreet.engines.outofcore.origins import Part
+from discreet.engines.spark.layout import NAME, Layout
+from discreet.responses.columns import LongPlan, WidePlan
+from discreet.responses.ids import IdCodes, plain_column
+from discreet.responses.store import BitPlanes, SparseRows
+from discreet.responses.values import read_integers
+from discreet.responses.wide import WideTable
+
+__all__ = ["Persons", "read_persons"]
+
+GATHER_CELLS = 1 << 20
+"""Cells read together: Spark's own batches of 10,000 rows would cost more in calls than in work."""
+SLAB_CELLS = 1 << 24
+"""Cells of whole rows that are counted together: 16 MB before packing."""
+
+
+@dataclass(frozen=True)
+class Persons:
+    """Whole persons: their answers, and their ids (numbers, texts, or None for rows)."""
+
+    store: BitPlanes | SparseRows
+    ids: Any
+
+    def names(self) -> list[bytes] | None:
+        """Return the ids as bytes, as text has them."""
+        if self.ids is None:
+            return None
+        return [str(name).encode() for name in self.ids.tolist()]
+
+
+def read_persons(batches: Iterator[Any], layout: Layout) -> Iterator[Persons]:
+    """Read the rows of one task; a task without rows has no persons."""
+    size = GATHER_CELLS if not layout.whole_rows else SLAB_CELLS
+    tables = _gather(batches, max(1, size // len(layout.names)))
+    if isinstance(layout.plan, LongPlan):
+        yield from _read_long(tables, layout, layout.plan)
+    elif layout.whole_rows:
+        for table in tables:
+            yield _read_wide(iter([table]), layout, layout.plan)
+    else:
+        first = next(tables, None)
+        if first is not None:
+            yield _read_wide(_chain(first, tables), layout, layout.plan)
+
+
+def _gather(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    """Put small batches together."""
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= rows:
+            yield pa.Table.from_batches(held)
+            held = []
+    if sum(one.num_rows for one in held):
+        yield pa.Table.from_batches(held)
+
+
+def _chain(first: Any, others: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from others
+
+
+class _Rows:
+    """The rows of a task; see :class:`discreet.responses.source.Source`."""
+
+    name = NAME
+
+    def __init__(self, tables: Iterator[Any], layout: Layout) -> None:
+        self.names = layout.names
+        self._tables, self._plan = tables, layout.plan
+        self._table: Any = None
+        self._start = self._stop = 0
+
+    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+        """Yield columns, and remember the rows until the next."""
+        for table in self._tables:
+            self._start, self._stop = self._stop, self._stop + table.num_rows
+            self._table = table
+            yield [plain_column(table.column(number)) for number in columns]
+
+    def place(self, row: int) -> str:
+        """Say whose row this is, if it is among the last that were read."""
+        at = row - self._start
+        if self._table is None or not 0 <= at < self._table.num_rows or self._plan.person is None:
+            return NAME
+        person = self._table.column(self._plan.person)[at].as_py()
+        if isinstance(self._plan, WidePlan):
+            return f"{NAME}, the row of person {person!r}"
+        item = self._table.column(self._plan.item)[at].as_py()
+        return f"{NAME}, the row of person {person!r} and item {item!r}"
+
+
+def _read_long(tables: Iterator[Any], layout: Layout, plan: LongPlan) -> Iterator[Persons]:
+    first = next(tables, None)
+    if first is None:
+        return
+    source = _Rows(_chain(first, tables), layout)
+    part = Part(NAME, lambda: source, 0, ())
+    names = ItemNames(layout.items, closed=True)
+    rows = LongRows([part], [plan], layout.reading, names, as_text=layout.as_text)
+    persons = _TextIds() if layout.as_text else _NumberIds()
+    item, value = [], []
+    for block in rows.blocks():
+        persons.add(block.person)
+        item.append(block.item)
+        value.append(block.value)
+    codes, ids = persons.encode()
+    values = np.concatenate(value)
+    kept = answered_rows(values)
+
+    def place(index: int) -> str:
+        answer = values[index if kept is None else kept[index]]
+        return f"a row of {NAME[0].lower()}{NAME[1:]} with answer {answer}"
+
+    store = store_rows(
+        codes, np.concatenate(item), values, kept, ids, layout.items, layout.reading, place
+    )
+    yield Persons(store, ids)
+
+
+class _NumberIds:
+    """Person ids that are whole numbers."""
+
+    def __init__(self) -> None:
+        self._parts: list[Any] = []
+
+    def add(self, ids: Any) -> None:
+        self._parts.append(ids)
+
+    def encode(self) -> tuple[Any, Any]:
+        encoded = pa.array(np.concatenate(self._parts)).dictionary_encode()
+        self._parts = []
+        return read_integers(encoded.indices), read_integers(encoded.dictionary)
+
+
+class _TextIds:
+    """Person ids of any other kind."""
+
+    def __init__(self) -> None:
+        self._codes = IdCodes()
+
+    def add(self, ids: Any) -> None:
+        self._codes.add(ids)
+
+    def encode(self) -> tuple[Any, Any]:
+        names = np.array(self._codes.names().to_pylist(), dtype=object)
+        return self._codes.take_codes(), names
+
+
+def _read_wide(tables: Iterator[Any], layout: Layout, plan: WidePlan) -> Persons:
+    table = WideTable(layout.reading)
+    table.add_source(_Rows(tables, layout), plan)
+    parts = table.finish()
+    ids = None if parts.persons is None else np.array(parts.persons.to_pylist(), dtype=object)
+    return Persons(parts.store, ids)
