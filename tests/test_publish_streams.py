@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import commandline
 import discreet
 from discreet import publish
 from discreet.counts import PairCounts
@@ -684,3 +685,71 @@ def test_randomized_response_refuses_answers_whose_rows_are_out_of_reach(tmp_pat
     with pytest.raises(BadUsage, match=r"needs the rows.*Parquet"):
         values_of(Remote(), "randomized-response", ledger=ledger)
     assert ledger.releases() == ()
+
+
+# -- the whole way, as a user goes it --------------------------------------------------------
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    """A steward's folder: shuffled Parquet files, a database, an item list and a ledger."""
+    monkeypatch.undo()  # estimates are wanted here
+    folder = write(tmp_path / "answers", table(n_persons=300))
+    with duckdb.connect(str(tmp_path / "answers.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE kept AS FROM '{folder}/*.parquet'")
+    (tmp_path / "items.txt").write_text("\n".join(f"q{i}" for i in range(6)))
+    assert commandline.discreet("ledger", "create", tmp_path / "spent.db", "--epsilon", 9).code == 0
+    return tmp_path
+
+
+def type_release(desk, source, *options):
+    return commandline.discreet(
+        "release", source, "--items", desk / "items.txt", "--max-answers", 3, "--epsilon", 1,
+        "--ledger", desk / "spent.db", "--out", desk / "release", "--json", *options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "answers",
+        "answers/*.parquet",
+        "answers.duckdb",
+        "answers.duckdb::kept",
+        "answers.duckdb::SELECT * FROM kept ORDER BY random()",
+    ],
+)
+def test_the_command_releases_folders_patterns_databases_and_queries(desk, source):
+    ended = type_release(desk, f"{desk}/{source}", "--engine", "duckdb", "--spill", desk / "spill")
+    assert ended.code == 0, ended.err
+    assert [item["item"] for item in ended.document["items"]] == [f"q{i}" for i in range(6)]
+    assert ended.document["mechanism"] == "margins"
+    record = (desk / "release" / "privacy.json").read_text()
+    assert '"persons": 300' in record
+    assert "duckdb" not in record
+    left = [p for p in (desk / "spill").iterdir() if p.name.startswith("discreet-rows-")]
+    assert left == []
+
+
+def test_the_command_refuses_a_wrong_engine_and_a_wrong_memory(desk):
+    for option, value in (("--engine", "abacus"), ("--memory", "0"), ("--memory", "nan")):
+        ended = type_release(desk, desk / "answers", "--engine", "duckdb", option, value)
+        assert ended.code == 2, ended.err
+        assert option.strip("-") in ended.err
+    assert not (desk / "release").exists()
+
+
+def test_an_unlisted_item_in_a_stream_is_bad_data_and_charges_nothing(desk):
+    (desk / "items.txt").write_text("q0\nq1\n")
+    ended = type_release(desk, desk / "answers", "--engine", "duckdb")
+    assert (ended.code, ended.out) == (3, "")
+    assert "not on the item list" in ended.err
+    assert discreet.Ledger.open(desk / "spent.db").releases() == ()
+
+
+def test_python_releases_a_folder_with_estimates(desk):
+    items = [f"q{i}" for i in range(6)]
+    made = discreet.release(desk / "answers", BUDGET, items=items, engine="duckdb")
+    assert np.isfinite(made.estimate.difficulty).all()
+    assert made.estimate.persons == 300
+    assert made.guarantee.is_private

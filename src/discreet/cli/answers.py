@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.options import Reading
-from discreet.cli.output import ReadingBar, working
+from discreet.cli.options import Limits, Reading
+from discreet.cli.output import ReadingBar, counting_rows, working
+from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
+    from discreet.engines import Answers
+    from discreet.engines.outofcore import Resources
     from discreet.responses import Responses
     from discreet.responses.columns import Reading as ReadingPlan
 
-__all__ = ["is_large", "name_answers", "open_answers", "plan_reading", "read_answers"]
+__all__ = [
+    "check_engine",
+    "goes_out_of_core",
+    "is_large",
+    "make_resources",
+    "name_answers",
+    "open_answers",
+    "open_persons",
+    "plan_reading",
+    "read_answers",
+]
+
+GIGABYTE = 1e9
 
 SMALL = 1 << 25
 """Bytes of a file that is simply read, without asking how many answers it may hold."""
@@ -57,6 +75,48 @@ def open_answers(source: str, reading: Reading, *, quiet: bool) -> Any:
 
     with working(f"Reading {name_answers(source)}", quiet=quiet):
         return leave_answers(source, reading=plan_reading(reading))
+
+
+def check_engine(limits: Limits) -> None:
+    """Refuse an engine that the command line does not have."""
+    if limits.engine not in ("auto", "memory", "duckdb"):
+        raise BadUsage(f"there is no engine {limits.engine!r} here; choose auto, memory or duckdb")
+
+
+def goes_out_of_core(source: str, limits: Limits, reading: Reading) -> bool:
+    """Say whether answers are to stay where they are."""
+    if limits.engine != "auto":
+        return limits.engine == "duckdb"
+    return is_large(source, reading)
+
+
+def make_resources(limits: Limits) -> Resources:
+    """Return the limits as the engine wants them."""
+    from discreet.engines.outofcore import Resources
+
+    if not isfinite(limits.memory):
+        raise BadUsage(f"--memory must be a number of gigabytes, found {limits.memory}")
+    return Resources(memory=int(limits.memory * GIGABYTE), spill=limits.spill)
+
+
+@contextmanager
+def open_persons(
+    source: str, reading: Reading, limits: Limits, *, label: str, quiet: bool
+) -> Iterator[Answers]:
+    """Give answers of whole persons for ``release``, and show progress while they are used."""
+    if not goes_out_of_core(source, limits, reading):
+        answers = read_answers(source, reading, quiet=quiet)
+        with working(label, quiet=quiet):
+            yield answers
+        return
+    from discreet.engines.outofcore import open_persons as leave_persons
+
+    plan, resources = plan_reading(reading), make_resources(limits)
+    with (
+        counting_rows(label, quiet=quiet) as progress,
+        leave_persons(source, reading=plan, resources=resources, progress=progress) as persons,
+    ):
+        yield persons
 
 
 def name_answers(source: str) -> str:

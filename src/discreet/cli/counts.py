@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from discreet.cli.answers import is_large, plan_reading, read_answers
-from discreet.cli.options import AsJson, Force, Reading, Shared, command
-from discreet.cli.output import note, print_json, say
+from discreet.cli.answers import (
+    check_engine,
+    goes_out_of_core,
+    make_resources,
+    plan_reading,
+    read_answers,
+)
+from discreet.cli.options import AsJson, Force, Limits, Reading, Shared, command
+from discreet.cli.output import counting_rows, note, print_json, say
 from discreet.cli.writing import check_writable
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.counts import PairCounts
-    from discreet.engines.outofcore import Progress
 
 __all__ = ["add_to"]
-
-GIGABYTE = 1e9
 
 Source = Annotated[
     str,
@@ -36,16 +36,6 @@ Files = Annotated[list[Path], typer.Argument(metavar="FILES", help="Files of cou
 OutFile = Annotated[
     Path, typer.Option("--out", metavar="FILE", help="Where the counts go (confidential).")
 ]
-Engine = Annotated[
-    str, typer.Option(metavar="NAME", help="auto (the default), memory or duckdb (any size).")
-]
-Memory = Annotated[
-    float, typer.Option(metavar="GB", help="Out of core: memory for answers, in GB (default 1).")
-]
-Spill = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Out of core: where to put what does not fit."),
-]
 Kept = Annotated[
     Path | None,
     typer.Option(
@@ -58,9 +48,7 @@ def counts(
     source: Source,
     *,
     out: OutFile,
-    engine: Engine = "auto",
-    memory: Memory = 1.0,
-    spill: Spill = None,
+    limits: Limits,
     checkpoint: Kept = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -69,16 +57,15 @@ def counts(
 ) -> None:
     """Count pairs of answers of any size and save them. The file is confidential."""
     check_writable(out.parent, [out.name], force=force)
-    if engine not in ("auto", "memory", "duckdb"):
-        raise BadUsage(f"there is no engine {engine!r} here; choose auto, memory or duckdb")
-    if _goes_out_of_core(source, engine, checkpoint, reading):
-        from discreet.engines.outofcore import Resources, count_source
+    check_engine(limits)
+    if goes_out_of_core(source, limits, reading) or _has_partial_counts(checkpoint, limits):
+        from discreet.engines.outofcore import count_source
 
-        with _counting(quiet=shared.quiet) as progress:
+        with counting_rows("Counting", quiet=shared.quiet) as progress:
             found = count_source(
                 source,
                 reading=plan_reading(reading),
-                resources=Resources(memory=int(memory * GIGABYTE), spill=spill),
+                resources=make_resources(limits),
                 checkpoint=checkpoint,
                 progress=progress,
             )
@@ -103,10 +90,8 @@ def merge(
     _save(merged, out, as_json=as_json, quiet=shared.quiet)
 
 
-def _goes_out_of_core(source: str, engine: str, checkpoint: Path | None, reading: Reading) -> bool:
-    if engine != "auto":
-        return engine == "duckdb"
-    return checkpoint is not None or is_large(source, reading)
+def _has_partial_counts(checkpoint: Path | None, limits: Limits) -> bool:
+    return checkpoint is not None and limits.engine == "auto"
 
 
 def _save(found: PairCounts, out: Path, *, as_json: bool, quiet: bool) -> None:
@@ -127,23 +112,6 @@ def _save(found: PairCounts, out: Path, *, as_json: bool, quiet: bool) -> None:
         f"{document['answers']:,} answers, {document['pairs']:,} pairs of right and wrong"
     )
     note(f"Wrote {out} (confidential)", quiet=quiet)
-
-
-@contextmanager
-def _counting(*, quiet: bool) -> Iterator[Any]:
-    """Yield a callback that shows rows, rate and time left on a terminal."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("Counting") as status:
-        yield lambda now: status.update(_describe(now))
-
-
-def _describe(now: Progress) -> str:
-    left = "" if now.seconds_left == float("inf") else f", about {now.seconds_left:,.0f} s left"
-    return f"Counting: {now.rows:,} of {now.total:,} rows, {now.rate:,.0f} a second{left}"
 
 
 def add_to(app: typer.Typer) -> None:

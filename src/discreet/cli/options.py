@@ -30,6 +30,7 @@ __all__ = [
     "Epsilon",
     "Force",
     "Layout",
+    "Limits",
     "OneMeans",
     "OutFolder",
     "Reading",
@@ -181,6 +182,23 @@ class Reading:
     at_least: Annotated[
         float | None,
         typer.Option(metavar="SCORE", help="Scores of at least SCORE are right, others wrong."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where answers are counted, and what that may use."""
+
+    engine: Annotated[
+        str, typer.Option(metavar="NAME", help="auto (the default), memory or duckdb (any size).")
+    ] = "auto"
+    memory: Annotated[
+        float,
+        typer.Option(metavar="GB", help="Out of core: memory for answers, in GB (default 1)."),
+    ] = 1.0
+    spill: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Out of core: where to put what does not fit."),
     ] = None
 
 

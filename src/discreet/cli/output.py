@@ -12,7 +12,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -21,9 +21,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+    from discreet.engines.outofcore import Progress as Rows
+
 __all__ = [
     "Column",
     "ReadingBar",
+    "counting_rows",
     "json_text",
     "note",
     "print_json",
@@ -204,6 +207,23 @@ def _spin(label: str, done: threading.Event) -> None:
 
     with Console(stderr=True).status(label):
         done.wait()
+
+
+@contextmanager
+def counting_rows(label: str, *, quiet: bool = False) -> Iterator[Callable[[Rows], None] | None]:
+    """Yield a callback that shows rows, rate and time left on a terminal; None elsewhere."""
+    if not _wants_progress(quiet):
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(label) as status:
+        yield lambda now: status.update(_describe_rows(label, now))
+
+
+def _describe_rows(label: str, now: Rows) -> str:
+    left = "" if now.seconds_left == float("inf") else f", about {now.seconds_left:,.0f} s left"
+    return f"{label}: {now.rows:,} of {now.total:,} rows, {now.rate:,.0f} a second{left}"
 
 
 class ReadingBar:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.answers import read_answers
+from discreet.cli.answers import check_engine, open_persons
 from discreet.cli.options import (
     MECHANISM_NAMES,
     AnswersFile,
@@ -17,12 +17,13 @@ from discreet.cli.options import (
     Delta,
     Epsilon,
     Force,
+    Limits,
     Reading,
     Relation,
     Shared,
     command,
 )
-from discreet.cli.output import Column, note, print_json, print_table, say, working
+from discreet.cli.output import Column, note, print_json, print_table, say
 from discreet.cli.writing import check_new_folder
 from discreet.errors import BadUsage
 
@@ -85,6 +86,7 @@ def release(
     mechanism: MechanismName = "auto",
     neighbours: Neighbouring = Relation.REPLACE_ONE,
     population: Population = "everyone",
+    limits: Limits,
     force: Force = False,
     as_json: AsJson = False,
     reading: Reading,
@@ -92,6 +94,7 @@ def release(
 ) -> None:
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
     check_new_folder(out, force=force)
+    check_engine(limits)
     listed = read_items(items)
     from discreet.privacy.accounting import Budget, Neighbours
     from discreet.privacy.ledger import Ledger
@@ -100,12 +103,12 @@ def release(
     budget = Budget(epsilon, delta, Neighbours(neighbours))
     check_mechanism(mechanism)
     book = Ledger.open(ledger)
-    responses = read_answers(file, reading, quiet=shared.quiet)
-    from discreet.publish import release as publish
+    opened = open_persons(file, reading, limits, label="Releasing", quiet=shared.quiet)
+    with _reminding(ledger), opened as answers:
+        from discreet.publish import release as publish
 
-    with _reminding(ledger), working("Releasing", quiet=shared.quiet):
         released = publish(
-            responses,
+            answers,
             budget,
             items=listed,
             max_answers=max_answers,
