@@ -6,7 +6,9 @@ tasks take turns, and the smallest of the rounds counts. Run with::
     python -m bench.outofcore --folder /tmp/outofcore
 
 The folder keeps the generated Parquet files (about 0.8 GB for the default 100 million rows), so
-that a second run starts at once; delete it afterwards.
+that a second run starts at once; delete it afterwards. A billion rows, counting alone::
+
+    python -m bench.outofcore --folder /tmp/billion --persons 10000000 --rounds 1 --only count
 """
 
 from __future__ import annotations
@@ -18,13 +20,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+BLOCK_PERSONS = 1_000_000
+"""Persons that are made, and shuffled, together."""
 FILES = 10
-SAMPLE_FILES = 1
-"""Files of the sorted folder that the self-join gets: a tenth of the persons, scaled by ten."""
+"""Files of each block in person order; the shuffled rows of every block go into as many."""
 
 GROUP = (
     "SELECT count(*), sum(n), sum(s), sum(m) FROM (SELECT person, count(*) AS n, "
@@ -38,40 +43,61 @@ SORT = "SELECT person, item, response FROM '{files}' ORDER BY person"
 
 
 def generate(folder: Path, persons: int, items: int, answers: int) -> None:
-    """Write Rasch answers in person order, and the same rows shuffled."""
+    """Write Rasch answers in person order, and the same rows shuffled.
+
+    Rows are shuffled within blocks of a million persons, and every file holds a share of every
+    block, so that each person's rows are all over the files.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if (folder / "done").exists():
         return
+    for order in ("sorted", "shuffled"):
+        (folder / order).mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)
     difficulty = rng.normal(size=items).astype(np.float32)
-    rows = persons * answers
-    person, item = np.empty(rows, dtype=np.int32), np.empty(rows, dtype=np.int32)
-    response = np.empty(rows, dtype=np.int8)
-    for first in range(0, persons, 25_000):
-        who = np.arange(first, min(first + 25_000, persons), dtype=np.int32)
-        keys = rng.random((len(who), items), dtype=np.float32)
-        chosen = np.argpartition(keys, answers - 1, axis=1)[:, :answers]
-        ability = rng.normal(size=(len(who), 1)).astype(np.float32)
-        chance = 1 / (1 + np.exp(difficulty[chosen] - ability))
-        here = slice(first * answers, (first + len(who)) * answers)
-        person[here], item[here] = np.repeat(who, answers), chosen.ravel()
-        response[here] = (rng.random(chosen.shape, dtype=np.float32) < chance).ravel()
-    for order in ("sorted", "shuffled"):
-        if order == "shuffled":
-            shuffle = rng.permutation(rows)
-            person, item, response = person[shuffle], item[shuffle], response[shuffle]
-        (folder / order).mkdir(parents=True, exist_ok=True)
-        for number, part in enumerate(np.array_split(np.arange(rows), FILES)):
-            span = slice(part[0], part[-1] + 1)
-            columns = {
-                "person": person[span].astype(np.int64),
-                "item": item[span],
-                "response": response[span],
-            }
-            pq.write_table(pa.table(columns), folder / order / f"{number:03}.parquet")
+    schema = pa.schema([("person", pa.int64()), ("item", pa.int32()), ("response", pa.int8())])
+    places = [folder / "shuffled" / f"{number:03}.parquet" for number in range(FILES)]
+    with ExitStack() as stack:
+        mixed = [stack.enter_context(pq.ParquetWriter(place, schema)) for place in places]
+        for block, first in enumerate(range(0, persons, BLOCK_PERSONS)):
+            who = np.arange(first, min(first + BLOCK_PERSONS, persons))
+            columns = answer(who, difficulty, answers, rng)
+            for number, part in enumerate(split(columns, schema), strict=True):
+                pq.write_table(part, folder / "sorted" / f"{FILES * block + number:03}.parquet")
+            shuffle = rng.permutation(len(columns[0]))
+            for writer, part in zip(
+                mixed, split([c[shuffle] for c in columns], schema), strict=True
+            ):
+                writer.write_table(part)
     (folder / "done").touch()
+
+
+def answer(who, difficulty, answers, rng):
+    """Return the columns of the persons' answers, in person order."""
+    items = len(difficulty)
+    person = np.repeat(who, answers)
+    item, response = np.empty(len(person), dtype=np.int32), np.empty(len(person), dtype=np.int8)
+    for first in range(0, len(who), 25_000):
+        size = min(25_000, len(who) - first)
+        keys = rng.random((size, items), dtype=np.float32)
+        chosen = np.argpartition(keys, answers - 1, axis=1)[:, :answers]
+        ability = rng.normal(size=(size, 1)).astype(np.float32)
+        chance = 1 / (1 + np.exp(difficulty[chosen] - ability))
+        here = slice(first * answers, (first + size) * answers)
+        item[here] = chosen.ravel()
+        response[here] = (rng.random(chosen.shape, dtype=np.float32) < chance).ravel()
+    return person, item, response
+
+
+def split(columns, schema):
+    """Yield as many tables as there are files, of about the same length."""
+    import pyarrow as pa
+
+    edges = np.linspace(0, len(columns[0]), FILES + 1).astype(int)
+    for low, high in pairwise(edges):
+        yield pa.table([column[low:high] for column in columns], schema=schema)
 
 
 def peak_memory() -> int:
@@ -125,38 +151,44 @@ def best(rounds: list[dict[str, object]]) -> dict[str, object]:
     return {**smallest, "memory": largest, "result": rounds[0]["result"]}
 
 
-def compare(folder: Path, rounds: int, *, sort: bool) -> None:
-    sample = str(folder / "sorted" / f"00[0-{SAMPLE_FILES - 1}].parquet")
-    tasks = {
-        ("group", order): str(folder / order / "*.parquet") for order in ("sorted", "shuffled")
-    }
-    tasks |= {("count", order): files for (_, order), files in tasks.items()}
-    tasks[("join", "a tenth")] = sample
-    if sort:
-        tasks |= {("sort", order): tasks["group", order] for order in ("sorted", "shuffled")}
+def choose_tasks(folder: Path, only: str | None, *, sort: bool) -> dict[tuple[str, str], str]:
+    """Return what to run on which files."""
+    orders = {order: str(folder / order / "*.parquet") for order in ("sorted", "shuffled")}
+    names = [only] if only else ["group", "count", *(["sort"] if sort else [])]
+    tasks = {(name, order): files for name in names for order, files in orders.items()}
+    if not only:
+        tasks["join", "a part"] = str(folder / "sorted" / "000.parquet")
+    return tasks
+
+
+def compare(folder: Path, rounds: int, only: str | None, *, sort: bool) -> None:
     found: dict[tuple[str, str], list[dict[str, object]]] = {}
     with tempfile.TemporaryDirectory(dir=folder) as spill:
         for _ in range(rounds):
-            for key, files in tasks.items():
+            for key, files in choose_tasks(folder, only, sort=sort).items():
                 found.setdefault(key, []).append(measure(key[0], files, spill))
                 one = found[key][-1]
                 times = f"wall {one['wall']:7.2f} s  processor {one['processor']:7.2f} s"
                 memory = f"peak {one['memory'] / 1e9:5.2f} GB"
                 print(f"  {key[0]:6} {key[1]:9} {times}  {memory}", flush=True)
     results = {key: best(runs) for key, runs in found.items()}
+    if not only:
+        print_ratios(results, len(list((folder / "sorted").iterdir())))
+    if ("count", "sorted") in results:
+        first, again = (results["count", order]["result"] for order in ("sorted", "shuffled"))
+        print(f"same counts sorted and shuffled: {first == again} {first}")
+
+
+def print_ratios(results: dict[tuple[str, str], dict[str, object]], parts: int) -> None:
+    join = results["join", "a part"]
     for order in ("sorted", "shuffled"):
         ours, theirs = results["count", order], results["group", order]
         print(f"{order}: counting / grouping by person: wall {ours['wall'] / theirs['wall']:.1f}, "
               f"processor {ours['processor'] / theirs['processor']:.1f}; "
               f"peak {ours['memory'] / 1e9:.2f} GB")  # fmt: skip
-    join, scale = results["join", "a tenth"], FILES / SAMPLE_FILES
-    for order in ("sorted", "shuffled"):
-        ours = results["count", order]
-        print(f"{order}: self-join (a tenth, scaled) / counting: "
-              f"wall {scale * join['wall'] / ours['wall']:.0f}, "
-              f"processor {scale * join['processor'] / ours['processor']:.0f}")  # fmt: skip
-    same = results["count", "sorted"]["result"] == results["count", "shuffled"]["result"]
-    print(f"same counts sorted and shuffled: {same} {results['count', 'sorted']['result']}")
+        print(f"{order}: self-join (one part of {parts}, scaled) / counting: "
+              f"wall {parts * join['wall'] / ours['wall']:.0f}, "
+              f"processor {parts * join['processor'] / ours['processor']:.0f}")  # fmt: skip
 
 
 def main() -> None:
@@ -167,6 +199,7 @@ def main() -> None:
     parser.add_argument("--answers", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sort", action="store_true", help="also time sorting with DuckDB")
+    parser.add_argument("--only", choices=["group", "count", "sort"], help="just this task")
     parser.add_argument("--task", choices=["group", "join", "count", "sort"])
     parser.add_argument("--files")
     parser.add_argument("--spill")
@@ -175,7 +208,7 @@ def main() -> None:
         print(json.dumps(run_task(options.task, options.files, options.spill)))
         return
     generate(options.folder, options.persons, options.items, options.answers)
-    compare(options.folder, options.rounds, sort=options.sort)
+    compare(options.folder, options.rounds, options.only, sort=options.sort)
 
 
 if __name__ == "__main__":
