@@ -97,7 +97,7 @@ def _add_blocks(batches: Iterator[Any]) -> Iterator[Any]:
         yield _row(part, block, _pack(total))
 
 
-def collect_sum(parts: Any, length: int, dtype: npt.DTypeLike, n_parts: int | None) -> Vector:
+def collect_sum(parts: Any, length: int, dtype: npt.DTypeLike, n_parts: int) -> Vector:
     """Add up on executors, and return the sum.
 
     Parameters
@@ -107,10 +107,10 @@ def collect_sum(parts: Any, length: int, dtype: npt.DTypeLike, n_parts: int | No
     length, dtype
         Of the vector.
     n_parts
-        Number of tasks, if it is known.
+        Number of tasks, as far as it is known: it decides how to add, not what.
     """
     blocks = -(-length // BLOCK)
-    if n_parts is None or n_parts > FAN:
+    if n_parts > FAN:
         grouped = parts.selectExpr(f"part % {FAN} AS part", "block", "payload")
         parts = _reduce(grouped, min(FAN * blocks, REDUCERS))
     if n_parts != 1:

@@ -149,7 +149,7 @@ class _Job:
         some = self.rows.sample(persons, n_persons)
         return read_one(some.mapInArrow(AskEach(view, function), SCHEMA))
 
-    def _deal(self) -> tuple[Any, int | None]:
+    def _deal(self) -> tuple[Any, int]:
         capped = any(isinstance(step, CapAnswers) for step in self.steps)
         return self.rows.deal(by_content=capped and not self.rows.has_ids)
 

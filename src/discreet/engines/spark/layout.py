@@ -71,18 +71,31 @@ class Layout:
 
 @dataclass(frozen=True)
 class FrameRows:
-    """The rows of a frame, with columns ``c0``, ``c1``, ... and ``key``, and their layout."""
+    """The rows of a frame.
+
+    Attributes
+    ----------
+    frame
+        Columns ``c0``, ``c1``, ... and, with ids, ``key``.
+    layout
+        What the columns are.
+    cells
+        Number of answers, those that are missing included.
+    n_parts
+        Of whole rows: the tasks that read them, as far as is known.
+    """
 
     frame: Any
     layout: Layout
     cells: int
+    n_parts: int
 
     @property
     def has_ids(self) -> bool:
         """Whether there is a column of person ids."""
         return self.layout.plan.person is not None
 
-    def deal(self, *, by_content: bool) -> tuple[Any, int | None]:
+    def deal(self, *, by_content: bool) -> tuple[Any, int]:
         """Return the rows with whole persons in each task, and the number of tasks.
 
         Rows that are whole persons stay in the tasks that read them, however many these are.
@@ -90,7 +103,7 @@ class FrameRows:
         """
         columns = [f"c{number}" for number in range(len(self.layout.names))]
         if self.layout.whole_rows and not by_content:
-            return self.frame.select(*columns), None
+            return self.frame.select(*columns), self.n_parts
         tasks = self._count_tasks()
         dealt = self.frame
         if by_content:
@@ -143,7 +156,7 @@ def _plan_long(frame: Any, names: Sequence[str], plan: LongPlan, reading: Readin
         whole_rows=False,
         many=n_rows > MANY_CELLS,
     )
-    return FrameRows(rows, layout, n_rows)
+    return FrameRows(rows, layout, n_rows, 0)
 
 
 def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Reading) -> FrameRows:
@@ -153,8 +166,9 @@ def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Readin
     rows = _pick(frame, columns, plan.person)
     # Equal keys of different ids would only cost a shuffle.
     distinct = "count(DISTINCT key)" if person else "count(1)"
-    (found,) = rows.selectExpr("count(1) AS n", f"{distinct} AS persons").collect()
-    _refuse_empty(int(found[0]))
+    seen = rows.selectExpr("spark_partition_id() AS part", *(["key"] if person else []))
+    ((n_rows, persons, last),) = seen.selectExpr("count(1)", distinct, "max(part)").collect()
+    _refuse_empty(n_rows)
     first = len(person)
     layout = Layout(
         names=tuple(names[number] for number in columns),
@@ -162,10 +176,10 @@ def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Readin
         items=tuple(names[number] for number in plan.items),
         reading=reading,
         as_text=True,
-        whole_rows=int(found[0]) == int(found[1]),
-        many=int(found[0]) * len(plan.items) > MANY_CELLS,
+        whole_rows=n_rows == persons,
+        many=n_rows * len(plan.items) > MANY_CELLS,
     )
-    return FrameRows(rows, layout, int(found[0]) * len(plan.items))
+    return FrameRows(rows, layout, n_rows * len(plan.items), last + 1)
 
 
 def _pick(frame: Any, columns: Sequence[int], person: int | None) -> Any:
