@@ -656,11 +656,11 @@ def test_the_tails_that_shuffling_needs_are_accurate_for_many_persons():
 
 
 def test_clone_weights_are_upper_bounds_and_accurate():
-    from discreet.privacy.accounting.shuffle import _clone_weights, _clone_window
+    from discreet.privacy.accounting.binomial import binomial_weights, binomial_window
 
     persons, local = 100_000, 1.3
-    low, high = _clone_window(persons, local, 1e-12)
-    weights = _clone_weights(persons, local, low, high)
+    low, high = binomial_window(persons - 1, math.exp(-local), 1e-12)
+    weights = binomial_weights(persons - 1, 1 / math.expm1(local), low, high)
     with mpmath.workdps(40):
         chance = mpmath.exp(-mpmath.mpf(local))
         for c in (low, (low + high) // 2, high, low + 1000):

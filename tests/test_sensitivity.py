@@ -7,7 +7,8 @@ import pytest
 
 from discreet.engines import count_pairs
 from discreet.privacy.accounting import Neighbours
-from discreet.privacy.mechanisms.pairs import count_moves, cut_bound, draw_connected_graph
+from discreet.privacy.mechanisms.graphs import cut_bound, draw_connected_graph
+from discreet.privacy.mechanisms.pairs import count_moves
 from discreet.responses import Responses
 from discreet.secure import SeededSource
 
@@ -68,11 +69,11 @@ def test_counts_on_a_graph_move_as_far_as_the_largest_cut(items, cap, relation, 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_eigenvalue_bound_is_never_below_the_largest_cut(seed, monkeypatch):
-    from discreet.privacy.mechanisms import pairs
+    from discreet.privacy.mechanisms import graphs
 
     edges = draw_connected_graph(10, 0.3, SeededSource(seed))
     exact = cut_bound(edges, 10, 10)
-    monkeypatch.setattr(pairs, "EXACT_CUT_ITEMS", 0)
+    monkeypatch.setattr(graphs, "EXACT_CUT_ITEMS", 0)
     assert exact <= cut_bound(edges, 10, 10) <= len(edges)
 
 

@@ -24,6 +24,9 @@ __all__ = ["RULES", "Allowance", "BasicAllowance", "GaussianAllowance"]
 # Room for the tiny eta and exponent of discrete noise: thousands of releases fit, and the limit
 # on mu shrinks by about a hundred-millionth for it.
 SLACK = Fraction(1, 10**8)
+# Part of the limit's delta kept for graphs that touch more of a person's pairs than expected
+# (a ten-thousandth of a release's delta each); the limit on mu shrinks by less than 0.01% for it.
+SPARE = Fraction(1, 1000)
 
 
 class Allowance(Protocol):
@@ -90,9 +93,10 @@ class GaussianAllowance:
         """Return the caps: with all of them reached, the limit just holds."""
         eta = SLACK * min(Fraction(1), Fraction(self.limit.epsilon))
         epsilon = float_down(Fraction(self.limit.epsilon) - eta)
-        room = (Fraction(self.limit.delta) - Fraction(self.set_aside)) * (1 - 2 * SLACK)
-        mu = largest_mu(epsilon, float_down(room))
-        return GaussianBound(Fraction(mu) ** 2, eta, SLACK, Fraction(self.set_aside))
+        left = Fraction(self.limit.delta) - Fraction(self.set_aside)
+        mu = largest_mu(epsilon, float_down(left * (1 - SPARE) * (1 - 2 * SLACK)))
+        extra = Fraction(self.set_aside) + left * SPARE
+        return GaussianBound(Fraction(mu) ** 2, eta, SLACK, extra)
 
     def accepts(self, spends: Sequence[Spend], new: Spend) -> bool:
         """Say whether `new` may follow `spends`."""

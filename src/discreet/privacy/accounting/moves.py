@@ -17,7 +17,14 @@ from discreet.privacy.accounting.rounding import grid_step, round_up
 from discreet.privacy.accounting.spend import Spend, check_promise
 from discreet.privacy.accounting.unit_moves import PRECISION_BITS, SMALLEST_SIGMA
 
-__all__ = ["bound_moves", "bound_rounded_move", "calibrate_scale", "moves_rho", "moves_spend"]
+__all__ = [
+    "bound_moves",
+    "bound_rounded_move",
+    "calibrate_scale",
+    "moves_rho",
+    "moves_spend",
+    "search_scale",
+]
 
 # Variance lent to the rounding kernel, and its error per coordinate, 5 e^(-6 pi^2) < 1e-24:
 # small enough for a million coordinates, and nothing against scales of a fine grid.
@@ -103,6 +110,18 @@ def calibrate_scale(
     def keeps(scale: Fraction) -> bool:
         return bound_at(scale).delta(budget.epsilon) <= delta
 
+    promise = f"epsilon {budget.epsilon:g} with delta {delta:g}"
+    return search_scale(keeps, promise, smallest=smallest, bits=bits)
+
+
+def search_scale(
+    keeps: Callable[[Fraction], bool],
+    promise: str,
+    *,
+    smallest: Fraction = SMALLEST_SIGMA,
+    bits: int = PRECISION_BITS,
+) -> Fraction:
+    """Return the smallest scale on the grid that keeps a promise; larger ones must keep it too."""
     if keeps(smallest):
         return smallest
     low, high = smallest, 2 * smallest
@@ -110,8 +129,7 @@ def calibrate_scale(
         low, high = high, 2 * high
         if high > 2**200:
             raise BadBudget(
-                f"no scale keeps epsilon {budget.epsilon:g} with delta {delta:g}: the bound does "
-                f"not fall as the noise grows."
+                f"no scale keeps {promise}: the bound does not fall as the noise grows."
             )
     step = grid_step(low, bits)
     while high - low > step:

@@ -17,6 +17,11 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from discreet.errors import BadBudget
+from discreet.privacy.accounting.binomial import (
+    WEIGHT_ERROR,
+    binomial_weights,
+    binomial_window,
+)
 from discreet.privacy.accounting.budget import SMALLEST_DELTA, check_epsilon
 
 __all__ = [
@@ -30,9 +35,8 @@ __all__ = [
 LARGEST_LOCAL = 500.0
 # More rows than this amplify more, but are counted as this many: the window stays below 2e6.
 MOST_PERSONS = 10**9
-# Relative error granted to scipy's betainc (tests compare with mpmath), and to the weights.
+# Relative error granted to scipy's betainc (tests compare with mpmath).
 BETAINC_ERROR = 1e-9
-WEIGHT_ERROR = 1e-6
 # The number of clones outside a window of this probability is given up as lost.
 WINDOW_SHARE = 1e-4
 
@@ -61,37 +65,6 @@ def shuffled_epsilon_closed_form(local: float, persons: int, delta: float) -> fl
     growth = math.exp(local)
     clones = 8 * math.sqrt(growth * math.log(4 / delta) / persons) + 8 * growth / persons
     return min(local, math.log1p(math.tanh(local / 2) * clones) * (1 + 1e-12))
-
-
-def _clone_window(persons: int, local: float, lost: float) -> tuple[int, int]:
-    """Return a range of clone counts outside which less than `lost` probability lies.
-
-    Chernoff: Pr[C <= c] and Pr[C >= c] are at most exp(-N KL(c/N, p)) on their sides; Bernstein's
-    weaker form is solved here.
-    """
-    others, chance = persons - 1, math.exp(-local)
-    mean, spread = others * chance, others * chance * (1 - chance)
-    log_lost = math.log(2 / lost)
-    half = log_lost / 3 + math.sqrt((log_lost / 3) ** 2 + 2 * spread * log_lost)
-    return max(0, math.floor(mean - half)), min(others, math.ceil(mean + half))
-
-
-def _clone_weights(persons: int, local: float, low: int, high: int) -> NDArray[np.float64]:
-    """Return upper bounds on Pr[C = c] for low <= c <= high, C binomial(persons - 1, e^-local).
-
-    Ratios of neighbours are exact and the window's own sum is at most the whole sum, so dividing
-    by it errs upward only.
-    """
-    if low == high:
-        return np.ones(1)
-    counts = np.arange(low, high, dtype=np.float64)
-    odds = 1 / math.expm1(local)
-    logs = np.concatenate(
-        ([0.0], np.cumsum(np.log((persons - 1 - counts) / (counts + 1)) + math.log(odds)))
-    )
-    weights = np.exp(logs - logs.max())
-    bounds: NDArray[np.float64] = weights / weights.sum()
-    return bounds
 
 
 def _clone_deltas(counts: NDArray[np.float64], local: float, epsilon: float) -> NDArray[np.float64]:
@@ -140,9 +113,9 @@ def shuffled_delta(local: float, persons: int, epsilon: float, *, lost: float) -
     if local > LARGEST_LOCAL:
         return 1.0
     persons = min(persons, MOST_PERSONS)
-    low, high = _clone_window(persons, local, lost)
+    low, high = binomial_window(persons - 1, math.exp(-local), lost)
     counts = np.arange(low, high + 1, dtype=np.float64)
-    weights = _clone_weights(persons, local, low, high)
+    weights = binomial_weights(persons - 1, 1 / math.expm1(local), low, high)
     inside = float(weights @ _clone_deltas(counts, local, epsilon))
     return min(1.0, inside * (1 + WEIGHT_ERROR) + lost)
 

@@ -1,0 +1,133 @@
+"""Random graphs of compared pairs: how they are drawn, and how many edges one person can cut.
+
+In: the number of items, an edge probability, secure randomness. Out: edges, and bounds that hold
+for every set of answers. Nothing here sees an answer.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+from math import floor, log1p, log2
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import BadUsage
+from discreet.secure import RandomSource
+
+__all__ = [
+    "connection_probability",
+    "cut_bound",
+    "draw_connected_graph",
+    "is_connected",
+    "round_probability",
+]
+
+Int64Array = npt.NDArray[np.int64]
+
+COIN_BITS = 32
+
+
+def round_probability(probability: float) -> Fraction:
+    """Return the probability of the coin that is tossed for an edge: k / 2^32.
+
+    The edge probability is a public design choice, so rounding it is harmless, as long as the
+    accountant and the coin see the same number.
+    """
+    return Fraction(max(1, round(probability * 2**COIN_BITS)), 2**COIN_BITS)
+
+
+def draw_connected_graph(m: int, probability: float, source: RandomSource) -> Int64Array:
+    """Draw an Erdos-Renyi graph until it is connected; ``int64[edge, 2]`` with i < j.
+
+    The graph never sees the data, so drawing again costs no privacy given the graph; an average
+    over graphs has to allow for it (`connection_probability`).
+    """
+    first, second = np.triu_indices(m, 1)
+    limit = int(round_probability(probability) * 2**COIN_BITS)
+    for _ in range(1000):
+        chosen = (source.words(len(first)) >> np.uint64(64 - COIN_BITS)) < np.uint64(limit)
+        edges = np.column_stack([first[chosen], second[chosen]])
+        if is_connected(edges, m):
+            return edges.astype(np.int64)
+    raise BadUsage(
+        f"a random graph of {m} items with edge probability {probability:.3g} was not connected "
+        f"in 1000 tries; use at least {min(1.0, log2(m) / m):.2g}"
+    )
+
+
+def connection_probability(m: int, probability: Fraction) -> float:
+    """Return at least the probability that a random graph of m items is connected.
+
+    The component of item 1 has k items with probability C(n-1, k-1) P_k (1-p)^(k (n-k)), where
+    P_k is the probability that k items are connected; all k together give 1 (Gilbert 1959).
+
+    Examples
+    --------
+    >>> round(connection_probability(3, Fraction(1, 2)), 6)
+    0.5
+    """
+    if probability == 1:
+        return 1.0
+    apart = log1p(-float(probability))
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, m + 1)))])
+    connected = np.ones(m + 1)
+    for n in range(2, m + 1):
+        k = np.arange(1, n)
+        ways = log_factorial[n - 1] - log_factorial[k - 1] - log_factorial[n - k]
+        connected[n] = 1 - float(connected[1:n] @ np.exp(ways + k * (n - k) * apart))
+    # Logarithms up to 1e5 are good to 1e-11, and errors of earlier sizes enter with weights
+    # that sum to less than 1.
+    return max(0.0, float(connected[m]) - 1e-8)
+
+
+def is_connected(edges: npt.NDArray[Any], m: int) -> bool:
+    """Say whether the edges link all m items."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ones = np.ones(len(edges), dtype=np.int8)
+    graph = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(m, m))
+    return bool(connected_components(graph, directed=False)[0] == 1)
+
+
+EXACT_CUT_ITEMS = 12
+"""Up to this many items the largest cut is found by trying every pattern (2^11 of them)."""
+
+
+def cut_bound(edges: Int64Array, m: int, max_answers: int) -> int:
+    """Bound how many edges one person's right/wrong pattern can cut.
+
+    Each edge is cut in at most one direction. Three bounds hold at once: the number of edges,
+    floor(q^2 / 4), and the largest cut of the graph, which is at most m / 4 times the largest
+    eigenvalue of its Laplacian (Mohar and Poljak 1990). Small graphs are tried out.
+    """
+    simple = min(len(edges), max_answers**2 // 4)
+    if m <= EXACT_CUT_ITEMS:
+        return min(simple, _largest_cut(edges, m, max_answers))
+    if m > 2000:  # a dense eigenvalue problem would take longer than the release
+        return simple
+    laplacian = np.zeros((m, m))
+    np.add.at(laplacian, (edges[:, 0], edges[:, 1]), -1.0)
+    laplacian += laplacian.T
+    laplacian[np.diag_indices(m)] = -laplacian.sum(axis=1)
+    largest = float(np.linalg.eigvalsh(laplacian)[-1])
+    # The eigenvalue of a small integer matrix is good to 1e-12 of its norm; 1e-9 is ample.
+    return min(simple, floor(m / 4 * largest * (1 + 1e-9)))
+
+
+def _largest_cut(edges: Int64Array, m: int, max_answers: int) -> int:
+    """Largest number of edges cut by a pattern of at most ``max_answers`` answers."""
+    best = 0
+    for answered in combinations(range(m), min(max_answers, m)):
+        inside = np.zeros(m, dtype=bool)
+        inside[list(answered)] = True
+        kept = edges[inside[edges].all(axis=1)]
+        place = np.zeros(m, dtype=np.int64)
+        place[list(answered)] = np.arange(len(answered))
+        patterns = np.arange(2 ** (len(answered) - 1))[:, None]
+        right = (patterns >> place[kept[:, 0]]) & 1 != (patterns >> place[kept[:, 1]]) & 1
+        best = max(best, int(right.sum(axis=1).max(initial=0)))
+    return best
