@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from discreet.secure import RandomSource
 
-__all__ = ["Answers", "Totals"]
+__all__ = ["Answers", "Contributions", "Totals"]
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -33,12 +33,8 @@ class Totals(Protocol):
         ...
 
 
-class Answers(Protocol):
-    """Answers of whole persons.
-
-    :func:`discreet.count_pairs` counts them with the engine that their attribute ``engine``
-    names (memory, if there is none), in one pass.
-    """
+class Contributions(Protocol):
+    """What whole persons contribute to a release: answers, or comparisons."""
 
     @property
     def items(self) -> tuple[str, ...]:
@@ -50,16 +46,11 @@ class Answers(Protocol):
         """Number of persons, those without any answer included."""
         ...
 
-    @property
-    def store(self) -> Totals:
-        """Sizes and totals."""
-        ...
-
     def select(self, items: Sequence[str]) -> Self:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
         ...
 
-    def cap(self, max_answers: int, source: RandomSource) -> Self:
+    def cap(self, max_answers: int, source: RandomSource, /) -> Self:
         """Return answers of which each person keeps at most so many, a uniformly random part.
 
         What a person keeps is drawn once: whatever is counted from the result comes from one
@@ -73,4 +64,17 @@ class Answers(Protocol):
         A person's digest is that of the answers as ``int8`` (1, 0, -1 for missing), the items in
         the order of their names; see :func:`discreet.responses.digests.digest_rows`.
         """
+        ...
+
+
+class Answers(Contributions, Protocol):
+    """Answers of whole persons.
+
+    :func:`discreet.count_pairs` counts them with the engine that their attribute ``engine``
+    names (memory, if there is none), in one pass.
+    """
+
+    @property
+    def store(self) -> Totals:
+        """Sizes and totals."""
         ...

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from discreet.estimate import Estimate, Solution, Status
 from discreet.estimators.blas import one_blas_thread
 from discreet.estimators.noisefit import MarginsNoise, NoiseFit, fit_margins, fit_noisy_pairs
+from discreet.estimators.noisefit.comparisons import fit_net_wins, fit_win_pairs
 from discreet.privacy.mechanisms.margins import disagreement_matrix
 from discreet.privacy.wall import Release
 
@@ -40,7 +41,7 @@ def estimate_release(release: Release, *, standard_errors: bool = True) -> Estim
     """
     # Eigenvalues of a thousand items: 0.25 s on one thread, 3 s on two that wait for each other.
     with one_blas_thread():
-        fit = ESTIMATORS[release.mechanism](release, standard_errors)
+        fit = (ESTIMATORS | COMPARISON_ESTIMATORS)[release.mechanism](release, standard_errors)
     return Estimate(
         items=release.public.items,
         difficulty=np.array(fit.difficulty),
@@ -163,6 +164,36 @@ def _fit_randomized_response(release: Release, standard_errors: bool) -> NoiseFi
     )
 
 
+def _fit_net_wins(release: Release, standard_errors: bool) -> NoiseFit:
+    """Noise on net wins and on how often pairs were compared, both on an integer grid."""
+    grid, cap = release.settings["grid"], release.public.max_answers
+    # A judge's reach is at least twice the comparisons made, so weight times comparisons is at
+    # most this.
+    most = min(cap, sqrt(release.settings["limit"] * cap / 2))
+    persons = release.public.persons
+    return fit_net_wins(
+        release.values["net_wins"] / grid,
+        disagreement_matrix(release.values["compared"], len(release.public.items)) / grid,
+        sigma_net_wins=sqrt(release.laws["net_wins"].variance) / grid,
+        sigma_compared=sqrt(release.laws["compared"].variance) / grid,
+        ceiling=None if persons is None else persons * most,
+        standard_errors=standard_errors,
+    )
+
+
+def _fit_win_pairs(release: Release, standard_errors: bool) -> NoiseFit:
+    """Noise on the wins of every ordered pair."""
+    m, persons = len(release.public.items), release.public.persons
+    noisy = np.zeros((m, m))
+    noisy[~np.eye(m, dtype=bool)] = release.values["wins"]
+    return fit_win_pairs(
+        noisy,
+        variance=release.laws["wins"].variance,
+        ceiling=None if persons is None else float(persons * release.public.max_answers),
+        standard_errors=standard_errors,
+    )
+
+
 ESTIMATORS: dict[str, Callable[[Release, bool], NoiseFit]] = {
     "margins": _fit_margins,
     "laplace-margins": _fit_margins,
@@ -172,3 +203,9 @@ ESTIMATORS: dict[str, Callable[[Release, bool], NoiseFit]] = {
     "randomized-response": _fit_randomized_response,
 }
 """Which estimator fits a mechanism's release, with or without standard errors."""
+
+COMPARISON_ESTIMATORS: dict[str, Callable[[Release, bool], NoiseFit]] = {
+    "net-wins": _fit_net_wins,
+    "win-pairs": _fit_win_pairs,
+}
+"""The same for comparisons of judges."""

@@ -8,15 +8,16 @@ Whatever is computed from a release is post-processing and needs no further care
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.engines import Answers, count_pairs
+from discreet.engines import count_pairs
+from discreet.engines.answers import Answers, Contributions
 from discreet.errors import BadResponses, DiscreetError
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.mechanisms import RandomizedResponse
@@ -72,13 +73,14 @@ class Release:
 
 
 def release_statistics(
-    answers: Answers,
+    answers: Contributions,
     *,
     mechanism: Mechanism | RandomizedResponse,
     public: Public,
     calibration: Calibration,
     guarantee: Guarantee,
     noise: Noise,
+    count: Callable[..., Any] = count_pairs,
 ) -> Release:
     """Count what the mechanism asks for, add its noise, and hand out nothing else.
 
@@ -86,13 +88,17 @@ def release_statistics(
     the ledger before this function draws any noise. All cells come from one count of the answers,
     so from one draw of the cap. Every listed item and every cell that the public parameters name
     gets noise, answered or not, zero or not.
+
+    ``count`` counts whole persons with a mechanism's integer weights; comparisons of judges are
+    counted by :func:`discreet.comparisons.counting.count_wins`.
     """
     check_answers(answers, public, mechanism)
     capped = answers.select(public.items).cap(public.max_answers, noise.source)
     if isinstance(mechanism, RandomizedResponse):
-        values = mechanism.randomise(capped, calibration, noise.source)
+        values = mechanism.randomise(cast(Answers, capped), calibration, noise.source)
     else:
-        values = _noisy_cells(capped, mechanism, public, calibration, noise)
+        counts = count(capped, weighting=mechanism.weighting(public, calibration))
+        values = _noisy_cells(counts, mechanism, public, calibration, noise)
     return Release(
         mechanism=mechanism.name,
         public=public,
@@ -105,7 +111,7 @@ def release_statistics(
 
 
 def check_answers(
-    answers: Answers, public: Public, mechanism: Mechanism | RandomizedResponse
+    answers: Contributions, public: Public, mechanism: Mechanism | RandomizedResponse
 ) -> None:
     """Refuse answers that cannot be released as asked; for the steward's eyes.
 
@@ -120,17 +126,16 @@ def check_answers(
             "data: add them to the list, or take their columns or rows out of the data first"
         )
     if isinstance(mechanism, RandomizedResponse):
-        mechanism.check_answers(answers.select(public.items))
+        mechanism.check_answers(cast(Answers, answers.select(public.items)))
 
 
 def _noisy_cells(
-    capped: Answers,
+    counts: Any,
     mechanism: Mechanism,
     public: Public,
     calibration: Calibration,
     noise: Noise,
 ) -> dict[str, Int64Array]:
-    counts = count_pairs(capped, weighting=mechanism.weighting(public, calibration))  # type: ignore[arg-type]
     if public.persons is not None and counts.persons != public.persons:
         raise DiscreetError(
             f"the release was prepared for {public.persons:,} persons, and {counts.persons:,} were "

@@ -83,6 +83,10 @@ class Layout:
         """How many unordered pairs were counted."""
         return float(self.counted.sum()) / 2
 
+    def shape(self, difficulty: FloatArray, mean: float, spread: float) -> FloatArray:
+        """Return the expected disagreements up to a factor, for normal abilities."""
+        return disagreement_probability(difficulty, mean, spread) * self.design
+
 
 @dataclass(frozen=True, eq=False)
 class Disagreements:
@@ -114,8 +118,8 @@ class Disagreements:
     def redraw(self, difficulty: FloatArray, layout: Layout) -> FloatArray:
         """Return what these disagreements would be for other difficulties."""
         surface = surface_values(difficulty, self.surface)
-        model = self.row_effect[:, None] * self.row_effect * layout.design
-        model *= disagreement_probability(difficulty, self.ability_mean, self.ability_spread)
+        model = self.row_effect[:, None] * self.row_effect
+        model *= layout.shape(difficulty, self.ability_mean, self.ability_spread)
         return np.asarray(np.maximum(model + surface + self.remainder, 0.0) * layout.counted)
 
 
@@ -207,7 +211,7 @@ def _fit_ability(
                 abs(mean - near[0]) > 0.8 or abs(np.log(spread / near[1])) > 0.8
             ):
                 continue
-            shape = disagreement_probability(difficulty, mean, spread) * layout.design
+            shape = layout.shape(difficulty, mean, spread)
             square, product = float((shape**2).sum()) / 2, float((noisy * shape).sum()) / 2
             scale = (product / variance + centre * weight) / (square / variance + weight)
             loss = (scale**2 * square - 2 * scale * product) / variance

@@ -21,7 +21,7 @@ from discreet.errors import BadBudget, BadUsage
 from discreet.privacy.accounting import Budget, Neighbours, Spend
 from discreet.secure import RandomSource
 
-__all__ = ["Calibration", "Mechanism", "NoiseLaw", "Public", "Weighting"]
+__all__ = ["Calibration", "Mechanism", "NoiseLaw", "Public", "Weighting", "check_item_list"]
 
 Int64Array = npt.NDArray[np.int64]
 Weighting = Callable[[Int64Array, Int64Array], Int64Array]
@@ -49,20 +49,25 @@ class Public:
     persons: int | None
 
     def __post_init__(self) -> None:
-        if len(self.items) < 2:
-            raise BadUsage(
-                f"the item list must name at least 2 items, found {len(self.items)}: "
-                "difficulties are relative to each other"
-            )
-        if len(set(self.items)) < len(self.items):
-            twice = next(item for item in self.items if self.items.count(item) > 1)
-            raise BadUsage(f"the item list names {twice!r} more than once; list each item once")
+        check_item_list(self.items)
         if self.max_answers < 2:
             raise BadBudget(
                 f"max_answers must be at least 2, found {self.max_answers}: "
                 "one answer alone compares no two items"
             )
         object.__setattr__(self, "max_answers", min(self.max_answers, len(self.items)))
+
+
+def check_item_list(items: tuple[str, ...]) -> None:
+    """Refuse a list with fewer than two items, or with one of them twice."""
+    if len(items) < 2:
+        raise BadUsage(
+            f"the item list must name at least 2 items, found {len(items)}: "
+            "difficulties are relative to each other"
+        )
+    if len(set(items)) < len(items):
+        twice = next(item for item in items if items.count(item) > 1)
+        raise BadUsage(f"the item list names {twice!r} more than once; list each item once")
 
 
 @dataclass(frozen=True)

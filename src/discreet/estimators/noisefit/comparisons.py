@@ -1,0 +1,129 @@
+"""The same fit for comparisons: every comparison is a disagreement.
+
+In: noisy wins, or noisy net wins and numbers of comparisons, and their noise. Out: a `NoiseFit`
+of difficulties, which are minus the strengths.
+
+Given who was compared with whom, ``wins_ij - wins_ji`` has mean ``D_ij tanh((b_j - b_i) / 2)``,
+as for answers. Three things differ. How often two objects are compared does not depend on any
+ability, so the model of D is the design times one factor an object. The comparisons of one judge
+are independent given the strengths, so a difference has the sampling variance
+``D_ij (1 - tanh^2)``, twice its slope, where the pairs of one person hang together. And a judge's
+weight is one, or less where the noise asked for it, so twice the slope is an upper bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.errors import BadUsage
+from discreet.estimators.noisefit.disagreements import Layout
+from discreet.estimators.noisefit.margins import (
+    MarginsNoise,
+    MarginsObservation,
+    fit_observation,
+)
+from discreet.estimators.noisefit.pairs import PairsObservation
+from discreet.estimators.noisefit.result import FloatArray, NoiseFit
+
+__all__ = ["fit_net_wins", "fit_win_pairs"]
+
+SAMPLING_RATIO = 2.0
+"""Sampling variance of a comparison's outcome over the slope of its mean."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedLayout(Layout):
+    """What is public about the pairs: no ability stands behind how often they were compared."""
+
+    def shape(self, difficulty: FloatArray, mean: float, spread: float) -> FloatArray:  # noqa: ARG002
+        """Return the design, whatever the strengths are."""
+        return self.design
+
+
+@dataclass(frozen=True)
+class NetWinsNoise(MarginsNoise):
+    """Noise of net wins and of comparisons."""
+
+    def sampling_ratio(self, disagreements: FloatArray) -> float:  # noqa: ARG002
+        """Return the sampling variance of net wins over their slope."""
+        return SAMPLING_RATIO
+
+
+def fit_net_wins(
+    net_wins: FloatArray,
+    compared: FloatArray,
+    *,
+    sigma_net_wins: float,
+    sigma_compared: float,
+    ceiling: float | None = None,
+    rng: np.random.Generator | None = None,
+    standard_errors: bool = True,
+) -> NoiseFit:
+    """Fit difficulties (minus strengths) to noisy net wins and numbers of comparisons.
+
+    Parameters
+    ----------
+    net_wins
+        Wins minus losses of each object, with noise.
+    compared
+        How often two objects were compared, with noise; symmetric, zero diagonal.
+    sigma_net_wins, sigma_compared
+        Standard deviations of the noise.
+    ceiling
+        Largest possible number of comparisons, where it is public.
+    rng
+        For the bootstrap of the standard errors; by default a fixed public seed.
+    standard_errors
+        Whether to compute them.
+
+    Examples
+    --------
+    >>> strength = np.array([0.9, 0.3, -0.3, -0.9])
+    >>> compared = 200.0 * (1 - np.eye(4))
+    >>> wins = (compared * np.tanh((strength[:, None] - strength) / 2)).sum(axis=1)
+    >>> fit = fit_net_wins(wins, compared, sigma_net_wins=2.0, sigma_compared=2.0)
+    >>> -fit.difficulty.round(1)
+    array([ 0.9,  0.3, -0.3, -0.9])
+    """
+    m = len(net_wins)
+    _check_square(compared, m)
+    noise = NetWinsNoise(sigma_net_wins, sigma_compared, 1.0, None, 1)
+    layout = ComparedLayout(_every_pair(m), sigma_compared, ceiling, weight=1.0)
+    observation = MarginsObservation(net_wins, compared * layout.counted, layout, noise)
+    return fit_observation(observation, m, rng, standard_errors=standard_errors)
+
+
+def fit_win_pairs(
+    wins: FloatArray,
+    *,
+    variance: float,
+    ceiling: float | None = None,
+    rng: np.random.Generator | None = None,
+    standard_errors: bool = True,
+) -> NoiseFit:
+    """Fit difficulties (minus strengths) to noisy wins ``wins[i, j]``: i beat j.
+
+    The parameters are those of :func:`fit_net_wins`; ``variance`` is that of the noise on each
+    count.
+    """
+    m = len(wins)
+    _check_square(wins, m)
+    layout = ComparedLayout(_every_pair(m), float(np.sqrt(2 * variance)), ceiling, weight=1.0)
+    observation = PairsObservation(
+        difference=(wins - wins.T) * layout.counted,
+        disagreement=(wins + wins.T) * layout.counted,
+        layout=layout,
+        answers=SAMPLING_RATIO,
+    )
+    return fit_observation(observation, m, rng, standard_errors=standard_errors)
+
+
+def _every_pair(m: int) -> FloatArray:
+    return 1.0 - np.eye(m)
+
+
+def _check_square(matrix: FloatArray, m: int) -> None:
+    if matrix.shape != (m, m):
+        raise BadUsage(f"{m} objects need a {m} x {m} matrix, found shape {matrix.shape}")

@@ -1,0 +1,253 @@
+"""Noise on comparisons: on every pair's wins, or on net wins and on how often pairs were compared.
+
+In: public parameters and a budget. Out: integer weights of judges, noise laws, what they spend.
+
+A judge with at most c comparisons, no two of the same pair, adds one to c of the m (m - 1) win
+counts. Adding or removing a judge moves c counts by one, replacing one moves at most 2 c; turning
+one comparison round already moves two. For net wins the weight of a judge depends on which
+objects were compared and never on who won, so that it costs no bias. Proofs: docs/privacy.md;
+``tests/test_comparisons_sensitivity.py`` finds the bounds by brute force.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, isqrt, sqrt
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import BadBudget, BadUsage
+from discreet.privacy.accounting import (
+    Budget,
+    Neighbours,
+    bound_moves,
+    calibrate_counts,
+    calibrate_scale,
+    moves_rho,
+    moves_spend,
+)
+from discreet.privacy.accounting.gaussian import GaussianBound
+from discreet.privacy.mechanisms.pairs import count_moves
+from discreet.privacy.mechanisms.protocol import Calibration, NoiseLaw, Public, check_item_list
+from discreet.secure import RandomSource
+
+__all__ = [
+    "UNIT",
+    "ComparedPublic",
+    "JudgeWeights",
+    "NetWins",
+    "WinPairs",
+    "pick_comparison_mechanism",
+]
+
+Int64Array = npt.NDArray[np.int64]
+
+UNIT = "one judge's whole set of comparisons"
+
+GRID = 2**20
+"""Grid steps per comparison. Weights are rounded down to it; contributions never are."""
+
+SHARE = 0.3
+"""Part of the budget (of mu squared) for how often pairs were compared.
+
+Between .15 and .5 no error in docs/comparisons.md changes by more than a fifth, and .3 was the
+best or within 3% of it.
+"""
+
+
+class Wins(Protocol):
+    """What the mechanisms see of the counts."""
+
+    @property
+    def items(self) -> tuple[str, ...]: ...
+    @property
+    def right_wrong(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class ComparedPublic(Public):
+    """What everybody may know before a release of comparisons.
+
+    ``max_answers`` is the cap on comparisons per judge, ``persons`` the number of judges. Judges
+    may compare more pairs than there are objects, and one comparison already says something.
+    """
+
+    def __post_init__(self) -> None:
+        check_item_list(self.items)
+        if self.max_answers < 1:
+            raise BadBudget(
+                f"max_comparisons must be at least 1, found {self.max_answers}: without a "
+                "comparison there is nothing to release"
+            )
+        most = len(self.items) * (len(self.items) - 1) // 2
+        object.__setattr__(self, "max_answers", min(self.max_answers, most))
+
+
+@dataclass(frozen=True)
+class JudgeWeights:
+    """Integer weight of a judge, so that net wins are never longer than the limit.
+
+    Attributes
+    ----------
+    grid
+        Weight of a judge whose comparisons are not shortened.
+    limit
+        Largest squared reach (see :func:`discreet.comparisons.counting.measure_reach`) that
+        counts in full.
+
+    Examples
+    --------
+    >>> JudgeWeights(grid=1000, limit=8)(np.array([3, 4, 0]), np.array([8, 32, 0]))
+    array([1000,  500,    0])
+    """
+
+    grid: int
+    limit: int
+
+    def __call__(self, made: Int64Array, reach: Int64Array) -> Int64Array:
+        """Return the weights: zero without a comparison, the grid up to the limit, then less."""
+        values, place = np.unique(reach, return_inverse=True)
+        # Exact: the square of the weight times the reach never exceeds grid^2 * limit.
+        table = [
+            self.grid if value <= self.limit else isqrt(self.grid**2 * self.limit // value)
+            for value in values.tolist()
+        ]
+        weights = np.array(table, dtype=np.int64)[place]
+        return np.asarray(np.where(made > 0, weights, 0))
+
+
+@dataclass(frozen=True)
+class WinPairs:
+    """Discrete Gaussian noise on the wins of every ordered pair (the paper's Algorithm 2)."""
+
+    name: str = "win-pairs"
+
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:  # noqa: ARG002
+        """Find the least noise that keeps the budget."""
+        moved = count_moves(public.max_answers, public.neighbours)
+        scale, spend = calibrate_counts(moved, budget, mechanism=self.name)
+        return Calibration({"wins": NoiseLaw("gaussian", scale)}, spend)
+
+    def weighting(self, public: Public, calibration: Calibration) -> None:  # noqa: ARG002
+        """Every judge weighs one."""
+        return
+
+    def cells(self, counts: Wins, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
+        """Return the wins of every ordered pair, exact. Confidential."""
+        off_diagonal = ~np.eye(len(counts.items), dtype=bool)
+        return {"wins": counts.right_wrong[off_diagonal]}
+
+
+@dataclass(frozen=True)
+class NetWins:
+    """Noise on net wins (m numbers) and on how often two objects were compared.
+
+    Net wins are all that the Bradley-Terry likelihood needs beside the design, and they take
+    noise once an object instead of once a pair.
+
+    Attributes
+    ----------
+    comparisons
+        Typical number of comparisons per judge, known in advance; by default the cap.
+    share
+        See ``SHARE``.
+    """
+
+    comparisons: float | None = None
+    share: float = SHARE
+    name: str = "net-wins"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise BadUsage(f"share must lie between 0 and 1, found {self.share}")
+        if self.comparisons is not None and not self.comparisons >= 1:
+            raise BadUsage(
+                f"comparisons, the typical number per judge, must be at least 1, found "
+                f"{self.comparisons}"
+            )
+
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:  # noqa: ARG002
+        """Find the least noise that keeps the budget."""
+        made = min(self.comparisons or public.max_answers, public.max_answers)
+        limit = min(typical_reach(made, len(public.items)), _longest_reach(public))
+        weights = JudgeWeights(GRID, limit)
+        moves = _squared_moves(weights, public)
+        # 1 / sigma^2 of both blocks, in the ratio in which they share mu squared.
+        root = sqrt((1 - self.share) / self.share * moves[1] / moves[0])
+        ratio = Fraction(ceil(root * 2**16), 2**16)
+
+        def blocks(scale: Fraction) -> list[list[tuple[int, Fraction]]]:
+            return [[(moves[0], scale), (moves[1], scale * ratio)]]
+
+        cells = len(public.items) * (len(public.items) + 1) // 2
+
+        def bound_at(scale: Fraction) -> GaussianBound:
+            return bound_moves(blocks(scale), coordinates=cells)
+
+        scale = calibrate_scale(bound_at, budget, smallest=Fraction(2) / min(ratio, Fraction(1)))
+        spend = moves_spend(
+            bound_at(scale), rho=moves_rho(blocks(scale)), budget=budget, mechanism=self.name
+        )
+        laws = {
+            "net_wins": NoiseLaw("gaussian", scale),
+            "compared": NoiseLaw("gaussian", scale * ratio),
+        }
+        return Calibration(laws, spend, settings={"grid": GRID, "limit": limit})
+
+    def weighting(self, public: Public, calibration: Calibration) -> JudgeWeights:  # noqa: ARG002
+        """Return the integer weights that the noise was calibrated for."""
+        return JudgeWeights(calibration.settings["grid"], calibration.settings["limit"])
+
+    def cells(self, counts: Wins, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
+        """Return net wins and the upper triangle of the comparisons, exact. Confidential."""
+        wins = counts.right_wrong
+        both = wins + wins.T
+        return {
+            "net_wins": wins.sum(axis=1) - wins.sum(axis=0),
+            "compared": both[np.triu_indices(len(both), 1)],
+        }
+
+
+def typical_reach(comparisons: float, items: int) -> int:
+    """Squared reach of a judge who compares so many random pairs; never below a single one's.
+
+    Every object is then in 2 c / m comparisons on average, with a variance of about as many; the
+    sum of squares over m objects is 2 c + 4 c^2 / m.
+    """
+    spread = 2 * comparisons + 4 * comparisons**2 / items
+    return max(2, ceil(min(spread, comparisons * items)))
+
+
+def _longest_reach(public: Public) -> int:
+    """Largest squared reach under the cap: one object against c others, or against all."""
+    cap, items = public.max_answers, len(public.items)
+    return cap * min(cap + 1, items)
+
+
+def _squared_moves(weights: JudgeWeights, public: Public) -> tuple[int, int]:
+    """Bound how far one judge moves net wins and comparisons, as squared lengths."""
+    # Each compared object has a degree of at least one, so a judge's reach is at least 2 c by
+    # either of its bounds, and weight^2 c is at most grid^2 limit / 2.
+    totals = weights.grid**2 * weights.limit
+    compared = min(weights.grid**2 * public.max_answers, totals // 2)
+    if public.neighbours is Neighbours.REPLACE_ONE:
+        # Net wins may be turned round: twice the length. Comparisons are never negative, so
+        # those of two judges are at right angles at most: the squares add.
+        return 4 * totals, 2 * compared
+    return totals, compared
+
+
+def pick_comparison_mechanism(public: Public) -> tuple[WinPairs | NetWins, str]:
+    """Choose the mechanism with less noise in net wins, from public parameters alone."""
+    items, cap = len(public.items), public.max_answers
+    limit = min(typical_reach(cap, items), _longest_reach(public))
+    # Summed over an object's 2 (m - 1) counts, noise on pairs has the squared length (m - 1) c
+    # where noise on net wins has limit / (1 - share), in the same units.
+    if (items - 1) * cap * (1 - SHARE) <= limit:
+        why = f"a judge may compare {cap} pairs of only {items} objects"
+        return WinPairs(), f"auto: win-pairs, because {why}"
+    why = f"a judge compares at most {cap} of {items * (items - 1) // 2} pairs"
+    return NetWins(), f"auto: net-wins, because {why}"
