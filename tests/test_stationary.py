@@ -1,13 +1,26 @@
+from types import SimpleNamespace
+
 import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
+from scipy.sparse import block_diag, csr_array, diags_array
 
-from discreet import stationary
+from discreet.chain import build_chain
 from discreet.errors import DisconnectedItems, NotConverged
-from discreet.stationary import iterate_jump_chain, solve_by_elimination, solve_stationary
+from discreet.stationary import (
+    banded,
+    corrections,
+    elimination,
+    hierarchy,
+    iterate_jump_chain,
+    solve_by_elimination,
+    solve_stationary,
+    solving,
+)
+from discreet.stationary.banded import solve_in_band
+from discreet.stationary.hierarchy import Hierarchy
 
 
 def two_forms(rng, m, bridge=3, within=500):
@@ -61,8 +74,8 @@ def test_badly_linked_forms_agree_with_high_precision(seed):
 
 
 def test_panels_agree_with_high_precision_on_badly_linked_forms(monkeypatch):
-    monkeypatch.setattr(stationary, "PLAIN_LIMIT", 20)
-    monkeypatch.setattr(stationary, "PANEL", 7)
+    monkeypatch.setattr(elimination, "PLAIN_LIMIT", 20)
+    monkeypatch.setattr(elimination, "PANEL", 7)
     Y = two_forms(np.random.default_rng(5), 40, bridge=1)
     log_weights, solution = solve_by_elimination(Y)
     assert "panels" in solution.solver
@@ -113,18 +126,117 @@ def test_sparse_rates_are_solved_like_dense_ones():
 
 
 def test_sparse_rates_that_mix_slowly_fall_back_to_elimination(monkeypatch):
-    monkeypatch.setattr(stationary, "SPARSE_ROUNDS", 50)
+    monkeypatch.setattr(solving, "SPARSE_ROUNDS", 50)
     Y = two_forms(np.random.default_rng(1), 60, bridge=1)
     log_weights, solution = solve_stationary(csr_array(Y))
     assert solution.solver.startswith("elimination")
     assert np.abs(log_weights - solve_by_elimination(Y)[0]).max() < 1e-14
 
 
-def test_a_slow_chain_too_large_to_eliminate_is_an_error_with_a_name(monkeypatch):
-    monkeypatch.setattr(stationary, "SPARSE_ROUNDS", 50)
-    monkeypatch.setattr(stationary, "DENSE_LIMIT", 10)
+def sparse_counts(rng, persons, m, answers, window):
+    """Pair counts of persons who each answer a few items near each other."""
+    from discreet.engines.compressed import count_compressed
+    from discreet.responses.packing import build_rows
+
+    first = rng.integers(0, m - window + 1, (persons, 1))
+    item = first + np.argsort(rng.random((persons, window)), axis=1)[:, :answers]
+    b, ability = rng.normal(size=m), rng.normal(size=(persons, 1))
+    right = rng.random(item.shape) < 1 / (1 + np.exp(b[item] - ability))
+    person = np.repeat(np.arange(persons), answers)
+    rows = build_rows(person, item.ravel(), right.ravel(), persons, m)
+    counts = SimpleNamespace(
+        items=tuple(map(str, range(m))),
+        right_wrong=count_compressed(rows, None, 10**9),
+        persons=persons,
+    )
+    counts.answers, counts.right = rows.item_totals()
+    return build_chain(counts).rates
+
+
+def two_sparse_forms(rng, m, bridge):
+    """Two forms of a thousand and more items, each well linked, joined by a few persons."""
+    halves = [sparse_counts(rng, 4000, m // 2, 20, m // 2) for _ in range(2)]
+    size = halves[0].shape[0]
+    Y = block_diag(halves, format="lil")
+    for _ in range(bridge):
+        Y[rng.integers(size), rng.integers(size, Y.shape[0])] += 1
+        Y[rng.integers(size, Y.shape[0]), rng.integers(size)] += 1
+    return csr_array(Y)
+
+
+@pytest.fixture(scope="module")
+def slow_chain():
+    return two_sparse_forms(np.random.default_rng(0), 800, bridge=2)
+
+
+@pytest.mark.parametrize(("persons", "answers", "window"), [(4000, 15, 40), (3000, 8, 20)])
+def test_items_compared_with_near_ones_only_are_eliminated_in_a_band(persons, answers, window):
+    Y = sparse_counts(np.random.default_rng(1), persons, 1000, answers, window)
+    log_weights, solution = solve_in_band(Y)
+    assert "band" in solution.solver
+    assert np.abs(log_weights - solve_by_elimination(Y.toarray())[0]).max() < 1e-10
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 30), st.integers(1, 4), st.integers(0, 10**6))
+def test_elimination_in_a_band_is_elimination(m, width, seed):
+    rng = np.random.default_rng(seed)
+    near = np.abs(np.arange(m)[:, None] - np.arange(m)) <= width
+    Y = rng.poisson(1.0, size=(m, m)) * near * 1.0
+    step = np.arange(m - 1)
+    Y[step, step + 1] += 1
+    Y[step + 1, step] += 1
+    order = rng.permutation(m)
+    Y = Y[np.ix_(order, order)]
+    log_weights, _ = solve_in_band(csr_array(Y))
+    assert log_weights == pytest.approx(solve_by_elimination(Y)[0], abs=1e-11)
+
+
+def test_a_band_of_far_apart_weights_does_not_leave_the_range_of_doubles():
+    b = np.linspace(-2000, 2000, 4001)
+    Y = diags_array([np.full(4000, np.exp(0.5)), np.full(4000, np.exp(-0.5))], offsets=[1, -1])
+    log_weights, _ = solve_in_band(csr_array(Y))
+    assert np.abs(log_weights - b).max() < 1e-7
+
+
+def test_no_band_is_built_where_no_order_is_narrow(monkeypatch):
+    monkeypatch.setattr(banded, "BAND_STEPS", 1e4)
+    assert solve_in_band(csr_array(np.ones((60, 60)))) is None
+
+
+def test_slow_forms_without_a_narrow_order_are_corrected_to_the_answer(slow_chain, monkeypatch):
+    monkeypatch.setattr(solving, "SMALL_SPARSE", 10)
+    monkeypatch.setattr(banded, "BAND_STEPS", 1.0)
+    monkeypatch.setattr(hierarchy, "COARSEST", 20)
+    log_weights, solution = solve_stationary(slow_chain)
+    assert solution.solver.startswith("corrections")
+    assert 0 < solution.residual < 1e-7
+    assert np.abs(log_weights - solve_by_elimination(slow_chain.toarray())[0]).max() < 1e-7
+
+
+def test_a_slow_chain_that_cannot_be_solved_is_an_error_with_a_name(slow_chain, monkeypatch):
+    monkeypatch.setattr(solving, "SMALL_SPARSE", 10)
+    monkeypatch.setattr(solving, "DENSE_LIMIT", 10)
+    monkeypatch.setattr(banded, "BAND_STEPS", 1.0)
+    monkeypatch.setattr(corrections, "CORRECTIONS", 2)
     with pytest.raises(NotConverged, match="still differ"):
-        solve_stationary(csr_array(two_forms(np.random.default_rng(1), 60, bridge=1)))
+        solve_stationary(slow_chain)
+
+
+def test_groups_follow_the_strong_links_and_leave_the_weak_ones_for_last(monkeypatch):
+    monkeypatch.setattr(hierarchy, "COARSEST", 2)
+    weights = np.zeros((40, 40))
+    for form in (slice(0, 20), slice(20, 40)):
+        weights[form, form] = np.random.default_rng(0).random((20, 20)) + 1
+    weights[3, 30] = 1e-6
+    upper = csr_array(np.triu(weights, 1))
+    groups = Hierarchy(upper)
+    assert groups.sizes[0] == 40
+    assert groups.sizes[-1] == 2
+    # A difference between the forms is what the weak link makes expensive, and exactly so.
+    rhs = np.repeat([1.0, -1.0], 20)
+    found = groups.apply(rhs)
+    assert found[0] - found[-1] == pytest.approx(20 / 1e-6, rel=1e-3)
 
 
 @pytest.mark.parametrize(
