@@ -38,6 +38,7 @@ ORDER = [
     "report",
     "bundle",
     "publish",
+    "comparisons",
     "rasch",
     "cli",
     "__main__",

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import isfinite
@@ -31,7 +31,7 @@ from discreet.privacy.wall import Release
 from discreet.report.public import write_public_page
 from discreet.report.statement import write_statement
 
-__all__ = ["describe_release", "read_bundle", "write_bundle"]
+__all__ = ["describe_release", "read_bundle", "table_text", "write_bundle", "write_folder"]
 
 SCHEMA_VERSION = 1
 DECIMALS = 6
@@ -71,17 +71,24 @@ def write_bundle(
     force: bool = False,
 ) -> None:
     """Write the five files; the folder appears whole or not at all."""
-    target = Path(folder)
-    if target.exists() and not force:
-        raise BadUsage(f"{target} exists already; choose another folder, or force to replace it")
     estimate = _as_written(estimate)
     texts = {
-        "difficulties.csv": _table_text(estimate),
+        "difficulties.csv": table_text(estimate.to_dict(), COLUMNS),
         "privacy.json": json.dumps(record, indent=2, ensure_ascii=False) + "\n",
         "statement.md": write_statement(record),
         "registry.yaml": write_registry_entry(record),
         "report.html": write_public_page(estimate, record),
     }
+    write_folder(folder, texts, force=force)
+
+
+def write_folder(
+    folder: str | PathLike[str], texts: Mapping[str, str], *, force: bool = False
+) -> None:
+    """Write a folder of text files, one of them ``privacy.json``, whole or not at all."""
+    target = Path(folder)
+    if target.exists() and not force:
+        raise BadUsage(f"{target} exists already; choose another folder, or force to replace it")
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
@@ -122,12 +129,12 @@ def _as_written(estimate: Estimate) -> Estimate:
     )
 
 
-def _table_text(estimate: Estimate) -> str:
-    columns = estimate.to_dict()
+def table_text(columns: Mapping[str, list[Any]], names: Sequence[str]) -> str:
+    """Return these columns as CSV text, numbers rounded, what is not a number left blank."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in zip(*(columns[name] for name in COLUMNS), strict=True):
+    writer.writerow(names)
+    for row in zip(*(columns[name] for name in names), strict=True):
         writer.writerow([_cell(value) for value in row])
     return text.getvalue()
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from discreet.bundle import describe_release, read_bundle, write_bundle
 from discreet.engines import Answers, open_persons
+from discreet.engines.answers import Contributions
 from discreet.errors import BadUsage
 from discreet.estimate import Estimate
 from discreet.estimators.released import estimate_release
@@ -35,7 +36,7 @@ from discreet.privacy.mechanisms import (
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.wall import Release, check_answers, release_statistics
 
-__all__ = ["Published", "read_release", "release"]
+__all__ = ["Published", "promise", "read_release", "release", "reserve", "warn_if_weak"]
 
 LARGE_EPSILON = 5.0
 
@@ -139,19 +140,19 @@ def release(
         chosen, choice = _choose(mechanism, public)
         calibration = chosen.calibrate(public, budget, noise.source)
         check_answers(answers, public, chosen)
-        reservation = _reserve(book, calibration, answers, population)
+        reservation = reserve(book, calibration, answers, population)
         released = release_statistics(
             answers,
             mechanism=chosen,
             public=public,
             calibration=calibration,
-            guarantee=_promise(calibration, book, noise),
+            guarantee=promise(calibration, book, noise),
             noise=noise,
         )
     estimate = estimate_release(released)
     if book is not None and reservation is not None:
         book.complete(reservation)
-    _warn_if_weak(budget, public)
+    warn_if_weak(budget, public)
     return Published(
         estimate=estimate,
         guarantee=released.guarantee,
@@ -186,8 +187,8 @@ def _public_parameters(
     return Public(items=listed, max_answers=cap, neighbours=budget.neighbours, persons=persons)
 
 
-def _reserve(
-    book: Ledger | None, calibration: Calibration, answers: Answers, population: str
+def reserve(
+    book: Ledger | None, calibration: Calibration, answers: Contributions, population: str
 ) -> str | None:
     """Charge the ledger before any noise is drawn."""
     if book is None:
@@ -201,7 +202,8 @@ def _reserve(
     )
 
 
-def _promise(calibration: Calibration, book: Ledger | None, noise: Noise) -> Guarantee:
+def promise(calibration: Calibration, book: Ledger | None, noise: Noise) -> Guarantee:
+    """Return what a release promises."""
     return calibration.spend.guarantee(
         ledger=None if book is None else book.id,
         is_private=noise.is_private,
@@ -209,7 +211,7 @@ def _promise(calibration: Calibration, book: Ledger | None, noise: Noise) -> Gua
     )
 
 
-def _warn_if_weak(budget: Budget, public: Public) -> None:
+def warn_if_weak(budget: Budget, public: Public) -> None:
     """Warn about parameters that promise little; public values only."""
     if budget.epsilon > LARGE_EPSILON:
         warnings.warn(

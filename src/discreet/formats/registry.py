@@ -14,35 +14,56 @@ from discreet.privacy.accounting import Neighbours
 __all__ = ["write_registry_entry"]
 
 RELATIONS = {
-    Neighbours.REPLACE_ONE: "change-one distance: one person's answers differ, the number of "
-    "persons is public",
-    Neighbours.ADD_REMOVE: "symmetric distance: one person is added or removed",
+    Neighbours.REPLACE_ONE: "change-one distance: one {person}'s {answers} differ, the number of "
+    "{person}s is public",
+    Neighbours.ADD_REMOVE: "symmetric distance: one {person} is added or removed",
 }
+
+KINDS = {
+    "answers": {
+        "use": "Item difficulties of the Rasch model",
+        "published": "Difficulties",
+        "items": "items",
+        "domain": "Right, wrong or missing answers of persons to listed items",
+        "answers": "answers",
+        "person": "person",
+    },
+    "comparisons": {
+        "use": "Ranking of objects by the Bradley-Terry model",
+        "published": "Strengths",
+        "items": "objects",
+        "domain": "Which of two listed objects a judge preferred, for some pairs",
+        "answers": "comparisons",
+        "person": "judge",
+    },
+}
+"""How the registry speaks of the data, by the record's ``kind``."""
 
 
 def write_registry_entry(record: Mapping[str, Any]) -> str:
     """Return the YAML draft for a release, from its privacy record."""
     guarantee = record["guarantee"]
     local = record["mechanism"] == "randomized-response"
+    kind = KINDS[record.get("kind", "answers")]
     fields: dict[str, Any] = {
         "status": "Draft",
         "deployment": {
             "product": {
                 "name": "TO FILL IN: name of the test or data set",
                 "data_curators": ["TO FILL IN"],
-                "intended_use": "Item difficulties of the Rasch model",
+                "intended_use": kind["use"],
                 "data_product_type": "Summary statistics",
                 "data_product_region": "TO FILL IN",
-                "description": f"Difficulties of {len(record['items'])} items in logits, with "
-                "standard errors that include the privacy noise",
+                "description": f"{kind['published']} of {len(record['items'])} {kind['items']} "
+                "in logits, with standard errors that include the privacy noise",
                 "publication_date": "TO FILL IN",
                 "data_product_sector": "TO FILL IN",
             },
             "dp_flavor": {
                 "name": "Approximate DP" if guarantee["delta"] else "Pure DP",
-                "input_metric": RELATIONS[Neighbours(guarantee["neighbours"])],
+                "input_metric": RELATIONS[Neighbours(guarantee["neighbours"])].format_map(kind),
                 "bound_on_input_distance": "1",
-                "data_domain": "Right, wrong or missing answers of persons to listed items",
+                "data_domain": kind["domain"],
                 "unprotected_quantities": _unprotected(record),
             },
             "privacy_loss": {
@@ -60,7 +81,8 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
             },
             "accounting": {
                 "composition": guarantee["ledger_note"],
-                "post_processing": "Estimation of difficulties from the noisy values",
+                "post_processing": f"Estimation of {kind['published'].lower()} from the noisy "
+                "values",
             },
             "implementation": {
                 "mechanisms": f"{record['mechanism']}, {guarantee['noise']}; {record['software']}",
@@ -78,9 +100,12 @@ def _parameters(guarantee: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unprotected(record: Mapping[str, Any]) -> str:
-    known = ["the item list", f"the cap of {record['max_answers']} answers per person"]
-    if record["persons"] is not None:
-        known.append("the number of persons")
+    kind = KINDS[record.get("kind", "answers")]
+    people, given = f"{kind['person']}s", kind["answers"]
+    cap = record[f"max_{given}"]
+    known = [f"the list of {kind['items']}", f"the cap of {cap} {given} per {kind['person']}"]
+    if record[people] is not None:
+        known.append(f"the number of {people}")
     return ", ".join(known)
 
 

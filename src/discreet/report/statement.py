@@ -12,10 +12,28 @@ from typing import Any
 __all__ = ["explain_epsilon", "write_statement"]
 
 RELATION = {
-    "replace-one": "if any one person's answers had been replaced by others (the number of "
-    "persons is public)",
-    "add-remove": "if any one person had not taken part",
+    "replace-one": "if any one {person}'s {answers} had been replaced by others (the number of "
+    "{person}s is public)",
+    "add-remove": "if any one {person} had not taken part",
 }
+
+WORDS = {
+    "answers": {
+        "published": "difficulties",
+        "items": "items",
+        "list": "item list",
+        "answers": "answers",
+        "person": "person",
+    },
+    "comparisons": {
+        "published": "strengths",
+        "items": "objects",
+        "list": "list of objects",
+        "answers": "comparisons",
+        "person": "judge",
+    },
+}
+"""How a release speaks of its data, by the record's ``kind``."""
 
 
 def explain_epsilon(epsilon: float) -> str:
@@ -35,22 +53,23 @@ def explain_epsilon(epsilon: float) -> str:
 def write_statement(record: Mapping[str, Any]) -> str:
     """Return the statement as Markdown."""
     guarantee = record["guarantee"]
-    delta = guarantee["delta"]
+    delta, words = guarantee["delta"], WORDS[record.get("kind", "answers")]
     exception = f", except with probability {delta:g}" if delta else ""
     parts = [
         "# Privacy statement",
         _warning(guarantee),
-        f"This release publishes the difficulties of {len(record['items'])} items. It was made "
-        f"with differential privacy: nothing in it would look much different "
-        f"{RELATION[guarantee['neighbours']]}. {explain_epsilon(guarantee['epsilon'])}"
-        f"{exception}.",
+        f"This release publishes the {words['published']} of {len(record['items'])} "
+        f"{words['items']}. It was made with differential privacy: nothing in it would look much "
+        f"different {RELATION[guarantee['neighbours']].format_map(words)}. "
+        f"{explain_epsilon(guarantee['epsilon'])}{exception}.",
         "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in _facts(record)),
         *guarantee["conditions"],
         guarantee["ledger_note"],
-        "The item list, the cap on answers, epsilon, delta and the mechanism have to be chosen "
-        "without looking at the data. Choosing any of them after looking voids this promise.",
-        "Standard errors and intervals include both the sampling of persons and the privacy "
-        "noise. They were computed from the noisy values alone.",
+        f"The {words['list']}, the cap on {words['answers']}, epsilon, delta and the mechanism "
+        "have to be chosen without looking at the data. Choosing any of them after looking voids "
+        "this promise.",
+        f"Standard errors and intervals include both the sampling of {words['person']}s and the "
+        "privacy noise. They were computed from the noisy values alone.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -62,7 +81,7 @@ def _warning(guarantee: Mapping[str, Any]) -> str:
 
 
 def _facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    guarantee = record["guarantee"]
+    guarantee, words = record["guarantee"], WORDS[record.get("kind", "answers")]
     facts = [
         ("protected", guarantee["unit"]),
         ("neighbouring data sets", guarantee["neighbours"]),
@@ -74,8 +93,12 @@ def _facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts += [
         ("mechanism", record["mechanism"]),
         ("noise", guarantee["noise"]),
-        ("answers counted per person", f"at most {record['max_answers']}"),
+        (
+            f"{words['answers']} counted per {words['person']}",
+            f"at most {record['max_' + words['answers']]}",
+        ),
     ]
-    if record["persons"] is not None:
-        facts.append(("persons", str(record["persons"])))
+    people = f"{words['person']}s"
+    if record[people] is not None:
+        facts.append((people, str(record[people])))
     return facts

@@ -24,7 +24,7 @@ from discreet.responses.subsets import flip_answers
 from discreet.responses.values import explain_bad_answer
 from discreet.responses.wide import WideTable
 
-__all__ = ["read_frame"]
+__all__ = ["FrameSource", "as_arrow", "read_frame"]
 
 _CELLS = 1 << 22
 """Cells of a batch."""
@@ -32,7 +32,7 @@ _CELLS = 1 << 22
 
 def read_frame(frame: Any, reading: Reading) -> Parts:
     """Return the answers of a long or wide frame."""
-    source = FrameSource(_as_arrow(frame))
+    source = FrameSource(as_arrow(frame))
     if not source.names:
         raise BadResponses("The data frame has no columns, so there are no answers in it.")
     plan = plan_columns(source.names, reading, source.name)
@@ -69,7 +69,8 @@ class FrameSource:
         return f"{self.name}, row {row} (counted from 0)"
 
 
-def _as_arrow(frame: Any) -> Any:
+def as_arrow(frame: Any) -> Any:
+    """Return a data frame of any kind as an Arrow table."""
     if isinstance(frame, pa.Table):
         return frame
     if hasattr(frame, "iloc") and hasattr(frame, "index"):

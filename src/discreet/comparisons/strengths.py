@@ -1,0 +1,167 @@
+"""The result of ranking objects: strengths, how sure they are, and why some are missing.
+
+In: an estimate of difficulties, in which an object that wins is easy. Out: the same with the sign
+turned and in words that fit comparisons. It holds no comparisons; whether it may be published
+depends on ``guarantee``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.chain import Status
+from discreet.estimate import Estimate, Solution
+from discreet.markup import HtmlColumn, preview_table
+from discreet.privacy.accounting import Guarantee
+from discreet.topk import Ranking, rank
+
+__all__ = ["STATUS_WORDS", "Strengths", "explain_left_out"]
+
+FloatArray = npt.NDArray[np.float64]
+
+STATUS_WORDS = {
+    Status.ESTIMATED: "estimated",
+    Status.ANCHORED: "anchored",
+    Status.ALWAYS_RIGHT: "always_won",
+    Status.ALWAYS_WRONG: "always_lost",
+    Status.NO_ANSWERS: "no_comparisons",
+    Status.NOT_CONNECTED: "not_connected",
+}
+"""What the chain calls an item, said of an object."""
+
+REASONS = {
+    "always_won": "never lost",
+    "always_lost": "never won",
+    "no_comparisons": "nobody compared",
+    "not_connected": "the comparisons do not link to the largest set of objects in both directions",
+}
+NAMED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Strengths:
+    """Strengths of objects in logits, mean zero over the estimated ones, winners are higher.
+
+    An object with strength a beats one with strength b with probability 1 / (1 + exp(b - a)).
+
+    Attributes
+    ----------
+    estimate
+        The same as difficulties: minus the strengths. For functions that take an estimate.
+    warnings
+        Sentences about objects that were left out.
+    """
+
+    estimate: Estimate
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Names of the objects, in the order of the input."""
+        return self.estimate.items
+
+    @property
+    def strength(self) -> FloatArray:
+        """One number per object; NaN where there is none, and ``status`` says why."""
+        return -self.estimate.difficulty
+
+    @property
+    def se(self) -> FloatArray:
+        """Standard error of each strength."""
+        return self.estimate.se
+
+    @property
+    def status(self) -> tuple[str, ...]:
+        """``estimated``, ``always_won``, ``always_lost``, ``no_comparisons``, ``not_connected``."""
+        return tuple(STATUS_WORDS[status] for status in self.estimate.status)
+
+    @property
+    def covariance(self) -> FloatArray | None:
+        """Covariance of the estimated strengths, in their order."""
+        return self.estimate.covariance
+
+    @property
+    def method(self) -> str:
+        """``refined``, ``spectral``, or ``noise-aware`` for a release."""
+        return self.estimate.method
+
+    @property
+    def solution(self) -> Solution:
+        """How it was computed."""
+        return self.estimate.solution
+
+    @property
+    def judges(self) -> int | None:
+        """How many judges; None where that is not public."""
+        return self.estimate.persons
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """The privacy guarantee, or None for a confidential result."""
+        return self.estimate.guarantee
+
+    def interval(self, level: float = 0.95) -> FloatArray:
+        """Lower and upper end of each object's own interval, ``float[object, 2]``."""
+        return -self.estimate.interval(level)[:, ::-1]
+
+    def rank(
+        self, top: int, *, level: float = 0.95, rng: np.random.Generator | None = None
+    ) -> Ranking:
+        """Name the strongest objects and say how sure that is; see :func:`discreet.rank`."""
+        return rank(self.estimate, top, easiest=True, level=level, rng=rng)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column: item, strength, se, lower, upper, status, compared, won."""
+        interval = self.interval()
+        columns: dict[str, list[Any]] = {
+            "item": list(self.items),
+            "strength": self.strength.tolist(),
+            "se": self.se.tolist(),
+            "lower": interval[:, 0].tolist(),
+            "upper": interval[:, 1].tolist(),
+            "status": list(self.status),
+        }
+        if self.estimate.answers is not None and self.estimate.right is not None:
+            columns["compared"] = self.estimate.answers.tolist()
+            columns["won"] = self.estimate.right.tolist()
+        return columns
+
+    def to_arrow(self) -> Any:
+        """Return the table as a :class:`pyarrow.Table`."""
+        import pyarrow as pa
+
+        return pa.table(self.to_dict())
+
+    def to_dataframe(self) -> Any:
+        """Return the table as a pandas DataFrame, or as Arrow where pandas is absent."""
+        table = self.to_arrow()
+        try:
+            return table.to_pandas()
+        except ModuleNotFoundError:
+            return table
+
+    def _repr_html_(self) -> str:
+        """Show the first objects in a notebook, and whether they may leave it."""
+        access = "confidential" if self.guarantee is None else "released with privacy"
+        judges = "" if self.judges is None else f", {self.judges:,} judges"
+        caption = escape(f"{len(self.items):,} objects{judges}, {self.method}, {access}")
+        columns = [HtmlColumn(name, values) for name, values in self.to_dict().items()]
+        return f"<div>{preview_table(columns, caption=caption)}</div>"
+
+
+def explain_left_out(items: tuple[str, ...], status: tuple[str, ...]) -> tuple[str, ...]:
+    """Return one sentence for each reason why objects have no strength."""
+    sentences = []
+    for word, reason in REASONS.items():
+        names = [item for item, own in zip(items, status, strict=True) if own == word]
+        if names:
+            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+            shown = ", ".join(names[:NAMED])
+            noun = "object" if len(names) == 1 else "objects"
+            sentences.append(f"no strength for {len(names)} {noun} that {reason}: {shown}{more}")
+    return tuple(sentences)
