@@ -64,7 +64,7 @@ def generate(folder: Path, persons: int, items: int, answers: int) -> None:
         for block, first in enumerate(range(0, persons, BLOCK_PERSONS)):
             who = np.arange(first, min(first + BLOCK_PERSONS, persons))
             columns = answer(who, difficulty, answers, rng)
-            for number, part in enumerate(split(columns, schema), strict=True):
+            for number, part in enumerate(split(columns, schema)):
                 pq.write_table(part, folder / "sorted" / f"{FILES * block + number:03}.parquet")
             shuffle = rng.permutation(len(columns[0]))
             for writer, part in zip(
