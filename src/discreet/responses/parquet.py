@@ -31,7 +31,9 @@ class ParquetSource:
         self._progress = progress
         with explain_read_errors(path), _explain_damage(path):
             self._copy = _unpack(path) if is_gzip(path) else None
-            self._file = pq.ParquetFile(self.name if self._copy is None else self._copy)
+            # Read ahead (pre_buffer), Arrow would keep everything it read until the file closes.
+            place = self.name if self._copy is None else self._copy
+            self._file = pq.ParquetFile(place, pre_buffer=False)
         self.names = [str(name).strip() for name in self._file.schema_arrow.names]
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
