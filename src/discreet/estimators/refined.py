@@ -17,8 +17,10 @@ import numpy.typing as npt
 
 from discreet.errors import NotConverged
 from discreet.estimators.blas import threads_for
-from discreet.estimators.laplacian import Laplacian, build_laplacian, solve
+from discreet.estimators.laplacian import Laplacian, LaplacianSolver, build_laplacian
 from discreet.stationary import Solution
+from discreet.stationary.hierarchy import upper_triangle
+from discreet.stationary.jumps import draw_slow_direction
 
 __all__ = ["PersonWeight", "RefinedScoring", "curvature", "logistic", "solve_refined"]
 
@@ -30,6 +32,8 @@ START_ROUNDS = 8
 STEP_TOL = 1e-9
 """Stop after a step this small (logits): Newton squares it, so the error left is below 1e-15."""
 NEWTON_ROUNDS = 100
+AGREEMENT = 1e-6
+"""Largest difference in logits between two starts: far below any standard error."""
 EXP_RANGE = 600.0
 """Largest range of difficulties, in logits, whose exponentials all are normal doubles."""
 PIECE_PAIRS = 200_000
@@ -84,35 +88,56 @@ def solve_refined(rates: Any) -> tuple[FloatArray, Solution]:
     -------
     tuple
         Difficulties with mean zero, and a :class:`~discreet.stationary.Solution` whose
-        residual is the size of the last Newton step in logits.
+        residual is the size of the last Newton step in logits (dense counts, solved exactly)
+        or the largest difference between two starts (sparse counts, solved iteratively).
 
     Raises
     ------
     NotConverged
-        If the Newton steps do not become small.
+        If the Newton steps do not become small, or two starts end apart.
     """
     with threads_for(rates.shape[0]):
         return _maximise(rates)
 
 
 def _maximise(rates: Any) -> tuple[FloatArray, Solution]:
-    pairs = _DensePairs(rates) if isinstance(rates, np.ndarray) else _SparsePairs(rates)
-    difficulty = _start(rates)
-    size = np.inf
+    if isinstance(rates, np.ndarray):
+        difficulty, done, size = _climb(_DensePairs(rates), _start(rates), LaplacianSolver())
+        return difficulty, Solution("Newton on the pairwise likelihood", done, size)
+    pairs, solver = _SparsePairs(rates), LaplacianSolver()
+    difficulty, done, _ = _climb(pairs, _start(rates), solver)
+    # Conjugate gradients can stop early in directions that few answers determine. A second
+    # start that is off in these directions would then not come back.
+    leaving = np.asarray(rates.sum(axis=1)).ravel()
+    other, more, _ = _climb(pairs, difficulty + draw_slow_direction(rates, leaving), solver)
+    gap = float(np.abs(difficulty - other).max())
+    if gap > AGREEMENT:
+        raise NotConverged(_explain_steps(len(difficulty), f"two starts {gap:.1e} logits apart"))
+    return difficulty, Solution("Newton on the pairwise likelihood, two starts", done + more, gap)
+
+
+def _climb(
+    pairs: _DensePairs | _SparsePairs, start: FloatArray, solver: LaplacianSolver
+) -> tuple[FloatArray, int, float]:
+    """Make Newton steps until they are small; return how many, and the size of the last."""
+    difficulty, size = start.copy(), np.inf
     for done in range(1, NEWTON_ROUNDS + 1):
         residual, laplacian = pairs.evaluate(difficulty)
-        step = solve(laplacian, residual)
+        step = solver.solve(laplacian, residual)
         size = float(np.abs(step).max())
         difficulty -= _damping(step) * step
         if size <= STEP_TOL:
-            difficulty -= difficulty.mean()
-            return difficulty, Solution("Newton on the pairwise likelihood", done, size)
+            return difficulty - difficulty.mean(), done, size
         if not np.isfinite(size):
             break
-    raise NotConverged(
-        f"Newton's method on the pairwise likelihood of {rates.shape[0]} items stopped with steps "
-        f"of {size:.1e} logits; some items are linked by far too few answers: remove them, add "
-        "regularisation, or use method='spectral'"
+    raise NotConverged(_explain_steps(len(start), f"steps of {size:.1e} logits"))
+
+
+def _explain_steps(items: int, found: str) -> str:
+    return (
+        f"Newton's method on the pairwise likelihood of {items} items stopped with {found}; some "
+        "items are linked by far too few answers: remove them, add regularisation, or use "
+        "method='spectral'"
     )
 
 
@@ -189,9 +214,7 @@ class _SparsePairs:
     """Score and curvature from a CSR matrix of counts; each pair is visited once."""
 
     def __init__(self, rates: Any) -> None:
-        from scipy.sparse import triu
-
-        self._both = triu(rates + rates.T, 1, format="csr")
+        self._both = upper_triangle(rates)
         self._right = np.asarray(rates.sum(axis=1)).ravel() - rates.diagonal()
 
     def evaluate(self, difficulty: FloatArray) -> tuple[FloatArray, Laplacian]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from discreet.estimators.laplacian import Laplacian, build_laplacian
 from discreet.stationary import Solution, solve_stationary
+from discreet.stationary.hierarchy import upper_triangle
 
 __all__ = ["SpectralScoring", "balance", "solve_spectral"]
 
@@ -56,8 +57,6 @@ def balance(rates: Any, difficulty: FloatArray) -> Laplacian:
         flow = (flow + flow.T) / 2
         np.fill_diagonal(flow, 0.0)
     else:
-        from scipy.sparse import triu
-
-        flow = rates.multiply(weight[:, None]).tocsr()
-        flow = triu((flow + flow.T) / 2, 1, format="csr")
+        data = rates.data * np.repeat(weight / 2, np.diff(rates.indptr))
+        flow = upper_triangle(type(rates)((data, rates.indices, rates.indptr), shape=rates.shape))
     return build_laplacian(flow)

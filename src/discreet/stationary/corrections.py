@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.stationary.hierarchy import Hierarchy
+from discreet.stationary.hierarchy import Hierarchy, upper_triangle
 from discreet.stationary.jumps import START_SPREAD, draw_slow_direction
 from discreet.stationary.solution import Solution
 
@@ -70,11 +70,8 @@ def _correct(rates: Any, leaving: FloatArray, start: FloatArray) -> tuple[FloatA
 
 def _symmetrise(rates: Any, weights: FloatArray) -> Any:
     """Upper triangle of the mean of the flow in both directions."""
-    from scipy.sparse import triu
-
-    data = rates.data * np.repeat(weights, np.diff(rates.indptr))
-    flow = type(rates)((data, rates.indices, rates.indptr), shape=rates.shape)
-    return triu(flow, 1, format="csr") / 2 + triu(flow.T, 1, format="csr") / 2
+    data = rates.data * np.repeat(weights / 2, np.diff(rates.indptr))
+    return upper_triangle(type(rates)((data, rates.indices, rates.indptr), shape=rates.shape))
 
 
 def _solve_balance(

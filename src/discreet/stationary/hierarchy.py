@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Hierarchy"]
+__all__ = ["Hierarchy", "upper_triangle"]
 
 FloatArray = npt.NDArray[np.float64]
 LabelArray = npt.NDArray[np.int32]
@@ -37,12 +37,14 @@ class Hierarchy:
     def __init__(self, weights: Any) -> None:
         self._diagonals = [_sum_weights(weights)]
         self._labels: list[LabelArray] = []
+        self._gathers: list[Any] = []
         while weights.shape[0] > COARSEST:
             count, label = _join_strongest(weights, self._diagonals[-1])
             if not 1 < count < weights.shape[0]:
                 break
             weights = _join_weights(weights, label, count)
             self._labels.append(label)
+            self._gathers.append(_gather_groups(label, count))
             self._diagonals.append(_sum_weights(weights))
         self._last = None if weights.shape[0] > DIRECT_LIMIT else _factorise(weights)
 
@@ -51,14 +53,15 @@ class Hierarchy:
         """Number of items, of groups, of groups of groups and so on."""
         return tuple(len(diagonal) for diagonal in self._diagonals)
 
-    def apply(self, vector: FloatArray) -> FloatArray:
-        """Multiply a vector with mean zero by the approximate inverse."""
-        sums = [vector - vector.mean()]
-        for label, diagonal in zip(self._labels, self._diagonals[1:], strict=True):
-            sums.append(np.bincount(label, weights=sums[-1], minlength=len(diagonal)))
-        found = sums[-1] / self._diagonals[-1] if self._last is None else self._solve(sums[-1])
+    def apply(self, vectors: FloatArray) -> FloatArray:
+        """Multiply a vector, or columns, with mean zero by the approximate inverse."""
+        sums = [vectors - vectors.mean(axis=0)]
+        for gather in self._gathers:
+            sums.append(gather @ sums[-1])
+        scale = [d if vectors.ndim == 1 else d[:, None] for d in self._diagonals]
+        found = sums[-1] / scale[-1] if self._last is None else self._solve(sums[-1])
         for label, diagonal, part in zip(
-            reversed(self._labels), self._diagonals[-2::-1], sums[-2::-1], strict=True
+            reversed(self._labels), scale[-2::-1], sums[-2::-1], strict=True
         ):
             found = np.asarray(found[label] + part / diagonal)
         return found
@@ -69,8 +72,37 @@ class Hierarchy:
         return np.asarray(cho_solve(self._last, rhs, check_finite=False))
 
 
+def upper_triangle(rates: Any) -> Any:
+    """Return ``rates + rates.T`` above the diagonal as a CSR array, without building the rest."""
+    row, column = _rows(rates), rates.indices
+    above = row < column
+    upper = _keep_cells(rates, above)
+    lower = _keep_cells(rates, row > column)
+    del row, above
+    return upper + lower.T.tocsr()
+
+
+def _keep_cells(rates: Any, kept: npt.NDArray[np.bool_]) -> Any:
+    running = np.concatenate([[0], np.cumsum(kept)])
+    indptr = running[rates.indptr].astype(rates.indptr.dtype)
+    parts = rates.data[kept], rates.indices[kept], indptr
+    return type(rates)(parts, shape=rates.shape)
+
+
+def _gather_groups(label: LabelArray, count: int) -> Any:
+    """Return the matrix that adds up the members of every group."""
+    from scipy.sparse import csr_array
+
+    order = np.argsort(label, kind="stable").astype(np.int32)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(label, minlength=count))])
+    return csr_array(
+        (np.ones(len(label)), order, starts.astype(np.int32)), shape=(count, len(label))
+    )
+
+
 def _sum_weights(weights: Any) -> FloatArray:
-    return np.asarray(weights.sum(axis=1)).ravel() + np.asarray(weights.sum(axis=0)).ravel()
+    both = weights.sum(axis=1) + weights.sum(axis=0)
+    return np.asarray(both).ravel()
 
 
 def _rows(weights: Any) -> LabelArray:
