@@ -1,8 +1,8 @@
 """Ranking from pairwise comparisons, and its release with a guarantee for each judge.
 
 In: who beat whom, by judge. Out: strengths of the objects. The mathematics, the noise, the wall
-and the ledger are those of the rest of the library: an object that wins is an item that is
-answered right.
+and the ledger are those of the rest of the library: an object that is hard to beat is an item
+that is hard to answer.
 """
 
 from __future__ import annotations

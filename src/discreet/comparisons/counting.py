@@ -3,8 +3,9 @@
 In: comparisons. Out: an immutable value that adds up over batches of whole judges, in the form
 that the chain and both estimators take. Confidential: it never crosses the wall without noise.
 
-An object that wins is like an item that is answered right, so ``right_wrong[i, j]`` is "i beat
-j" and the difficulty that the estimators find is minus the strength.
+An object that is hard to beat is like an item that is hard to answer: where i loses to j, i is
+the item that is right and j the one that is wrong. So ``right_wrong[i, j]`` is "i lost to j", and
+the difficulty that the estimators find is the strength.
 """
 
 from __future__ import annotations
@@ -79,8 +80,8 @@ class ComparisonCounts:
 
     @property
     def right_wrong(self) -> Int64Array:
-        """The wins."""
-        return self.wins
+        """Losses: ``right_wrong[i, j]`` is how often i lost to j."""
+        return self.wins.T
 
     @property
     def answers(self) -> Int64Array:
@@ -89,8 +90,8 @@ class ComparisonCounts:
 
     @property
     def right(self) -> Int64Array:
-        """How often each object won."""
-        return self.won
+        """How often each object lost."""
+        return self.compared - self.won
 
     @property
     def persons(self) -> int:

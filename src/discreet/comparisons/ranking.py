@@ -1,9 +1,10 @@
 """Rank objects from comparisons, without privacy.
 
 In: comparisons or counts of wins. Out: :class:`Strengths` with standard errors. ``spectral`` is
-rank centrality (the stationary vector of the chain from losers to winners), ``refined`` is the
-maximum of the Bradley-Terry likelihood: both are the estimators of the Rasch model on another
-table of counts. The result is confidential: nothing here protects the judges.
+rank centrality (the stationary vector of the chain from losers to winners, Negahban, Oh and Shah
+2017, with counts for fractions), ``refined`` is the maximum of the Bradley-Terry likelihood: both
+are the estimators of the Rasch model on another table of counts. The result is confidential:
+nothing here protects the judges.
 """
 
 from __future__ import annotations
@@ -110,13 +111,13 @@ def rank_comparisons(
     counts = source if isinstance(source, ComparisonCounts) else count_wins(source)
     chain = _build_chain(counts, regularisation)
     chosen = PAIR_METHODS[method]
-    difficulty, solution = chosen.solve(chain.rates)
-    laplacian = chosen.laplacian(chain.rates, difficulty)
+    strength, solution = chosen.solve(chain.rates)
+    laplacian = chosen.laplacian(chain.rates, strength)
     if isinstance(source, ComparisonCounts):
-        uncertainty = _independent_errors(chain, chosen, laplacian, difficulty)
+        uncertainty = _independent_errors(chain, chosen, laplacian, strength)
     else:
-        uncertainty = _judge_errors(source, chain, chosen, laplacian, difficulty)
-    return _assemble(counts, chain, method, difficulty, solution, uncertainty)
+        uncertainty = _judge_errors(source, chain, chosen, laplacian, strength)
+    return _assemble(counts, chain, method, strength, solution, uncertainty)
 
 
 def _build_chain(counts: ComparisonCounts, regularisation: float) -> Chain:
@@ -132,17 +133,17 @@ def _build_chain(counts: ComparisonCounts, regularisation: float) -> Chain:
 
 
 def _judge_errors(
-    data: Comparisons, chain: Chain, method: Method, laplacian: Laplacian, difficulty: FloatArray
+    data: Comparisons, chain: Chain, method: Method, laplacian: Laplacian, strength: FloatArray
 ) -> Uncertainty:
     """Sandwich over judges: ``pinv(L) (sum over judges of s s') pinv(L)``.
 
-    A comparison adds its residual to the winner's score and takes it from the loser's. As for
+    A comparison adds its residual to the loser's score and takes it from the winner's. As for
     persons (:mod:`discreet.estimators.sandwich`), a judge's score is divided by one minus the
     judge's leverage, because residuals at the estimate are smaller than at the truth.
     """
     from scipy.sparse import csr_array
 
-    m = len(difficulty)
+    m = len(strength)
     if m > COVARIANCE_LIMIT:
         return _too_many(m)
     place = np.full(data.n_items, -1)
@@ -150,15 +151,15 @@ def _judge_errors(
     winner, loser = place[data.winner], place[data.loser]
     inside = (winner >= 0) & (loser >= 0)
     winner, loser, judge = winner[inside], loser[inside], data.judge[inside]
-    scoring = method.scoring(difficulty)
-    residual = scoring.residual(difficulty[winner], difficulty[loser])
+    scoring = method.scoring(strength)
+    residual = scoring.residual(strength[loser], strength[winner])
     inverse = invert(laplacian)
     spread = inverse.diagonal()
     apart = spread[winner] + spread[loser] - 2 * inverse[winner, loser]
-    curvature = scoring.curvature(difficulty[winner], difficulty[loser])
+    curvature = scoring.curvature(strength[loser], strength[winner])
     leverage = np.bincount(judge, weights=curvature * apart, minlength=data.n_judges)
     value = residual / (1 - np.minimum(leverage, LARGEST_LEVERAGE))[judge]
-    entries = np.concatenate([value, -value])
+    entries = np.concatenate([-value, value])
     cells = np.concatenate([judge, judge]), np.concatenate([winner, loser])
     scores = csr_array((entries, cells), shape=(data.n_judges, m))
     products = np.asarray((scores.T @ scores).toarray())
@@ -166,13 +167,13 @@ def _judge_errors(
 
 
 def _independent_errors(
-    chain: Chain, method: Method, laplacian: Laplacian, difficulty: FloatArray
+    chain: Chain, method: Method, laplacian: Laplacian, strength: FloatArray
 ) -> Uncertainty:
     """Sandwich in which every comparison is a judge of its own, from counts alone."""
-    m = len(difficulty)
+    m = len(strength)
     if m > COVARIANCE_LIMIT:
         return _too_many(m)
-    residual = method.scoring(difficulty).residual(difficulty[:, None], difficulty[None, :])
+    residual = method.scoring(strength).residual(strength[:, None], strength[None, :])
     weight = np.asarray(chain.rates) * residual**2
     weight = weight + weight.T
     products = np.diag(weight.sum(axis=1)) - weight
@@ -194,21 +195,21 @@ def _assemble(
     counts: ComparisonCounts,
     chain: Chain,
     method: str,
-    difficulty: FloatArray,
+    strength: FloatArray,
     solution: Solution,
     uncertainty: Uncertainty,
 ) -> Strengths:
     notes = (*solution.notes, *uncertainty.notes)
     estimate = Estimate(
         items=counts.items,
-        difficulty=chain.spread(difficulty),
+        difficulty=chain.spread(strength),
         se=chain.spread(uncertainty.se),
         status=chain.status,
         method=method,
         solution=Solution(solution.solver, solution.iterations, solution.residual, notes),
         covariance=uncertainty.covariance,
         answers=np.array(counts.compared),
-        right=np.array(counts.won),
+        right=np.array(counts.right),
         persons=counts.judges,
     )
     status = tuple(STATUS_WORDS[one] for one in chain.status)

@@ -186,7 +186,7 @@ def read_released_ranking(folder: str | PathLike[str]) -> PublishedRanking:
     guarantee = Guarantee.from_dict(record["guarantee"])
     estimate = Estimate(
         items=tuple(row["item"] for row in rows),
-        difficulty=-np.array([float(row["strength"]) for row in rows]),
+        difficulty=np.array([float(row["strength"]) for row in rows]),
         se=np.array([float(row["se"]) for row in rows]),
         status=(Status.ESTIMATED,) * len(rows),
         method=record["estimator"],

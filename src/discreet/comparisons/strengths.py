@@ -1,7 +1,7 @@
 """The result of ranking objects: strengths, how sure they are, and why some are missing.
 
-In: an estimate of difficulties, in which an object that wins is easy. Out: the same with the sign
-turned and in words that fit comparisons. It holds no comparisons; whether it may be published
+In: an estimate of difficulties, in which an object that is hard to beat is difficult. Out: the
+same in words that fit comparisons. It holds no comparisons; whether it may be published
 depends on ``guarantee``.
 """
 
@@ -27,8 +27,8 @@ FloatArray = npt.NDArray[np.float64]
 STATUS_WORDS = {
     Status.ESTIMATED: "estimated",
     Status.ANCHORED: "anchored",
-    Status.ALWAYS_RIGHT: "always_won",
-    Status.ALWAYS_WRONG: "always_lost",
+    Status.ALWAYS_RIGHT: "always_lost",
+    Status.ALWAYS_WRONG: "always_won",
     Status.NO_ANSWERS: "no_comparisons",
     Status.NOT_CONNECTED: "not_connected",
 }
@@ -52,7 +52,7 @@ class Strengths:
     Attributes
     ----------
     estimate
-        The same as difficulties: minus the strengths. For functions that take an estimate.
+        The same with strengths as difficulties, for functions that take an estimate.
     warnings
         Sentences about objects that were left out.
     """
@@ -68,7 +68,7 @@ class Strengths:
     @property
     def strength(self) -> FloatArray:
         """One number per object; NaN where there is none, and ``status`` says why."""
-        return -self.estimate.difficulty
+        return self.estimate.difficulty
 
     @property
     def se(self) -> FloatArray:
@@ -107,13 +107,13 @@ class Strengths:
 
     def interval(self, level: float = 0.95) -> FloatArray:
         """Lower and upper end of each object's own interval, ``float[object, 2]``."""
-        return -self.estimate.interval(level)[:, ::-1]
+        return self.estimate.interval(level)
 
     def rank(
         self, top: int, *, level: float = 0.95, rng: np.random.Generator | None = None
     ) -> Ranking:
         """Name the strongest objects and say how sure that is; see :func:`discreet.rank`."""
-        return rank(self.estimate, top, easiest=True, level=level, rng=rng)
+        return rank(self.estimate, top, level=level, rng=rng)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, strength, se, lower, upper, status, compared, won."""
@@ -128,7 +128,7 @@ class Strengths:
         }
         if self.estimate.answers is not None and self.estimate.right is not None:
             columns["compared"] = self.estimate.answers.tolist()
-            columns["won"] = self.estimate.right.tolist()
+            columns["won"] = (self.estimate.answers - self.estimate.right).tolist()
         return columns
 
     def to_arrow(self) -> Any:

@@ -1,12 +1,13 @@
 """The same fit for comparisons: every comparison is a disagreement.
 
 In: noisy wins, or noisy net wins and numbers of comparisons, and their noise. Out: a `NoiseFit`
-of difficulties, which are minus the strengths.
+whose difficulties are the strengths: an object that is hard to beat is difficult.
 
-Given who was compared with whom, ``wins_ij - wins_ji`` has mean ``D_ij tanh((b_j - b_i) / 2)``,
-as for answers. Three things differ. How often two objects are compared does not depend on any
-ability, so the model of D is the design times one factor an object. The comparisons of one judge
-are independent given the strengths, so a difference has the sampling variance
+Given who was compared with whom, ``losses_ij - losses_ji`` has mean
+``D_ij tanh((b_j - b_i) / 2)``, as for answers. Three things differ. How often two objects are
+compared does not depend on any ability, so the model of D is the design times one factor an
+object. The comparisons of one judge are independent given the strengths, so a difference has the
+sampling variance
 ``D_ij (1 - tanh^2)``, twice its slope, where the pairs of one person hang together. And a judge's
 weight is one, or less where the noise asked for it, so twice the slope is an upper bound.
 """
@@ -61,7 +62,7 @@ def fit_net_wins(
     rng: np.random.Generator | None = None,
     standard_errors: bool = True,
 ) -> NoiseFit:
-    """Fit difficulties (minus strengths) to noisy net wins and numbers of comparisons.
+    """Fit strengths to noisy net wins and numbers of comparisons.
 
     Parameters
     ----------
@@ -84,14 +85,14 @@ def fit_net_wins(
     >>> compared = 200.0 * (1 - np.eye(4))
     >>> wins = (compared * np.tanh((strength[:, None] - strength) / 2)).sum(axis=1)
     >>> fit = fit_net_wins(wins, compared, sigma_net_wins=2.0, sigma_compared=2.0)
-    >>> -fit.difficulty.round(1)
+    >>> fit.difficulty.round(1)
     array([ 0.9,  0.3, -0.3, -0.9])
     """
     m = len(net_wins)
     _check_square(compared, m)
     noise = NetWinsNoise(sigma_net_wins, sigma_compared, 1.0, None, 1)
     layout = ComparedLayout(_every_pair(m), sigma_compared, ceiling, weight=1.0)
-    observation = MarginsObservation(net_wins, compared * layout.counted, layout, noise)
+    observation = MarginsObservation(-net_wins, compared * layout.counted, layout, noise)
     return fit_observation(observation, m, rng, standard_errors=standard_errors)
 
 
@@ -103,7 +104,7 @@ def fit_win_pairs(
     rng: np.random.Generator | None = None,
     standard_errors: bool = True,
 ) -> NoiseFit:
-    """Fit difficulties (minus strengths) to noisy wins ``wins[i, j]``: i beat j.
+    """Fit strengths to noisy wins ``wins[i, j]``: i beat j.
 
     The parameters are those of :func:`fit_net_wins`; ``variance`` is that of the noise on each
     count.
@@ -112,7 +113,7 @@ def fit_win_pairs(
     _check_square(wins, m)
     layout = ComparedLayout(_every_pair(m), float(np.sqrt(2 * variance)), ceiling, weight=1.0)
     observation = PairsObservation(
-        difference=(wins - wins.T) * layout.counted,
+        difference=(wins.T - wins) * layout.counted,
         disagreement=(wins + wins.T) * layout.counted,
         layout=layout,
         answers=SAMPLING_RATIO,

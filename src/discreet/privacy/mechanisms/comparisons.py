@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isqrt, sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -56,15 +56,6 @@ SHARE = 0.3
 Between .15 and .5 no error in docs/comparisons.md changes by more than a fifth, and .3 was the
 best or within 3% of it.
 """
-
-
-class Wins(Protocol):
-    """What the mechanisms see of the counts."""
-
-    @property
-    def items(self) -> tuple[str, ...]: ...
-    @property
-    def right_wrong(self) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -135,10 +126,10 @@ class WinPairs:
         """Every judge weighs one."""
         return
 
-    def cells(self, counts: Wins, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
+    def cells(self, counts: Any, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
         """Return the wins of every ordered pair, exact. Confidential."""
         off_diagonal = ~np.eye(len(counts.items), dtype=bool)
-        return {"wins": counts.right_wrong[off_diagonal]}
+        return {"wins": counts.wins[off_diagonal]}
 
 
 @dataclass(frozen=True)
@@ -201,9 +192,9 @@ class NetWins:
         """Return the integer weights that the noise was calibrated for."""
         return JudgeWeights(calibration.settings["grid"], calibration.settings["limit"])
 
-    def cells(self, counts: Wins, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
+    def cells(self, counts: Any, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
         """Return net wins and the upper triangle of the comparisons, exact. Confidential."""
-        wins = counts.right_wrong
+        wins = counts.wins
         both = wins + wins.T
         return {
             "net_wins": wins.sum(axis=1) - wins.sum(axis=0),
