@@ -33,6 +33,7 @@ from discreet.engines.spark.tasks import (
     count_vector,
 )
 from discreet.errors import BadResponses
+from discreet.responses import Responses
 from discreet.responses.columns import Reading
 from discreet.responses.digests import add_digests, digest_store
 from discreet.responses.names import check_items
@@ -71,7 +72,7 @@ def count_frame(
     """
     if isinstance(source, SparkAnswers):
         return source.count(weighting)
-    if hasattr(type(source), "store"):
+    if isinstance(source, Responses):
         return count_responses(source, weighting)
     rows = _plan(source, reading)
     return _Job(rows).count(rows.layout.items, weighting)

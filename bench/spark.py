@@ -1,0 +1,147 @@
+"""Counting on Spark against Spark's own shuffle of the same rows, in one run.
+
+Local mode, one session, tasks in turns; the smallest wall time of the rounds counts. The measure
+is ``repartition(person)`` followed by a ``mapInArrow`` that only counts rows: what any work on
+whole persons must pay for. Run with::
+
+    python -m bench.spark --folder /tmp/spark
+
+The folder keeps the generated Parquet files (about 160 MB for the default 20 million rows), so
+that a second run starts at once; delete it afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import discreet
+
+FILES = 10
+
+
+def generate(folder: Path, persons: int, items: int, answers: int) -> None:
+    """Write Rasch answers in person order, and the same rows shuffled."""
+    import pyarrow.parquet as pq
+
+    if (folder / "done").exists():
+        return
+    rng = np.random.default_rng(0)
+    difficulty = rng.normal(size=items)
+    person = np.repeat(np.arange(persons, dtype=np.int64), answers)
+    ability = np.repeat(rng.normal(size=persons), answers)
+    item = np.empty((persons, answers), dtype=np.int32)
+    for first in range(0, persons, 10_000):
+        here = slice(first, min(first + 10_000, persons))
+        keys = rng.random((here.stop - first, items), dtype=np.float32)
+        item[here] = np.argpartition(keys, answers - 1, axis=1)[:, :answers]
+    item = item.ravel()
+    right = rng.random(len(item)) < 1 / (1 + np.exp(difficulty[item] - ability))
+    rows = pa.table({"person": person, "item": item, "response": right.astype(np.int8)})
+    size = -(-rows.num_rows // FILES)
+    for order in ("sorted", "shuffled"):
+        (folder / order).mkdir(parents=True, exist_ok=True)
+        if order == "shuffled":
+            rows = rows.take(rng.permutation(rows.num_rows))
+        for number in range(FILES):
+            part = rows.slice(number * size, size)
+            pq.write_table(part, folder / order / f"{number:03}.parquet")
+    (folder / "done").touch()
+
+
+def start_session(cores: int) -> Any:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("bench")
+    for name, value in {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "4g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def count_rows(batches: Iterator[Any]) -> Iterator[Any]:
+    rows = sum(batch.num_rows for batch in batches)
+    yield pa.record_batch([pa.array([rows], pa.int64())], names=["n"])
+
+
+def shuffle_rows(frame: Any) -> int:
+    """Do what is compared with: whole persons to tasks, and nothing else."""
+    parts = frame.repartition("person").mapInArrow(count_rows, "n long").collect()
+    return sum(part.n for part in parts)
+
+
+def compare(session: Any, folder: Path, rounds: int) -> None:
+    frame = {order: session.read.parquet(str(folder / order)) for order in ("sorted", "shuffled")}
+    tasks = {"shuffle": shuffle_rows, "count": lambda rows: discreet.count_pairs(rows)}
+    times: dict[tuple[str, str], list[float]] = {}
+    counts: dict[str, Any] = {}
+    for number in range(rounds + 1):
+        for order, rows in frame.items():
+            for name, task in tasks.items():
+                began = time.perf_counter()
+                result = task(rows)
+                took = time.perf_counter() - began
+                note = "" if number else "  (first round: not counted)"
+                print(f"  {order:8} {name:7} {took:6.1f} s{note}", flush=True)
+                if number:
+                    times.setdefault((order, name), []).append(took)
+                if name == "count":
+                    counts[order] = result
+    for order in frame:
+        ours, theirs = min(times[order, "count"]), min(times[order, "shuffle"])
+        pairs = zip(times[order, "count"], times[order, "shuffle"], strict=True)
+        within = ", ".join(f"{one / other:.2f}" for one, other in pairs)
+        print(f"{order}: counting / shuffling: {ours / theirs:.2f} ({ours:.1f} s / {theirs:.1f} s; "
+              f"round by round {within})")  # fmt: skip
+    for order, found in counts.items():
+        check(folder / order, found)
+
+
+def check(folder: Path, found: Any) -> None:
+    began = time.perf_counter()
+    memory = discreet.count_pairs(discreet.read_responses(folder).select(found.items))
+    same = np.array_equal(memory.right_wrong, found.right_wrong) and memory.persons == found.persons
+    took = time.perf_counter() - began
+    print(f"{folder.name}: same counts as the memory engine: {same} ({took:.1f} s in memory)")
+    assert same
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "spark")
+    parser.add_argument("--persons", type=int, default=200_000)
+    parser.add_argument("--items", type=int, default=200)
+    parser.add_argument("--answers", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cores", type=int, default=2)
+    options = parser.parse_args()
+    # PySpark 4.3 warns about pandas 3, which is not used here.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    generate(options.folder, options.persons, options.items, options.answers)
+    session = start_session(options.cores)
+    try:
+        compare(session, options.folder, options.rounds)
+    finally:
+        session.stop()
+
+
+if __name__ == "__main__":
+    main()
