@@ -13,7 +13,7 @@ from discreet.calibrate import fit
 from discreet.counts import PairCounts
 from discreet.engines import count_pairs
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.estimators import sandwich, scores
+from discreet.estimators import multipliers, sandwich, scores
 from discreet.responses import Responses
 from discreet.responses.packing import build_rows
 
@@ -151,7 +151,7 @@ def test_standard_errors_without_a_covariance_are_close_to_those_with_one(monkey
     exact = fit(X, method=method)
     assert exact.covariance is None
     assert exact.se == pytest.approx(full.se, rel=0.01)
-    monkeypatch.setattr(sandwich, "EXACT_PERSONS", 100)
+    monkeypatch.setattr(multipliers, "EXACT_PERSONS", 100)
     drawn = fit(X, method=method)
     assert drawn.se == pytest.approx(full.se, rel=0.12)
     assert any("draws" in note for note in drawn.solution.notes)

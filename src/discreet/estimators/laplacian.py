@@ -25,7 +25,6 @@ __all__ = [
     "factorise_roughly",
     "invert",
     "solve",
-    "solve_columns",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -36,9 +35,6 @@ CG_ROUNDS = 2000
 FEW_ROUNDS = 100
 """Rounds with diagonal scaling that well linked items need at most; they cost less than a dense
 factorisation above ``CG_ITEMS``, and about as much as making groups of sparse items."""
-COLUMN_TOL = 1e-4
-"""Relative error of columns that are solved for together: far below the sampling error of a
-standard error."""
 CG_ITEMS = 2000
 """Items up to which a dense matrix is always factorised."""
 BLOCK_COLUMNS = 256
@@ -260,36 +256,6 @@ def _iterate(
             "some items hang on the others by very few answers: remove them"
         )
     return np.asarray(solution - solution.mean())
-
-
-def solve_columns(laplacian: Laplacian, columns: FloatArray) -> FloatArray:
-    """Solve for many right-hand sides together, roughly, by conjugate gradients with groups.
-
-    All columns go through the matrix at once, which is read from memory only once a round.
-    Stops when the energy of every error is below ``COLUMN_TOL`` of that of its solution, as
-    the approximate inverse measures it.
-    """
-    groups = Hierarchy(laplacian.weights)
-    rest = columns - columns.mean(axis=0)
-    found = np.zeros_like(rest)
-    scaled = groups.apply(rest)
-    move, energy = scaled.copy(), np.einsum("ij,ij->j", rest, scaled)
-    enough = COLUMN_TOL**2 * energy
-    for _ in range(CG_ROUNDS):
-        flow = laplacian.apply(move)
-        length = energy / np.maximum(np.einsum("ij,ij->j", move, flow), np.finfo(float).tiny)
-        found += length * move
-        rest -= length * flow
-        scaled = groups.apply(rest)
-        before, energy = energy, np.einsum("ij,ij->j", rest, scaled)
-        if (energy <= enough).all():
-            return np.asarray(found - found.mean(axis=0))
-        move *= energy / np.maximum(before, np.finfo(float).tiny)
-        move += scaled
-    raise NotConverged(
-        f"conjugate gradients over {len(rest)} items stopped after {CG_ROUNDS} rounds; some items "
-        "hang on the others by very few answers: remove them, or ask for no standard errors"
-    )
 
 
 def invert(laplacian: Laplacian) -> FloatArray:

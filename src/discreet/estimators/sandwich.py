@@ -11,7 +11,6 @@ because residuals at the estimate are smaller than at the truth.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.engines.memory import Weighting
-from discreet.errors import NotConverged
 from discreet.estimators.blas import one_blas_thread, threads_for
-from discreet.estimators.laplacian import Laplacian, factorise, factorise_roughly, invert, solve
+from discreet.estimators.laplacian import Laplacian, invert
+from discreet.estimators.multipliers import measure_many
 from discreet.estimators.scores import (
     PersonScores,
     Scoring,
@@ -42,20 +41,7 @@ IndexArray = npt.NDArray[np.intp]
 
 COVARIANCE_LIMIT = 2000
 """Items up to which the full covariance is kept (32 MB); above, standard errors only."""
-EXACT_PERSONS = 5000
-"""Persons up to which large problems are solved exactly, one column a person."""
-DRAWS = 1000
-"""Multiplier draws above that: standard errors then have a relative error of 1/sqrt(2 * DRAWS),
-2.2%."""
-ITERATIVE_SHARE = 200
-"""Conjugate gradients beat a factorisation (m^3 / 3) while 30 rounds a column (2 m^2 each) are
-fewer, that is with fewer than one column in about 200 items."""
-PROBES = 16
-"""Columns on which a factorisation in single precision is checked."""
-ROUGH_TOL = 1e-4
-"""Relative residual that it may leave: far below the sampling error of a standard error."""
-COLUMN_CELLS = 8_000_000
-"""Cells of the right-hand sides that are solved for together: 64 MB."""
+NO_COVARIANCE = f"no covariance above {COVARIANCE_LIMIT} items: "
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +75,9 @@ def measure_uncertainty(
         # leverages add up to m - 1, as the exact ones do.
         approximate = (m - 1) / m / laplacian.diagonal
         plan = PersonScores(difficulty, kept, scoring, None, approximate, weighting)
-        return _measure_large(store, laplacian, plan)
+        se, note = measure_many(store, laplacian, plan)
+        head = "" if note.startswith("no standard errors") else NO_COVARIANCE
+        return Uncertainty(se, None, (head + note,))
     with threads_for(m):
         inverse = invert(laplacian)
         spread = inverse.diagonal()
@@ -139,42 +127,3 @@ def _sum_batches(store: Any, plan: PersonScores) -> FloatArray:
         total += sum_products(part, replace(plan, weights=weights))
         start = stop
     return total
-
-
-def _measure_large(store: AnswerStore, laplacian: Laplacian, plan: PersonScores) -> Uncertainty:
-    """Solve for persons (or random mixtures of them) instead of forming a covariance."""
-    scores = score_persons(store, plan)
-    note = f"no covariance above {COVARIANCE_LIMIT} items: standard errors only"
-    columns = scores
-    if scores.shape[0] > EXACT_PERSONS:
-        mixing = np.random.default_rng(0).standard_normal((DRAWS, scores.shape[0]))
-        columns = (scores.T @ mixing.T).T / np.sqrt(DRAWS)
-        note += f", from {DRAWS} multiplier draws (relative error 2%)"
-    variance = np.zeros(len(plan.kept))
-    size = max(1, COLUMN_CELLS // len(plan.kept))
-    solve = _choose_solver(laplacian, columns)
-    for start in range(0, columns.shape[0], size):
-        variance += (solve(_dense(columns[start : start + size]).T) ** 2).sum(axis=1)
-    return Uncertainty(np.sqrt(variance), None, (note,))
-
-
-def _choose_solver(laplacian: Laplacian, columns: Any) -> Callable[[FloatArray], FloatArray]:
-    """Return the cheapest way to solve for many right-hand sides, rows of ``columns``."""
-    if columns.shape[0] * ITERATIVE_SHARE < columns.shape[1]:
-        return lambda block: np.column_stack([solve(laplacian, column) for column in block.T])
-    probe = _dense(columns[: min(PROBES, columns.shape[0])]).T
-    try:
-        rough = factorise_roughly(laplacian)
-    except NotConverged:
-        return factorise(laplacian).solve
-    found = rough.solve(probe)
-    left = np.column_stack([laplacian.apply(column) for column in found.T]) - probe
-    scale = 1.0 / np.sqrt(laplacian.diagonal)[:, None]
-    if np.linalg.norm(scale * left) <= ROUGH_TOL * np.linalg.norm(scale * probe):
-        return rough.solve
-    del rough
-    return factorise(laplacian).solve
-
-
-def _dense(rows: Any) -> FloatArray:
-    return rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray())
