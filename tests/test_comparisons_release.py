@@ -1,0 +1,413 @@
+"""Releasing a ranking: how far one judge moves it, one wall, the ledger, planted faults."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from discreet import Budget, Ledger
+from discreet.comparisons import (
+    Comparisons,
+    rank_comparisons,
+    release_comparisons,
+    simulate_comparisons,
+)
+from discreet.comparisons.counting import count_wins
+from discreet.comparisons.releasing import read_released_ranking, release_wins
+from discreet.errors import BadBudget, BadResponses, BadUsage, BudgetExceeded, DiscreetError
+from discreet.privacy.accounting import Neighbours
+from discreet.privacy.audit import PooledNoise
+from discreet.privacy.audit.discrimination import choose_threshold, linear_score, prove_epsilon
+from discreet.privacy.mechanisms import NoiseLaw
+from discreet.privacy.mechanisms.comparisons import (
+    UNIT,
+    ComparedPublic,
+    JudgeWeights,
+    NetWins,
+    WinPairs,
+    _squared_moves,
+    pick_comparison_mechanism,
+)
+from discreet.privacy.noise import ExactNoise
+from discreet.secure import SeededSource
+
+BUDGET = Budget(1.0, 1e-6)
+
+
+def names(items):
+    return tuple(f"object {k}" for k in range(items))
+
+
+def public_for(items, cap, relation=Neighbours.REPLACE_ONE, judges=2):
+    persons = judges if relation is Neighbours.REPLACE_ONE else None
+    return ComparedPublic(names(items), cap, relation, persons)
+
+
+def patterns(items, cap):
+    """Every set of comparisons that one judge can have made: (winners, losers)."""
+    pairs = [(i, j) for i in range(items) for j in range(i + 1, items)]
+    for row in product((0, 1, -1), repeat=len(pairs)):
+        if np.count_nonzero(row) <= cap:
+            made = [p if x == 1 else p[::-1] for p, x in zip(pairs, row, strict=True) if x]
+            yield [w for w, _ in made], [lost for _, lost in made]
+
+
+def cells_of(mechanism, public, calibration):
+    """The exact numbers of every judge that there can be, ``int[judge, cell]`` by name."""
+    weighting = mechanism.weighting(public, calibration)
+    found = {}
+    for winner, loser in patterns(len(public.items), public.max_answers):
+        alone = Comparisons(public.items, None, [0, len(winner)], winner, loser)
+        for name, cell in mechanism.cells(count_wins(alone, weighting), calibration).items():
+            found.setdefault(name, []).append(cell)
+    return {name: np.array(rows) for name, rows in found.items()}
+
+
+def squared_moves(rows, relation):
+    """Squared distances between all judges, or of all judges from none."""
+    rows = rows.astype(float)
+    own = (rows**2).sum(axis=1)
+    if relation is Neighbours.ADD_REMOVE:
+        return own
+    return (own[:, None] + own[None, :] - 2 * rows @ rows.T).ravel()
+
+
+# --- sensitivity, by brute force ----------------------------------------------------------------
+
+CASES = [(2, 1), (3, 1), (3, 2), (3, 3), (4, 1), (4, 2), (4, 3), (4, 4), (4, 6)]
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+@pytest.mark.parametrize(("items", "cap"), CASES)
+def test_wins_move_by_exactly_the_cap_or_twice_the_cap(items, cap, relation):
+    public = public_for(items, cap, relation)
+    calibration = WinPairs().calibrate(public, BUDGET, SeededSource(0))
+    rows = cells_of(WinPairs(), public, calibration)["wins"]
+    assert set(np.unique(rows)) <= {0, 1}
+    claimed = 2 * cap if relation is Neighbours.REPLACE_ONE else cap
+    # Two cells of one pair move when a comparison is turned round, so 2 c fit in any case.
+    assert squared_moves(rows, relation).max() == claimed
+    sigma = calibration.laws["wins"].scale
+    assert calibration.spend.rho >= Fraction(claimed, 2) / sigma**2
+
+
+def test_turning_one_comparison_round_moves_two_counts():
+    public = public_for(2, 1)
+    rows = cells_of(WinPairs(), public, WinPairs().calibrate(public, BUDGET, SeededSource(0)))
+    assert sorted(rows["wins"].tolist()) == [[0, 0], [0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+@pytest.mark.parametrize(("items", "cap"), CASES)
+@pytest.mark.parametrize("typical", [None, 1, 2])
+def test_net_wins_and_comparisons_never_move_further_than_claimed(items, cap, relation, typical):
+    public = public_for(items, cap, relation)
+    mechanism = NetWins(comparisons=typical)
+    calibration = mechanism.calibrate(public, BUDGET, SeededSource(0))
+    limits = _squared_moves(mechanism.weighting(public, calibration), public)
+    cells = cells_of(mechanism, public, calibration)
+    apart = [squared_moves(cells[name], relation) for name in ("net_wins", "compared")]
+    for found, limit in zip(apart, limits, strict=True):
+        assert found.max() <= limit * (1 + 1e-12)
+    scales = [float(calibration.laws[name].scale) for name in ("net_wins", "compared")]
+    together = sum(found / scale**2 for found, scale in zip(apart, scales, strict=True))
+    assert together.max() / 2 <= float(calibration.spend.rho) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+def test_the_claimed_move_of_net_wins_is_reached(relation):
+    # One object against three others, and all of it turned round.
+    public = public_for(4, 3, relation)
+    calibration = NetWins().calibrate(public, BUDGET, SeededSource(0))
+    limits = _squared_moves(NetWins().weighting(public, calibration), public)
+    rows = cells_of(NetWins(), public, calibration)["net_wins"]
+    assert squared_moves(rows, relation).max() == pytest.approx(limits[0], rel=1e-5)
+
+
+def test_weights_never_let_a_judge_reach_further_than_the_limit():
+    weights = JudgeWeights(grid=2**20, limit=37)
+    reach = np.arange(1, 5000)
+    weight = weights(np.ones_like(reach), reach)
+    lengths = [int(w) ** 2 * int(r) for w, r in zip(weight, reach, strict=True)]
+    assert max(lengths) <= 2**40 * 37
+    assert (weight[:37] == 2**20).all()
+    assert weights(np.array([0]), np.array([0]))[0] == 0
+
+
+def test_a_repeated_pair_would_break_the_bound_so_no_data_can_hold_one():
+    # The planted fault: one judge, the same comparison twice, is one cell moved by two.
+    wins = np.zeros((3, 3), dtype=np.int64)
+    np.add.at(wins, ([0, 0], [1, 1]), 1)
+    assert (wins**2).sum() > 2
+    with pytest.raises(BadResponses, match="more than once"):
+        Comparisons(names(3), None, [0, 2], [0, 0], [1, 1])
+    with pytest.raises(BadResponses, match="more than once"):
+        Comparisons.from_codes([0, 0], [0, 1], [1, 0], items=names(3))
+
+
+# --- the audit's statistics on planted faults ---------------------------------------------------
+
+
+def prove(data, neighbour, mechanism, public, release=release_wins, runs=240, epsilon=4.0):
+    """Return the epsilon that the best linear test proves."""
+    budget = Budget(epsilon, 1e-6, public.neighbours)
+    noise = PooledNoise(ExactNoise(SeededSource(7)))
+    calibration = mechanism.calibrate(public, budget, noise.source)
+    guarantee = calibration.spend.guarantee(is_private=False)
+
+    def repeat(side):
+        made = (
+            release(
+                side, mechanism=mechanism, public=public, calibration=calibration,
+                guarantee=guarantee, noise=noise,
+            ).values
+            for _ in range(runs)
+        )  # fmt: skip
+        return np.array([np.concatenate([one[k] for k in sorted(one)]) for one in made], float)
+
+    inside, outside = repeat(data), repeat(neighbour)
+    half = runs // 2
+    score = linear_score(inside[:half], outside[:half])
+    spend = calibration.spend
+    cut = choose_threshold(score(inside[:half]), score(outside[:half]), spend)
+    misses = int((score(inside[half:]) < cut).sum())
+    alarms = int((score(outside[half:]) >= cut).sum())
+    return prove_epsilon(misses, alarms, runs - half, spend, 0.001)
+
+
+def star(items, cap, won):
+    """One judge who compared object 0 with all others, and one who did nothing."""
+    zero, others = [0] * (items - 1), list(range(1, items))
+    pair = (zero, others) if won else (others, zero)
+    return Comparisons(names(items), None, [0, 0, items - 1], *pair)
+
+
+def ignores_the_cap(data, *, public, **rest):
+    everything = replace(public)
+    object.__setattr__(everything, "max_answers", 10**6)
+    return release_wins(data, public=everything, **rest)
+
+
+def too_little_noise(data, *, calibration, **rest):
+    laws = {name: NoiseLaw(law.family, law.scale / 3) for name, law in calibration.laws.items()}
+    return release_wins(data, calibration=replace(calibration, laws=laws), **rest)
+
+
+@pytest.mark.parametrize("mechanism", [WinPairs(), NetWins()], ids=lambda m: m.name)
+def test_an_honest_release_passes_and_faults_are_caught(mechanism):
+    within, above = public_for(4, 3), public_for(10, 1)
+    farthest = star(4, 3, won=True), star(4, 3, won=False)
+    over = star(10, 9, won=True), star(10, 9, won=False)
+    assert prove(*farthest, mechanism, within) <= 4.0
+    assert prove(*over, mechanism, above) <= 4.0
+    assert prove(*farthest, mechanism, within, too_little_noise) > 4.0
+    if mechanism.name == "win-pairs":  # net wins bound a judge's weight even without the cap
+        assert prove(*over, mechanism, above, ignores_the_cap) > 4.0
+
+
+def test_net_wins_without_weights_are_caught():
+    class Unweighted(NetWins):
+        def weighting(self, public, calibration):
+            return lambda made, reach: np.full_like(made, 2**20)
+
+    # Nine comparisons with one object, where a typical judge makes two of different objects.
+    data = star(10, 9, won=True), star(10, 9, won=False)
+    public = public_for(10, 9)
+    assert prove(*data, NetWins(comparisons=2), public) <= 4.0
+    assert prove(*data, Unweighted(comparisons=2), public) > 4.0
+
+
+# --- the release --------------------------------------------------------------------------------
+
+
+def made_votes(judges=400, items=10, comparisons=6, seed=0):
+    return simulate_comparisons(judges, items, comparisons, rng=np.random.default_rng(seed))
+
+
+def release(data, budget=BUDGET, **options):
+    settings = {
+        "items": data.items, "max_comparisons": 6, "noise": ExactNoise(SeededSource(3)), **options
+    }  # fmt: skip
+    return release_comparisons(data, budget, **settings)
+
+
+def test_every_object_on_the_list_is_released_compared_or_not():
+    data = made_votes().comparisons
+    released = release(data, items=[*reversed(data.items), "never seen"])
+    assert released.strengths.items == (*reversed(data.items), "never seen")
+    assert set(released.strengths.status) == {"estimated"}
+    assert np.isfinite(released.strengths.strength).all()
+    assert released.noisy.values["compared"].size == 11 * 10 // 2
+    assert released.strengths.to_dict().keys() == {
+        "item", "strength", "se", "lower", "upper", "status"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("mechanism", ["net-wins", "win-pairs"])
+def test_with_a_generous_budget_the_release_is_near_the_confidential_ranking(mechanism):
+    made = made_votes(judges=3000)
+    with pytest.warns(UserWarning, match="above 5"):
+        released = release(made.comparisons, Budget(50.0, 1e-6), mechanism=mechanism)
+    exact = rank_comparisons(made.comparisons)
+    assert released.strengths.strength == pytest.approx(exact.strength, abs=0.06)
+    assert released.strengths.se == pytest.approx(exact.se, rel=0.35)
+
+
+def test_the_guarantee_names_the_judge_and_the_noise_source():
+    released = release(made_votes().comparisons)
+    assert released.guarantee.unit == UNIT
+    assert released.guarantee.epsilon == 1.0
+    assert not released.guarantee.is_private
+    assert released.record["judges"] == 400
+    assert "max_answers" not in released.record
+
+
+def test_the_number_of_judges_is_not_released_under_add_remove():
+    released = release(made_votes().comparisons, Budget(1.0, 1e-6, "add-remove"))
+    assert released.record["judges"] is None
+    assert released.strengths.judges is None
+
+
+def test_the_budget_is_reserved_before_noise_is_drawn(tmp_path):
+    book = Ledger.create(tmp_path / "spent.db", epsilon=1.0, delta=1e-6)
+
+    class Broken(ExactNoise):
+        def gaussian(self, sigma, size):
+            assert len(book.releases()) == 1
+            raise RuntimeError("no noise today")
+
+    data = made_votes().comparisons
+    with pytest.raises(RuntimeError, match="no noise"):
+        release(data, ledger=book, noise=Broken(SeededSource(1)))
+    assert book.spent()[0] == pytest.approx(1.0, abs=1e-3)
+    with pytest.raises(BudgetExceeded):
+        release(data, ledger=book)
+
+
+def test_the_ledger_recognises_the_same_comparisons_in_another_order(tmp_path):
+    book = Ledger.create(tmp_path / "spent.db", epsilon=9.0, delta=1e-6)
+    data = made_votes().comparisons
+    release(data, ledger=book)
+    order = np.random.default_rng(1).permutation(data.n_comparisons)
+    again = Comparisons.from_codes(
+        data.judge[order], data.winner[order], data.loser[order], items=data.items
+    )
+    release(again, ledger=book.path)
+    first, second = book.releases()
+    assert first.fingerprint == second.fingerprint
+    assert first.completed_at
+
+
+def test_nothing_is_charged_for_a_mistake(tmp_path):
+    book = Ledger.create(tmp_path / "spent.db", epsilon=9.0, delta=1e-6)
+    data = made_votes().comparisons
+    with pytest.raises(BadResponses, match="not on the item list"):
+        release(data, ledger=book, items=data.items[:-1])
+    with pytest.raises(BadUsage, match="no mechanism for comparisons"):
+        release(data, ledger=book, mechanism="margins")
+    with pytest.raises(BadUsage, match="one string"):
+        release(data, ledger=book, items="ash")
+    with pytest.raises(BadBudget, match="at least 1"):
+        release(data, ledger=book, max_comparisons=0)
+    assert not book.releases()
+
+
+def test_judges_above_the_cap_are_cut_to_it():
+    data = made_votes(comparisons=20).comparisons
+    seen = []
+
+    class Spy(WinPairs):
+        def cells(self, counts, calibration):
+            seen.append(counts)
+            return super().cells(counts, calibration)
+
+    release(data, mechanism=Spy(), max_comparisons=2)
+    assert seen[0].wins.sum() == 400 * 2
+
+
+def test_a_cell_without_a_noise_law_is_never_released():
+    class Leaky(WinPairs):
+        def cells(self, counts, calibration):
+            return {**super().cells(counts, calibration), "exact": counts.wins.copy()}
+
+    with pytest.raises(DiscreetError, match="without a noise law"):
+        release(made_votes().comparisons, mechanism=Leaky())
+
+
+def test_a_cap_above_all_pairs_is_all_pairs_and_objects_are_listed_once():
+    assert public_for(4, 100).max_answers == 6
+    with pytest.raises(BadUsage, match="more than once"):
+        ComparedPublic(("a", "b", "a"), 2, Neighbours.REPLACE_ONE, 2)
+
+
+@pytest.mark.parametrize(
+    ("items", "cap", "name"),
+    [(5, 10, "win-pairs"), (10, 20, "win-pairs"), (10, 10, "net-wins"), (50, 30, "net-wins")],
+)
+def test_the_mechanism_is_chosen_from_public_parameters(items, cap, name):
+    chosen, why = pick_comparison_mechanism(public_for(items, cap))
+    assert chosen.name == name
+    assert why.startswith(f"auto: {name}, because")
+
+
+@pytest.mark.parametrize("bad", [{"share": 0.0}, {"share": 1.0}, {"comparisons": 0.5}])
+def test_settings_that_mean_nothing_are_refused(bad):
+    with pytest.raises(BadUsage):
+        NetWins(**bad)
+
+
+def test_a_saved_ranking_reads_back_and_speaks_of_judges(tmp_path):
+    released = release(made_votes().comparisons)
+    released.save(tmp_path / "ranking")
+    again = read_released_ranking(tmp_path / "ranking")
+    assert again.strengths.strength == pytest.approx(released.strengths.strength, abs=1e-6)
+    assert again.guarantee == released.guarantee
+    assert {p.name for p in (tmp_path / "ranking").iterdir()} == {
+        "strengths.csv", "privacy.json", "statement.md", "registry.yaml"
+    }  # fmt: skip
+    statement = (tmp_path / "ranking" / "statement.md").read_text()
+    assert "strengths of 10 objects" in statement
+    assert "comparisons counted per judge | at most 6" in statement
+    assert "person's answers" not in statement
+    registry = (tmp_path / "ranking" / "registry.yaml").read_text()
+    assert "the cap of 6 comparisons per judge" in registry
+    assert json.loads((tmp_path / "ranking" / "privacy.json").read_text())["kind"] == "comparisons"
+    with pytest.raises(BadUsage, match="exists already"):
+        released.save(tmp_path / "ranking")
+    with pytest.raises(BadUsage, match="cannot be read as a released ranking"):
+        read_released_ranking(tmp_path / "nowhere")
+
+
+# --- intervals ----------------------------------------------------------------------------------
+
+
+def coverage(runs, epsilon, *, mechanism="auto", judges, items, comparisons):
+    inside = []
+    for seed in range(runs):
+        made = made_votes(judges, items, comparisons, seed)
+        released = release(
+            made.comparisons,
+            Budget(epsilon, 1e-6),
+            max_comparisons=comparisons,
+            mechanism=mechanism,
+            noise=ExactNoise(SeededSource(seed)),
+        )
+        error = released.strengths.strength - made.strength
+        inside.append(np.abs(error) < 1.96 * released.strengths.se)
+    return float(np.mean(inside))
+
+
+def test_intervals_of_a_release_cover():
+    # 10 releases of 12 objects: the standard error of the coverage is about .02.
+    assert 0.88 < coverage(10, 2.0, judges=400, items=12, comparisons=8) <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("mechanism", ["net-wins", "win-pairs"])
+def test_intervals_cover_at_every_epsilon(mechanism, epsilon):
+    share = coverage(30, epsilon, mechanism=mechanism, judges=500, items=20, comparisons=15)
+    assert 0.92 < share <= 1.0
