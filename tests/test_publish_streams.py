@@ -550,6 +550,20 @@ def test_copies_are_for_their_owner_only_and_go_with_the_release(tmp_path):
         answers.count(None)
 
 
+def test_what_duckdb_spills_is_for_its_owner_only(tmp_path):
+    connection = Resources(spill=tmp_path).connect(None)
+    connection.execute("SET memory_limit = '40MB'")
+    connection.execute("SET threads = 1")
+    connection.execute(
+        "CREATE TABLE big AS SELECT hash(i), hash(-i), hash(i * i) FROM range(2000000) t(i)"
+    )
+    (folder,) = tmp_path.iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert list(folder.rglob("*.tmp"))
+    del connection
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("source", ["query", "shuffled"])
 def test_a_failed_release_leaves_no_copy_behind(tmp_path, monkeypatch, source):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
@@ -565,8 +579,7 @@ def test_a_failed_release_leaves_no_copy_behind(tmp_path, monkeypatch, source):
         values_of(data, engine="duckdb", noise=Broken(SeededSource(1)))
     with pytest.raises(BadResponses):
         values_of(data, engine="duckdb", items=["q0", "q1"])
-    left = [p for p in (tmp_path / "temporary").iterdir() if p.name.startswith("discreet-rows-")]
-    assert left == []
+    assert not list((tmp_path / "temporary").glob("discreet-rows-*"))
 
 
 # -- sources that change while they are read -------------------------------------------------
@@ -727,8 +740,7 @@ def test_the_command_releases_folders_patterns_databases_and_queries(desk, sourc
     record = (desk / "release" / "privacy.json").read_text()
     assert '"persons": 300' in record
     assert "duckdb" not in record
-    left = [p for p in (desk / "spill").iterdir() if p.name.startswith("discreet-rows-")]
-    assert left == []
+    assert not list((desk / "spill").glob("discreet-rows-*"))
 
 
 def test_the_command_refuses_a_wrong_engine_and_a_wrong_memory(desk):

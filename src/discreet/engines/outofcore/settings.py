@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from os import PathLike
@@ -89,7 +91,12 @@ class Resources:
         except duckdb.Error as error:
             raise BadUsage(f"{database} cannot be opened as a DuckDB database: {error}") from None
         connection.execute("SET memory_limit = ?", [f"{max(self.memory // 2, 1 << 27)}B"])
-        connection.execute("SET temp_directory = ?", [str(self.folder / "discreet-duckdb")])
+        # DuckDB lets everybody read what it spills, so it does so in a folder that nobody else
+        # can open.
+        self.folder.mkdir(parents=True, exist_ok=True)
+        private = tempfile.mkdtemp(prefix="discreet-duckdb-", dir=self.folder)
+        weakref.finalize(connection, shutil.rmtree, private, ignore_errors=True)
+        connection.execute("SET temp_directory = ?", [str(Path(private) / "spilled")])
         return connection
 
 
