@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from discreet import calibrate, datasets
+from discreet import datasets
 from discreet.calibrate import fit
-from discreet.counts import PairCounts
+from discreet.counts import PairCounts, matrix
 from discreet.engines import count_pairs
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.estimators import multipliers, sandwich, scores
@@ -135,8 +135,8 @@ def test_sparse_rows_and_bit_planes_give_the_same_estimate(method):
 def test_sparse_counts_give_the_same_estimate_as_dense_ones(monkeypatch):
     X, _ = simulate(5, n=60, m=40, given=0.3)
     dense = fit(as_sparse(X))
-    monkeypatch.setattr(calibrate, "SPARSE_ITEMS", 10)
-    monkeypatch.setattr(calibrate, "SPARSE_FILL", 100.0)
+    monkeypatch.setattr(matrix, "SPARSE_ITEMS", 10)
+    monkeypatch.setattr(matrix, "SPARSE_FILL", 100.0)
     sparse = fit(as_sparse(X))
     assert sparse.status == dense.status
     assert sparse.difficulty == pytest.approx(dense.difficulty, abs=1e-8, nan_ok=True)

@@ -1,32 +1,36 @@
 """Calibrate: from answers or counts to an estimate of every item's difficulty.
 
 In: answers, a file of them, or pair counts. Out: an :class:`~discreet.estimate.Estimate` in
-which every item has a number or a status that says why not. Adding a method is one line in
-``PAIR_METHODS`` or ``ANSWER_METHODS``. The estimate is confidential: nothing here protects the
+which every item has a number or a status that says why not. The methods are listed in
+:mod:`discreet.estimators.methods`. The estimate is confidential: nothing here protects the
 persons.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.chain import Chain, PairTable, build_chain
-from discreet.counts import PairCounts
+from discreet.chain import Chain, build_chain
+from discreet.counts import PairCounts, name_weighting
 from discreet.engines import count_pairs, open_source
 from discreet.errors import BadUsage
 from discreet.estimate import Estimate
-from discreet.estimators.laplacian import Laplacian
+from discreet.estimators.methods import (
+    ANSWER_METHODS,
+    METHODS,
+    PAIR_METHODS,
+    AnswerMethod,
+    Method,
+)
 from discreet.estimators.modelbased import simulate_uncertainty
-from discreet.estimators.refined import PersonWeight, RefinedScoring, curvature, solve_refined
-from discreet.estimators.sandwich import Scoring, Uncertainty, measure_uncertainty
-from discreet.estimators.spectral import SpectralScoring, balance, solve_spectral
-from discreet.responses.store import AnswerStore, SparseRows
+from discreet.estimators.refined import PersonWeight
+from discreet.estimators.sandwich import COVARIANCE_LIMIT, Uncertainty, measure_uncertainty
+from discreet.responses.store import AnswerStore
 from discreet.stationary import Solution
 
 if TYPE_CHECKING:
@@ -37,65 +41,19 @@ __all__ = ["ANSWER_METHODS", "METHODS", "PAIR_METHODS", "AnswerMethod", "Method"
 FloatArray = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
 
-SPARSE_ITEMS = 2000
-"""Items above which pair counts may be held sparse; a dense matrix is 32 MB here."""
-SPARSE_FILL = 0.15
-"""Pairs of answers per cell of the matrix below which sparse counts are smaller and faster."""
+MATRIX_ITEMS = 20_000
+"""Items up to which the answer methods may build a matrix between all items (3.2 GB)."""
 
 
 @dataclass(frozen=True)
-class Method:
-    """An estimator: how to solve it, its Laplacian and its scores for standard errors."""
+class _Request:
+    """What the caller asked for."""
 
-    solve: Callable[[Any], tuple[FloatArray, Solution]]
-    laplacian: Callable[[Any, FloatArray], Laplacian]
-    scoring: Callable[[FloatArray], Scoring]
-    weighting: PersonWeight | None
-
-
-PAIR_METHODS: dict[str, Method] = {
-    "refined": Method(solve_refined, curvature, lambda _: RefinedScoring(), PersonWeight()),
-    "spectral": Method(solve_spectral, balance, lambda b: SpectralScoring(float(b.max())), None),
-}
-
-
-class AnswerMethod(Protocol):
-    """An estimator that needs the answers themselves and has its own standard errors."""
-
-    def __call__(self, responses: Responses, *, engine: str, ability: str) -> Estimate: ...
-
-
-def _conditional(responses: Responses, *, engine: str, ability: str) -> Estimate:
-    if ability != "normal":
-        raise BadUsage(
-            "the method 'conditional' assumes nothing about abilities; leave ability out"
-        )
-    from discreet.estimators.conditional import fit_conditional
-
-    return fit_conditional(responses, engine=engine)
-
-
-def _marginal(responses: Responses, *, engine: str, ability: str) -> Estimate:
-    from discreet.estimators.marginal import fit_marginal
-
-    return fit_marginal(responses, ability=ability, engine=engine)
-
-
-ANSWER_METHODS: dict[str, AnswerMethod] = {"conditional": _conditional, "marginal": _marginal}
-
-METHODS: dict[str, Method | AnswerMethod] = {**PAIR_METHODS, **ANSWER_METHODS}
-"""Every method by name."""
-
-
-@dataclass(frozen=True, eq=False)
-class SparseCounts:
-    """Pair counts as a CSR array, for many items of which few are answered together."""
-
-    items: tuple[str, ...]
-    right_wrong: Any
-    answers: Int64Array
-    right: Int64Array
-    persons: int
+    method: str
+    engine: str
+    standard_errors: bool
+    regularisation: float
+    ability: str
 
 
 def fit(
@@ -152,33 +110,48 @@ def fit(
     >>> float(np.round(estimate.difficulty[1] - estimate.difficulty[0], 6))
     0.693147
     """
-    _check_method(method)
+    _check_method(method, ability)
+    request = _Request(method, engine, standard_errors, regularisation, ability)
     source = open_source(data, engine)
-    if method in ANSWER_METHODS:
-        found = _fit_answers(source, method, engine, regularisation, ability)
-        return _warn_if_routed(found, source) if standard_errors else found
-    if ability != "normal":
-        raise BadUsage(f"ability is an option of the method 'marginal' only, found {method!r}")
-    chosen = PAIR_METHODS[method]
-    if isinstance(source, PairCounts):
-        return _fit_counts(source, method, regularisation, standard_errors=standard_errors)
-    weighting = None if _is_complete(source.store) else chosen.weighting
-    counts = _count(source, engine, weighting)
-    unit = 1.0 if weighting is None else _mean_weight(weighting, counts)
-    chain = build_chain(counts, regularisation=regularisation * unit)
-    difficulty, solution = chosen.solve(chain.rates)
-    uncertainty = _unknown(chain, "standard errors were not asked for")
-    if standard_errors:
+    try:
+        return _fit_source(source, request)
+    finally:
+        # What was opened here is closed here: a server keeps a transaction for it until then.
+        if source is not data and hasattr(source, "close"):
+            source.close()
+
+
+def _fit_source(source: Any, request: _Request) -> Estimate:
+    if request.method in ANSWER_METHODS:
+        found = _fit_answers(source, request)
+    elif isinstance(source, PairCounts):
+        return _fit_counts(source, request)
+    else:
+        found = _fit_pairs(source, request)
+    return _warn_if_routed(found, source) if request.standard_errors else found
+
+
+def _fit_pairs(source: Any, request: _Request) -> Estimate:
+    """Fit by pairs of answers, whose persons are there to be weighted and scored."""
+    method = PAIR_METHODS[request.method]
+    weighting = None if _is_complete(source.store) else method.weighting
+    counts = count_pairs(source, engine=request.engine, weighting=weighting)
+    chain = build_chain(counts, regularisation=request.regularisation * _unit(weighting, counts))
+    facts = _Facts(counts.items, counts.answers, counts.right, counts.persons)
+    del counts  # with many items the pairs are most of the memory, and the chain has them
+    difficulty, solution = method.solve(chain.rates)
+    if not request.standard_errors:
+        uncertainty = _unknown(chain, "standard errors were not asked for")
+    else:
         uncertainty = measure_uncertainty(
             source.store,
-            chosen.laplacian(chain.rates, difficulty),
+            method.laplacian(chain.rates, difficulty),
             difficulty=difficulty,
             kept=chain.kept,
-            scoring=chosen.scoring(difficulty),
+            scoring=method.scoring(difficulty),
             weighting=weighting,
         )
-    found = _assemble(counts, chain, method, difficulty, solution, uncertainty, regularisation)
-    return _warn_if_routed(found, source) if standard_errors else found
+    return _assemble(facts, chain, request, difficulty, solution, uncertainty)
 
 
 def _warn_if_routed(estimate: Estimate, source: Responses) -> Estimate:
@@ -194,10 +167,9 @@ def _warn_if_routed(estimate: Estimate, source: Responses) -> Estimate:
     return replace(estimate, warnings=(*estimate.warnings, *routing.warnings))
 
 
-def _fit_answers(
-    source: Any, name: str, engine: str, regularisation: float, ability: str
-) -> Estimate:
+def _fit_answers(source: Any, request: _Request) -> Estimate:
     """Fit by a likelihood of whole persons, which pair counts do not hold."""
+    name = request.method
     if isinstance(source, PairCounts):
         raise BadUsage(
             f"the method {name!r} needs the answers themselves, found pair counts, which do not "
@@ -208,26 +180,34 @@ def _fit_answers(
             f"the method {name!r} needs the answers of all persons here, found answers that stay "
             "where they are; use 'refined' or 'spectral', or read the answers into memory"
         )
-    if regularisation != 0:
+    if request.regularisation != 0:
         raise BadUsage(
             f"regularisation belongs to the methods {', '.join(PAIR_METHODS)}; {name!r} has none"
         )
-    return ANSWER_METHODS[name](source, engine=engine, ability=ability)
+    m = len(source.items)
+    if m > MATRIX_ITEMS:
+        raise BadUsage(
+            f"the method {name!r} works with a matrix between all items, found {m:,} items "
+            f"({8 * m * m / 1e9:,.0f} GB; the limit is {MATRIX_ITEMS:,} items); use 'refined' or "
+            "'spectral', whose memory follows the pairs that were compared"
+        )
+    return ANSWER_METHODS[name](source, engine=request.engine, ability=request.ability)
 
 
-def _fit_counts(
-    counts: PairCounts, name: str, regularisation: float, *, standard_errors: bool
-) -> Estimate:
-    """Fit counts without the answers behind them: no weights, no sandwich."""
-    method = PAIR_METHODS[name]
-    chain = build_chain(counts, regularisation=regularisation)
+def _fit_counts(counts: PairCounts, request: _Request) -> Estimate:
+    """Fit counts without the answers behind them: no sandwich."""
+    method = PAIR_METHODS[request.method]
+    weighted = counts.weighting == name_weighting(method.weighting)
+    unit = _unit(method.weighting, counts) if weighted else 1.0
+    chain = build_chain(counts, regularisation=request.regularisation * unit)
     difficulty, solution = method.solve(chain.rates)
-    if method.weighting is not None and not _counts_complete(counts):
-        note = "from counts alone: persons are not weighted by their number of answers"
-        solution = Solution(solution.solver, solution.iterations, solution.residual, (note,))
-    if not standard_errors:
+    complete = bool((counts.answers == counts.persons).all())
+    if not (weighted or complete):
+        note = f"from counts alone: persons are not weighted as {request.method!r} does"
+        solution = replace(solution, notes=(note,))
+    if not request.standard_errors:
         uncertainty = _unknown(chain, "standard errors were not asked for")
-    elif _counts_complete(counts) and len(chain.kept) == len(counts.items):
+    elif complete and len(chain.kept) == len(counts.items) <= COVARIANCE_LIMIT:
         laplacian = method.laplacian(chain.rates, difficulty)
         scoring = method.scoring(difficulty)
         uncertainty = simulate_uncertainty(counts, laplacian, difficulty, scoring)
@@ -235,44 +215,51 @@ def _fit_counts(
         uncertainty = _unknown(
             chain,
             "no standard errors: pair counts do not say which items were answered by the same "
-            "person, so they need the answers themselves (or counts of complete answers)",
+            "person, so they need the answers themselves (or counts of complete answers to at "
+            f"most {COVARIANCE_LIMIT} items)",
         )
-    return _assemble(counts, chain, name, difficulty, solution, uncertainty, regularisation)
+    facts = _Facts(counts.items, counts.answers, counts.right, counts.persons)
+    return _assemble(facts, chain, request, difficulty, solution, uncertainty)
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts:
+    """What an estimate says about the counts behind it."""
+
+    items: tuple[str, ...]
+    answers: Int64Array
+    right: Int64Array
+    persons: int
 
 
 def _assemble(
-    counts: PairTable,
+    facts: _Facts,
     chain: Chain,
-    method: str,
+    request: _Request,
     difficulty: FloatArray,
     solution: Solution,
     uncertainty: Uncertainty,
-    regularisation: float,
 ) -> Estimate:
     warnings = list(chain.warnings)
-    if regularisation > 0:
+    amount = request.regularisation
+    if amount > 0:
         warnings.append(
-            f"regularised with {regularisation:g} in both directions of every compared pair: "
+            f"regularised with {amount:g} in both directions of every compared pair: "
             "difficulties are pulled together, most of all those of items with few answers"
         )
     if np.isnan(uncertainty.se).any() and uncertainty.notes[0].startswith("no standard errors"):
         warnings.extend(uncertainty.notes)
     return Estimate(
-        items=counts.items,
+        items=facts.items,
         difficulty=chain.spread(difficulty),
         se=chain.spread(uncertainty.se),
         status=chain.status,
-        method=method,
-        solution=Solution(
-            solution.solver,
-            solution.iterations,
-            solution.residual,
-            (*solution.notes, *uncertainty.notes),
-        ),
+        method=request.method,
+        solution=replace(solution, notes=(*solution.notes, *uncertainty.notes)),
         covariance=uncertainty.covariance,
-        answers=counts.answers,
-        right=counts.right,
-        persons=counts.persons,
+        answers=facts.answers,
+        right=facts.right,
+        persons=facts.persons,
         warnings=tuple(warnings),
     )
 
@@ -281,9 +268,11 @@ def _unknown(chain: Chain, reason: str) -> Uncertainty:
     return Uncertainty(np.full(len(chain.kept), np.nan), None, (reason,))
 
 
-def _check_method(name: str) -> None:
+def _check_method(name: str, ability: str) -> None:
     if name not in METHODS:
         raise BadUsage(f"there is no method called {name!r}; choose one of: {', '.join(METHODS)}")
+    if ability != "normal" and name in PAIR_METHODS:
+        raise BadUsage(f"ability is an option of the method 'marginal' only, found {name!r}")
 
 
 def _is_complete(store: AnswerStore) -> bool:
@@ -291,40 +280,8 @@ def _is_complete(store: AnswerStore) -> bool:
     return store.n_answers == store.n_persons * store.n_items
 
 
-def _counts_complete(counts: PairCounts) -> bool:
-    return bool((counts.answers == counts.persons).all())
-
-
-def _count(source: Responses, engine: str, weighting: PersonWeight | None) -> PairTable:
-    store = source.store
-    if isinstance(store, SparseRows) and store.n_items > SPARSE_ITEMS:
-        answered, right = store.person_totals()
-        if (right * (answered - right)).sum() < SPARSE_FILL * store.n_items**2:
-            return _count_sparse(source, store, weighting)
-    return count_pairs(source, engine=engine, weighting=weighting)
-
-
-def _count_sparse(
-    source: Responses, store: SparseRows, weighting: PersonWeight | None
-) -> SparseCounts:
-    """Count pairs into a CSR array: the exact integers of the engines, without the zeros."""
-    from scipy.sparse import csr_array
-
-    answered, right = store.person_totals()
-    weights = np.ones_like(answered) if weighting is None else weighting(answered, right)
-    # 32-bit positions halve what the sparse arrays take.
-    person = np.repeat(np.arange(store.n_persons, dtype=np.int32), answered)
-    item = store.item.astype(np.int32)
-    shape = (store.n_items, store.n_persons)
-    good = store.right
-    rights = csr_array((weights[person[good]], (item[good], person[good])), shape)
-    wrongs = csr_array(
-        (np.ones(int((~good).sum()), dtype=np.int64), (item[~good], person[~good])), shape
-    )
-    totals = store.item_totals()
-    return SparseCounts(source.items, (rights @ wrongs.T).tocsr(), *totals, source.n_persons)
-
-
-def _mean_weight(weighting: PersonWeight, counts: PairTable) -> float:
+def _unit(weighting: PersonWeight | None, counts: PairCounts) -> float:
     """Weight of a person with the mean number of answers: the unit of regularisation."""
+    if weighting is None:
+        return 1.0
     return weighting.scale * counts.persons / max(int(counts.answers.sum()), 1)

@@ -45,13 +45,16 @@ class Status(StrEnum):
 
 
 class PairTable(Protocol):
-    """What the chain needs: :class:`discreet.counts.PairCounts`, or the same with sparse counts."""
+    """What the chain needs of :class:`discreet.counts.PairCounts`, or of anything like it."""
 
     @property
     def items(self) -> tuple[str, ...]: ...
     @property
     def right_wrong(self) -> Any:
-        """``right_wrong[i, j]``: item i right and item j wrong; an array or a scipy CSR array."""
+        """``right_wrong[i, j]``: item i right and item j wrong.
+
+        An array or, with many items, a ``scipy.sparse.csr_array``.
+        """
         ...
 
     @property
@@ -116,7 +119,7 @@ def build_chain(counts: PairTable, *, regularisation: float = 0.0) -> Chain:
     if len(kept) < 2:
         raise DisconnectedItems(_explain_disconnected(counts, status))
     rates = table if len(kept) == len(counts.items) else _restrict(table, kept)
-    return Chain(counts.items, kept, rates.astype(np.float64), status, warnings)
+    return Chain(counts.items, kept, _as_floats(rates), status, warnings)
 
 
 def classify(counts: PairTable) -> tuple[tuple[Status, ...], IndexArray, tuple[str, ...]]:
@@ -232,6 +235,14 @@ def _restrict(right_wrong: Any, kept: IndexArray) -> Any:
     if isinstance(right_wrong, np.ndarray):
         return right_wrong[np.ix_(kept, kept)]
     return right_wrong[kept][:, kept]
+
+
+def _as_floats(rates: Any) -> Any:
+    """Return the rates as float64; sparse ones share the positions of the counts."""
+    if isinstance(rates, np.ndarray):
+        return rates.astype(np.float64)
+    data = rates.data.astype(np.float64)
+    return type(rates)((data, rates.indices, rates.indptr), shape=rates.shape)
 
 
 REASONS = {

@@ -29,8 +29,8 @@ DENSE_LIMIT = 20_000
 """Largest dense matrix that elimination may build from sparse rates (3.2 GB)."""
 DENSE_ROUNDS = 100
 """Rounds that cost about as much as elimination at 1000 items."""
-SPARSE_ROUNDS = 3000
-"""Sparse rounds cost little, and elimination fills the matrix; so try longer."""
+SPARSE_ROUNDS = 500
+"""Sparse rounds cost little, so they are tried for longer; what is slower is solved otherwise."""
 CORRECTED_AGREEMENT = 1e-7
 """Largest difference in logits between two starts that were corrected: far below any standard
 error, and above the rounding that badly linked items leave in the balance equations."""
