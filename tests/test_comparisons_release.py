@@ -20,7 +20,7 @@ from discreet.comparisons.releasing import read_released_ranking, release_wins
 from discreet.errors import BadBudget, BadResponses, BadUsage, BudgetExceeded, DiscreetError
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.audit import PooledNoise
-from discreet.privacy.audit.discrimination import choose_threshold, linear_score, prove_epsilon
+from discreet.privacy.audit.discrimination import prove_epsilon
 from discreet.privacy.mechanisms import NoiseLaw
 from discreet.privacy.mechanisms.comparisons import (
     UNIT,
@@ -152,7 +152,7 @@ def test_a_repeated_pair_would_break_the_bound_so_no_data_can_hold_one():
 
 
 def prove(data, neighbour, mechanism, public, release=release_wins, runs=240, epsilon=4.0):
-    """Return the epsilon that the best linear test proves."""
+    """Return the epsilon that the test of the likelihood ratio proves."""
     budget = Budget(epsilon, 1e-6, public.neighbours)
     noise = PooledNoise(ExactNoise(SeededSource(7)))
     calibration = mechanism.calibrate(public, budget, noise.source)
@@ -166,16 +166,21 @@ def prove(data, neighbour, mechanism, public, release=release_wins, runs=240, ep
             ).values
             for _ in range(runs)
         )  # fmt: skip
-        return np.array([np.concatenate([one[k] for k in sorted(one)]) for one in made], float)
+        scaled = ([one[k] / float(calibration.laws[k].scale) for k in sorted(one)] for one in made)
+        return np.array([np.concatenate(row) for row in scaled])
 
-    inside, outside = repeat(data), repeat(neighbour)
-    half = runs // 2
-    score = linear_score(inside[:half], outside[:half])
-    spend = calibration.spend
-    cut = choose_threshold(score(inside[:half]), score(outside[:half]), spend)
-    misses = int((score(inside[half:]) < cut).sum())
-    alarms = int((score(outside[half:]) >= cut).sum())
-    return prove_epsilon(misses, alarms, runs - half, spend, 0.001)
+    def exact(side):
+        counts = count_wins(side, mechanism.weighting(public, calibration))
+        cells = mechanism.cells(counts, calibration)
+        scaled = [cells[k] / float(calibration.laws[k].scale) for k in sorted(cells)]
+        return np.concatenate(scaled)
+
+    # The likelihood ratio of Gaussian noise, cut where both errors are alike.
+    one, other = exact(data), exact(neighbour)
+    direction, middle = one - other, (one - other) @ (one + other) / 2
+    misses = int((repeat(data) @ direction < middle).sum())
+    alarms = int((repeat(neighbour) @ direction >= middle).sum())
+    return prove_epsilon(misses, alarms, runs, calibration.spend, 0.001)
 
 
 def star(items, cap, won):
