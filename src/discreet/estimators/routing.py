@@ -147,14 +147,27 @@ def _sample_rows(store: AnswerStore, kept: IndexArray) -> _Rows:
         person, item = np.repeat(np.arange(len(who)), lengths), place[store.item[cell]]
         right = store.right[cell]
     else:
-        runs = np.split(who, np.flatnonzero(np.diff(who) > 1) + 1)
-        cells = np.concatenate([store.rows(int(run[0]), int(run[-1]) + 1) for run in runs])
-        person, column = np.nonzero(cells >= 0)
-        item, right = place[column], cells[person, column] == 1
+        person, item, right = _list_answers(store, who)
+        item = place[item]
     inside = item >= 0
     counts = np.bincount(person[inside], minlength=len(who))
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     return _Rows(indptr, item[inside], right[inside])
+
+
+def _list_answers(
+    store: AnswerStore, who: IndexArray
+) -> tuple[IndexArray, IndexArray, npt.NDArray[np.bool_]]:
+    """Person (numbered within ``who``), item and value of every answer, run after run."""
+    found = []
+    first = 0
+    for run in np.split(who, np.flatnonzero(np.diff(who) > 1) + 1):
+        cells = store.rows(int(run[0]), int(run[-1]) + 1)
+        person, item = np.nonzero(cells >= 0)
+        found.append((person + first, item, cells[person, item] == 1))
+        first += len(cells)
+    person, item, right = (np.concatenate(part) for part in zip(*found, strict=True))
+    return person, item, right
 
 
 def _choose_persons(n: int) -> IndexArray:

@@ -118,7 +118,7 @@ def fit_anchored(
     complete = responses.n_answers == responses.n_persons * responses.n_items
     weighting = None if complete else PersonWeight()
     counts = count_pairs(responses, engine=engine, weighting=weighting)
-    fitted = solve_grounded(counts.right_wrong, held, value)
+    fitted = solve_grounded(counts.dense("anchoring"), held, value)
     if not fitted.free.size and not held.all():
         raise DisconnectedItems(_explain_unlinked(counts, held))
     products = _products(responses, fitted, weighting)

@@ -169,7 +169,8 @@ def pair_plot(counts: PairCounts, *, axes: Any = None) -> Any:
     matplotlib.axes.Axes
     """
     axes = new_axes(6.0, 5.2) if axes is None else axes
-    either = (counts.right_wrong + counts.right_wrong.T).astype(np.float64)
+    right_wrong = counts.dense("a picture of all pairs")
+    either = (right_wrong + right_wrong.T).astype(np.float64)
     either[either == 0] = np.nan
     image = axes.imshow(either, cmap="cividis_r", interpolation="nearest", vmin=0)
     m = len(counts.items)
