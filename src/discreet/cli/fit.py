@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,7 +71,8 @@ def fit(
     responses = take(file, reading, quiet=shared.quiet)
     from discreet.calibrate import fit as calibrate
 
-    with working("Estimating difficulties", quiet=shared.quiet):
+    leaving = closing(responses) if hasattr(responses, "close") else nullcontext()
+    with leaving, working("Estimating difficulties", quiet=shared.quiet):
         anchored = None if anchors is None else _hold(anchors, responses)
         estimate = (
             calibrate(responses, method=method, regularisation=regularisation)

@@ -92,7 +92,10 @@ def count_source(
         reading or Reading(),
         resources or Resources(),
     )
-    return count_job(job, weighting, checkpoint=checkpoint, progress=progress)
+    try:
+        return count_job(job, weighting, checkpoint=checkpoint, progress=progress)
+    finally:
+        job.close()
 
 
 def count_job(
@@ -137,6 +140,12 @@ class Job:
         if not origin.lasting:
             self._kept = origin
         return origin
+
+    def close(self) -> None:
+        """Give back what a server or a query holds for this job."""
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
 
     def item_names(self, known: Sequence[str] = ()) -> ItemNames:
         """Return the item list, closed if the caller gave one."""

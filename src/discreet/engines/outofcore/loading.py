@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import closing
 from os import PathLike
 from typing import cast
 
 from discreet.engines.outofcore.blocks import plan_parts
-from discreet.engines.outofcore.origins import open_origin
+from discreet.engines.outofcore.origins import Part, open_origin
 from discreet.engines.outofcore.settings import Resources
 from discreet.errors import BadResponses
 from discreet.responses import Responses
@@ -36,7 +38,11 @@ def load_responses(
     <Responses: 1 persons, 1 items, 1 answers (100% filled)>
     """
     plan = reading or Reading()
-    parts = open_origin(source, {}, resources or Resources(), plan).parts
+    with closing(open_origin(source, {}, resources or Resources(), plan)) as origin:
+        return _load(origin.parts, plan)
+
+
+def _load(parts: Sequence[Part], plan: Reading) -> Responses:
     plans = plan_parts(parts, plan)
     long, wide = LongTable(plan), WideTable(plan)
     for part, columns in zip(parts, cast(list[LongPlan | WidePlan], plans), strict=True):

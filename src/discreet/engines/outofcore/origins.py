@@ -55,6 +55,10 @@ class Part:
     identity: tuple[str, ...]
 
 
+def _hold_nothing() -> None:
+    """Do nothing: files are open only while they are read."""
+
+
 @dataclass(frozen=True)
 class Origin:
     """Everything that is read as one table.
@@ -69,11 +73,14 @@ class Origin:
     lasting
         Whether another program would find the same rows again: not on a server, where tables
         change, and not promised for a query.
+    close
+        Gives back what the parts hold on to; afterwards they cannot be read.
     """
 
     parts: tuple[Part, ...]
     steady: bool
     lasting: bool = True
+    close: Callable[[], object] = _hold_nothing
 
     @property
     def rows(self) -> int:

@@ -66,9 +66,14 @@ def open_answers(
     counts are returned.
     """
     job = Job(source, None, reading or Reading(), resources or Resources())
-    counts = count_job(job)
-    snapshot = Snapshot(job)
+    try:
+        counts = count_job(job)
+        snapshot = Snapshot(job)
+    except BaseException:
+        job.close()
+        raise
     if len(counts.items) > MANY_ITEMS or not snapshot.is_steady:
+        snapshot.close()
         return counts
     totals = ItemTotals(counts.items, counts.answers, counts.right, counts.persons)
     return StreamedAnswers(snapshot, totals, counts=counts)

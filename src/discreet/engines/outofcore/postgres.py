@@ -22,13 +22,16 @@ from discreet.errors import BadUsage, DiscreetError, MissingExtra
 
 __all__ = ["Address", "ServerSource", "open_server", "parse_address"]
 
+# In brackets stands an IPv6 address, full of colons; elsewhere a colon stands before a port.
+_HOST = r"(?:\[[^\]\s]*\]|[^\[\]:/?@,\s]*)(?::\d+)?"
+# No @ behind the host: there it would be the end of a password with a / or ? that is not encoded,
+# and what stands before it must not be taken for a host and shown.
 _ADDRESS = re.compile(
     r"\s*(?P<scheme>postgres(?:ql)?)://"
     r"(?:(?P<user>[^/?#@:\s]*)(?::(?P<password>[^/?#@\s]*))?@)?"
-    # A colon alone stands before a port; in brackets stands an IPv6 address, full of colons.
-    r"(?P<host>(?:\[[^\]\s]*\]|:(?!:)|[^\[\]:/?@\s])*)"
-    r"(?P<path>/(?:(?!::)[^?\s])*)?"
-    r"(?:\?(?P<options>(?:(?!::)\S)*))?"
+    rf"(?P<host>{_HOST}(?:,{_HOST})*)"
+    r"(?P<path>/(?:(?!::)[^?@\s])*)?"
+    r"(?:\?(?P<options>(?:(?!::)[^@\s])*))?"
     r"(?:::(?P<wanted>.*))?",
     re.DOTALL,
 )
@@ -130,9 +133,17 @@ def parse_address(text: str) -> Address:
 
 
 def open_server(text: str) -> Origin:
-    """Open a table or a query on a server; the snapshot lives as long as the origin."""
+    """Open a table or a query on a server; the snapshot lives until the origin is closed."""
     address = parse_address(text)
     snapshot = _Snapshot(address)
+    try:
+        return _open_rows(snapshot, address)
+    except BaseException:
+        snapshot.close()
+        raise
+
+
+def _open_rows(snapshot: _Snapshot, address: Address) -> Origin:
     if is_query(address.wanted):
         query = address.wanted.rstrip().rstrip(";")
         # The line ends keep a comment at the end of the query from going on.
@@ -143,7 +154,8 @@ def open_server(text: str) -> Origin:
     source = ServerSource(snapshot, rows, name, stored=stored)
     count = int(snapshot.fetch(f"SELECT count(*) FROM {rows} AS discreet_rows", name)[0][0])  # noqa: S608
     identity = ("postgresql", address.place, rows, *source.names)
-    return Origin((Part(name, lambda: source, count, identity),), steady=stored, lasting=False)
+    part = Part(name, lambda: source, count, identity)
+    return Origin((part,), steady=stored, lasting=False, close=snapshot.close)
 
 
 def _find_table(snapshot: _Snapshot, address: Address) -> tuple[str, bool]:
@@ -229,8 +241,8 @@ class _Snapshot:
     def __init__(self, address: Address) -> None:
         self._address = address
         self._keeper = _Session(address)
-        # Its transaction keeps the snapshot; the connection goes when nobody needs it.
-        weakref.finalize(self, self._keeper.close)
+        # Its transaction keeps the snapshot. Without a call, it ends when nobody needs it.
+        self.close = weakref.finalize(self, self._keeper.close)
         self._keeper.run("SET LOCAL idle_in_transaction_session_timeout = 0")
         self._name = str(self.fetch("SELECT pg_catalog.pg_export_snapshot()", "a snapshot")[0][0])
 

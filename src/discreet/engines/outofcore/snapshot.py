@@ -86,6 +86,7 @@ class Snapshot:
     def close(self) -> None:
         """Delete what was copied; without it that happens when nobody needs the snapshot."""
         self._remove()
+        self._job.close()
         self._pass, self._is_closed = None, True
 
     def batches(self) -> Iterator[Batch]:
