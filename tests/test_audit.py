@@ -12,7 +12,7 @@ from discreet.privacy.accounting import Budget, Neighbours, gaussian_epsilon
 from discreet.privacy.audit import audit_mechanism
 from discreet.privacy.audit.attacks import make_attacks
 from discreet.privacy.audit.discrimination import highest_rate, prove_epsilon
-from discreet.privacy.mechanisms import MECHANISMS, NoiseLaw, find_mechanism
+from discreet.privacy.mechanisms import MECHANISMS, NoiseLaw, SparsePairs, find_mechanism
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
@@ -50,6 +50,29 @@ def test_an_honest_mechanism_passes_when_a_person_is_added(name):
 def test_the_bound_comes_close_to_the_claim():
     report = run("pairs", runs=1500)
     assert 0.5 * EPSILON < report.lower_bound <= EPSILON
+
+
+@pytest.mark.parametrize("noise_for", ["a random graph", "the drawn graph"])
+def test_both_promises_about_graphs_pass_and_too_little_noise_fails(noise_for):
+    budget, mechanism = budget_for("sparse-pairs"), SparsePairs(noise_for=noise_for)
+    attacks = make_attacks(mechanism, budget, SeededSource(3))[:1]
+    honest, faulty = (
+        audit_mechanism(
+            mechanism, budget, runs=1500, noise=seeded(), release=release, attacks=attacks
+        )
+        for release in (release_statistics, too_little_noise)
+    )
+    assert 0.4 * EPSILON < honest.lower_bound <= EPSILON
+    assert honest.lower_bound < faulty.lower_bound
+    assert not faulty.passed
+
+
+def test_answers_that_attack_a_random_graph_do_not_depend_on_one():
+    budget = budget_for("sparse-pairs")
+    first, second = (make_attacks(SparsePairs(), budget, SeededSource(seed))[0] for seed in (4, 5))
+    assert first.calibration.settings["edges"] != second.calibration.settings["edges"]
+    assert np.array_equal(first.data.to_array(), second.data.to_array(), equal_nan=True)
+    assert np.array_equal(first.neighbour.to_array(), second.neighbour.to_array(), equal_nan=True)
 
 
 def exact_cells(data, mechanism, public, calibration):
@@ -127,7 +150,17 @@ def test_too_little_noise_is_caught_in_every_gaussian_mechanism(name):
 
 @pytest.mark.parametrize("name", ["pairs", "sparse-pairs", "laplace-pairs"])
 def test_a_cap_that_is_not_enforced_is_caught(name):
-    assert not run(name, ignores_the_cap, runs=700, epsilon=2.0).passed
+    budget, mechanism = budget_for(name, epsilon=2.0), find_mechanism(name)
+    attacks = make_attacks(mechanism, budget, SeededSource(2))
+    report = audit_mechanism(
+        mechanism,
+        budget,
+        runs=1500,
+        noise=seeded(),
+        release=ignores_the_cap,
+        attacks=[attack for attack in attacks if attack.name == "more answers than the cap"],
+    )
+    assert not report.passed
 
 
 def test_margins_do_not_lean_on_the_cap():

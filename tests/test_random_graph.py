@@ -129,7 +129,7 @@ def test_a_graph_chosen_to_suit_the_answers_would_break_the_promise():
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.integers(1, 300),
+    st.integers(1, 120),
     st.sampled_from([1, 2]),
     st.floats(0.05, 8),
     st.integers(2 * 16, 60 * 16),
@@ -144,7 +144,7 @@ def test_the_curve_is_convex_and_above_exact_accounting(touched, step, epsilon, 
     assert np.all(bent >= -1e-9 * values[2:])
     for moved in {1, touched, moves.most}:
         # 2e-9: counts_delta grants itself a relative rounding error of that order.
-        assert counts_delta(moved, sigma, epsilon) <= values[moved] * (1 + 2e-9)
+        assert counts_delta(moved, sigma, epsilon) <= values[moved] * (1 + 2e-9) + 1e-250
 
 
 def test_two_single_moves_are_less_dangerous_than_one_double_move():

@@ -7,7 +7,8 @@ If a mechanism promises (epsilon, delta) with delta > 0 through a Gaussian curve
 mu, then every test has Phi^-1(1 - a) - Phi^-1(b) <= mu for its error rates a and b (Dong, Roth
 and Su 2022). If it promises epsilon alone, every test has (1 - b) / a <= e^epsilon. The error
 rates are bounded from above by Clopper-Pearson limits on fresh runs, so a bound above the
-promise refutes it, whatever the fault is.
+promise refutes it, whatever the fault is. A promise about a random graph is attacked with a
+fresh graph in every run (`random_graphs`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ import numpy.typing as npt
 from discreet.privacy.accounting import Budget
 from discreet.privacy.audit.attacks import Attack, make_attacks
 from discreet.privacy.audit.discrimination import MISTAKES, choose_test, prove_epsilon
-from discreet.privacy.mechanisms import AnyMechanism
+from discreet.privacy.audit.random_graphs import averages_graphs, prove_on_random_graphs
+from discreet.privacy.mechanisms import AnyMechanism, SparsePairs
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.wall import Release, release_statistics
 from discreet.responses import Responses
@@ -94,7 +96,10 @@ def audit_mechanism(
     mistakes = MISTAKES / len(attacks)
     found = (0.0, "none")
     for done, attack in enumerate(attacks):
-        bound = _strongest_claim(attack, mechanism, runs, noise, release, mistakes)
+        if isinstance(mechanism, SparsePairs) and averages_graphs(mechanism):
+            bound = prove_on_random_graphs(attack, mechanism, runs, noise, release, mistakes)
+        else:
+            bound = _strongest_claim(attack, mechanism, runs, noise, release, mistakes)
         found = max(found, (bound, attack.name))
         if progress:
             progress(done + 1, len(attacks))

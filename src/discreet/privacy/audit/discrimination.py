@@ -17,7 +17,17 @@ from discreet.privacy.accounting import Spend, gaussian_epsilon
 from discreet.privacy.audit.attacks import Attack, exact_cells
 from discreet.privacy.mechanisms import AnyMechanism, Mechanism, NoiseLaw, RandomizedResponse
 
-__all__ = ["MISTAKES", "Test", "choose_test", "highest_rate", "prove_epsilon"]
+__all__ = [
+    "MISTAKES",
+    "Score",
+    "Test",
+    "cap_is_idle",
+    "choose_test",
+    "find_telltale",
+    "highest_rate",
+    "linear_score",
+    "prove_epsilon",
+]
 
 FloatArray = npt.NDArray[np.float64]
 Score = Callable[[FloatArray], FloatArray]
@@ -56,25 +66,25 @@ def choose_test(
         if not attack.calibration.spend.is_pure:
             return Test(score, 0.0, is_learnt=False)  # equal errors prove most of a Gaussian
     if score is None:
-        spread = inside.var(axis=0) + outside.var(axis=0) + 1e-12
-        direction = (inside.mean(axis=0) - outside.mean(axis=0)) / spread
-        score = _projection(direction)
+        score = linear_score(inside, outside)
     threshold = choose_threshold(score(inside), score(outside), attack.calibration.spend)
     return Test(score, threshold, is_learnt=True)
 
 
-def _projection(direction: FloatArray) -> Score:
+def linear_score(inside: FloatArray, outside: FloatArray) -> Score:
+    """Return the best linear statistic on the runs at hand."""
+    spread = inside.var(axis=0) + outside.var(axis=0) + 1e-12
+    direction = (inside.mean(axis=0) - outside.mean(axis=0)) / spread
     return lambda values: values @ direction
 
 
 def find_telltale(inside: FloatArray, outside: FloatArray) -> Score | None:
-    """Look for a number that is always the same on one side and not on the other."""
+    """Look for numbers that are always the same on one side and not on the other."""
     for still, moving, sign in ((outside, inside, 1.0), (inside, outside, -1.0)):
         fixed = (still == still[0]).all(axis=0) & (moving != still[0]).any(axis=0)
         if fixed.any():
-            column = int(np.argmax(fixed))
-            value = still[0, column]
-            return lambda values: sign * (values[:, column] != value)
+            value = still[0, fixed]
+            return lambda values: sign * (values[:, fixed] != value).any(axis=1)
     return None
 
 

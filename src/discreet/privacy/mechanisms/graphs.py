@@ -83,8 +83,27 @@ def connection_probability(m: int, probability: Fraction) -> float:
     return max(0.0, float(connected[m]) - 1e-8)
 
 
+FEW_ITEMS = 64
+"""Up to here walking a dense table is faster than setting up scipy's sparse graph."""
+
+
+def _reaches_all(edges: npt.NDArray[Any], m: int) -> bool:
+    linked = np.eye(m, dtype=bool)
+    linked[edges[:, 0], edges[:, 1]] = linked[edges[:, 1], edges[:, 0]] = True
+    reached = linked[0]
+    while True:
+        wider = linked[reached].any(axis=0)
+        if wider.sum() == reached.sum():
+            return bool(wider.all())
+        reached = wider
+
+
 def is_connected(edges: npt.NDArray[Any], m: int) -> bool:
     """Say whether the edges link all m items."""
+    if len(edges) < m - 1:
+        return False
+    if m <= FEW_ITEMS:
+        return _reaches_all(edges, m)
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
