@@ -28,6 +28,9 @@ __all__ = ["Checkpoint", "State", "fingerprint_run"]
 INTERVAL = 5.0
 """Seconds between two checkpoints: a crash costs no more work than that."""
 
+SHARE = 10.0
+"""Saving takes at most a tenth of the time: counts over very many items take a while to write."""
+
 STATE_VERSION = 1
 
 
@@ -88,7 +91,7 @@ class Checkpoint:
     def __init__(self, folder: str | PathLike[str] | None, fingerprint: str) -> None:
         self.folder = None if folder is None else Path(folder)
         self._fingerprint = fingerprint
-        self._saved = time.monotonic()
+        self._saved, self._pause = time.monotonic(), INTERVAL
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -125,15 +128,17 @@ class Checkpoint:
 
     def is_due(self) -> bool:
         """Say whether it is time to save."""
-        return self.folder is not None and time.monotonic() - self._saved >= INTERVAL
+        return self.folder is not None and time.monotonic() - self._saved >= self._pause
 
     def save(self, counts: PairCounts, state: State) -> None:
         """Write counts and state in one step."""
         if self.folder is None:
             return
         note = {"fingerprint": self._fingerprint, "state": asdict(state)}
+        began = time.monotonic()
         counts.save(self._file, note=note)
         self._saved = time.monotonic()
+        self._pause = max(INTERVAL, SHARE * (self._saved - began))
 
     def remove(self) -> None:
         """Delete the checkpoint of a run that is done; other files in the folder stay."""
