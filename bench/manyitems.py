@@ -82,9 +82,8 @@ def run_task(task: str, window: int, persons: int, items: int, answers: int) -> 
             "notes": estimate.solution.notes,
         }
         if errors:
-            found["error / se"] = float(
-                np.sqrt(np.mean((off - off.mean()) ** 2 / estimate.se[known] ** 2))
-            )
+            ratio = (off - off.mean()) / estimate.se[known]
+            found["error / se"] = float(np.sqrt(np.mean(ratio**2)))
     seconds = {"processor": time.process_time() - used, "wall": time.perf_counter() - began}
     return {**found, **seconds, "memory": memory("VmHWM") - before, "before": before}
 

@@ -353,7 +353,6 @@ def stop_after(rows: int):
 def eager(monkeypatch):
     """Checkpoint and report after every batch."""
     monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
-    monkeypatch.setattr(checkpoint, "SHARE", 0.0)
     from discreet.engines.outofcore import settings as limits
 
     monkeypatch.setattr(limits, "REPORT_INTERVAL", 0.0)

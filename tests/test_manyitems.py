@@ -213,7 +213,6 @@ def test_a_sparse_run_that_stops_goes_on_without_counting_twice(
     from discreet.engines.outofcore import settings as limits
 
     monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
-    monkeypatch.setattr(checkpoint, "SHARE", 0.0)
     monkeypatch.setattr(limits, "REPORT_INTERVAL", 0.0)
     monkeypatch.setattr(batches, "TARGET_ROWS", 7)
     monkeypatch.setattr(buckets, "BYTES_A_ROW", 1 << 26)

@@ -31,6 +31,8 @@ START_ROUNDS = 8
 """Rounds of the jump chain for the start; Newton needs a direction, not digits."""
 STEP_TOL = 1e-9
 """Stop after a step this small (logits): Newton squares it, so the error left is below 1e-15."""
+ROUNDING_STEP = 1e-7
+"""A step below this that no longer shrinks is rounding, which bad links magnify."""
 NEWTON_ROUNDS = 100
 AGREEMENT = 1e-6
 """Largest difference in logits between two starts: far below any standard error."""
@@ -124,9 +126,9 @@ def _climb(
     for done in range(1, NEWTON_ROUNDS + 1):
         residual, laplacian = pairs.evaluate(difficulty)
         step = solver.solve(laplacian, residual)
-        size = float(np.abs(step).max())
+        before, size = size, float(np.abs(step).max())
         difficulty -= _damping(step) * step
-        if size <= STEP_TOL:
+        if size <= STEP_TOL or (size <= ROUNDING_STEP and size > before / 2):
             return difficulty - difficulty.mean(), done, size
         if not np.isfinite(size):
             break

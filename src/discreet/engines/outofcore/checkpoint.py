@@ -28,8 +28,9 @@ __all__ = ["Checkpoint", "State", "fingerprint_run"]
 INTERVAL = 5.0
 """Seconds between two checkpoints: a crash costs no more work than that."""
 
-SHARE = 10.0
-"""Saving takes at most a tenth of the time: counts over very many items take a while to write."""
+SLOW_SAVE, SHARE = 0.5, 10.0
+"""A save that takes longer than this many seconds (very many items) happens less often, so that
+saving takes at most a tenth of the time."""
 
 STATE_VERSION = 1
 
@@ -138,7 +139,8 @@ class Checkpoint:
         began = time.monotonic()
         counts.save(self._file, note=note)
         self._saved = time.monotonic()
-        self._pause = max(INTERVAL, SHARE * (self._saved - began))
+        took = self._saved - began
+        self._pause = INTERVAL if took <= SLOW_SAVE else SHARE * took
 
     def remove(self) -> None:
         """Delete the checkpoint of a run that is done; other files in the folder stay."""
