@@ -152,7 +152,7 @@ def ledger(tmp_path):
 
 
 def test_long_answers_give_the_statistics_and_the_fingerprint_of_memory(tmp_path, ledger):
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(rows=long_tables(), mechanism=st.sampled_from(COUNTED))
     def check(rows, mechanism):
         agree(write(tmp_path / "answers", rows), ledger, mechanism)
@@ -161,7 +161,7 @@ def test_long_answers_give_the_statistics_and_the_fingerprint_of_memory(tmp_path
 
 
 def test_wide_answers_give_the_statistics_and_the_fingerprint_of_memory(tmp_path, ledger):
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(rows=wide_tables(), mechanism=st.sampled_from(COUNTED), named=st.booleans())
     def check(rows, mechanism, named):
         names = ["person", *(f"q{j}" for j in range(4))]
@@ -208,12 +208,6 @@ def test_large_files_go_out_of_core_by_themselves(tmp_path, monkeypatch):
 
     monkeypatch.setattr("discreet.responses.files.read_responses", refuse)
     assert same(values_of(folder), expected)
-
-
-def test_many_items_are_released_although_fit_would_get_counts_only(tmp_path, monkeypatch):
-    folder = write(tmp_path / "answers", table())
-    monkeypatch.setattr(persons, "MANY_ITEMS", 3)
-    assert same(values_of(folder, engine="duckdb"), values_of(folder, engine="memory"))
 
 
 def test_answers_that_fit_opened_are_released_as_well(tmp_path):

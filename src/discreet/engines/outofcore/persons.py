@@ -35,9 +35,6 @@ from discreet.secure import RandomSource
 
 __all__ = ["StreamedAnswers", "StreamedStore", "count_anything", "open_answers", "open_persons"]
 
-MANY_ITEMS = 2000
-"""Items up to which standard errors are a sum over persons, batch by batch."""
-
 Int8Array = npt.NDArray[np.int8]
 Int64Array = npt.NDArray[np.int64]
 
@@ -61,8 +58,7 @@ def open_answers(
 ) -> StreamedAnswers | PairCounts:
     """Count a source, and return it as answers that can be looked at again, for ``fit``.
 
-    A query may give other rows, or the same in another order, the second time, and with many
-    items standard errors are computed in a way that needs all persons at once: then only the
+    A query may give other rows, or the same in another order, the second time: then only the
     counts are returned.
     """
     job = Job(source, None, reading or Reading(), resources or Resources())
@@ -72,7 +68,7 @@ def open_answers(
     except BaseException:
         job.close()
         raise
-    if len(counts.items) > MANY_ITEMS or not snapshot.is_steady:
+    if not snapshot.is_steady:
         snapshot.close()
         return counts
     totals = ItemTotals(counts.items, counts.answers, counts.right, counts.persons)
