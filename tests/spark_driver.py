@@ -20,6 +20,7 @@ import pyarrow as pa
 
 import discreet
 from discreet.engines.spark import layout, open_frame
+from discreet.errors import BadResponses
 from discreet.responses import Responses
 from discreet.secure import SeededSource
 
@@ -117,6 +118,7 @@ def run_cluster(folder: Path) -> dict[str, object]:
     from pyspark.sql import SparkSession
 
     layout.TASK_CELLS = 500  # several tasks
+    os.environ["SPARK_WORKER_DIR"] = str(folder / "work")  # not beside the installed package
     builder = SparkSession.builder.master("local-cluster[2,1,1024]")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
@@ -167,7 +169,7 @@ def run_connect() -> dict[str, object]:
     }
     try:
         discreet.count_pairs(frame.union(frame.limit(1)))
-    except discreet.BadResponses as error:
+    except BadResponses as error:
         report["refused"] = str(error)
     session.stop()
     return report

@@ -429,6 +429,7 @@ def test_rows_without_ids_are_capped_alike_in_any_order():
     ("rows", "words"),
     [
         ([(1, "a", 1), (1, "a", 0)], "Person '1' answered item 'a' more than once"),
+        ([(1, "a", 1), (1, "a", 0)], "Only one answer can count. Remove one of them, for example"),
         ([(1, "a", 2)], "row of person 1 and item 'a', column 'response': found 2"),
         ([(None, "a", 1)], "the person id is missing"),
         ([(1, "c", 1)], "not on the item list"),
@@ -485,15 +486,15 @@ def spark():
 
 @pytest.fixture
 def many_tasks(monkeypatch):
-    """Make tasks small, so that there are more of them than are added directly."""
-    monkeypatch.setattr(layout, "TASK_CELLS", 20)
+    """Make tasks small, so that there are a few of them."""
+    monkeypatch.setattr(layout, "TASK_CELLS", 80)
 
 
 def in_memory(table, items) -> Responses:
     return Responses.from_dataframe(table).select(items)
 
 
-def answers_table(persons=300, items=15, share=0.7, seed=0):
+def answers_table(persons, items, share=0.7, seed=0):
     rng = np.random.default_rng(seed)
     ability, difficulty = rng.normal(size=(persons, 1)), rng.normal(size=items)
     right = rng.random((persons, items)) < 1 / (1 + np.exp(difficulty - ability))
@@ -550,8 +551,10 @@ def test_generated_wide_frames_are_counted_as_in_memory(spark, table):
 
 
 @slow
-def test_many_tasks_sorted_and_shuffled_and_weighted_rows_give_one_result(spark, many_tasks):
-    table = answers_table()
+def test_many_tasks_sorted_and_shuffled_and_weighted_rows_give_one_result(spark, monkeypatch):
+    monkeypatch.setattr(layout, "TASK_CELLS", 20)
+    table = answers_table(120, 10)
+    assert table.num_rows > 20 * addition.FAN  # more tasks than are added directly
     shuffled = spark.createDataFrame(table)
     counts = count_pairs(shuffled)
     memory = in_memory(table, counts.items)
@@ -563,8 +566,16 @@ def test_many_tasks_sorted_and_shuffled_and_weighted_rows_give_one_result(spark,
     assert weighted.weighting == expected.weighting
 
 
-def weigh(answered, right):
-    return 1000 // np.maximum(answered, 1) + right
+def make_weighting():
+    """Make a function that is sent whole: executors cannot import this file."""
+
+    def weigh(answered, right):
+        return 1000 // np.maximum(answered, 1) + right
+
+    return weigh
+
+
+weigh = make_weighting()
 
 
 @slow
@@ -631,9 +642,20 @@ def test_what_memory_refuses_is_refused(spark, many_tasks):
         count_pairs(frame, weighting=lambda answered, right: answered / 2)
 
 
+def weigh_from_this_file(answered, right):
+    return answered + right
+
+
+@slow
+def test_what_executors_cannot_import_is_named(spark):
+    frame = spark.createDataFrame(answers_table(20, 3))
+    with pytest.raises(BadUsage, match=r"executors cannot import 'test_spark'.*spark\.archives"):
+        count_pairs(frame, weighting=weigh_from_this_file)
+
+
 @slow
 def test_wide_persons_who_come_back_are_put_together_or_refused(spark):
-    first = pa.table({"id": ["a", "b", "a "], "x": [1, 0, None], "y": [None, 1, 0]})
+    first = pa.table({"id": ["a", "b", "a"], "x": [1, 0, None], "y": [None, 1, 0]})
     counts = count_pairs(spark.createDataFrame(first))
     assert counts.persons == 2
     assert same(counts, count_pairs(Responses.from_dataframe(first)))
@@ -665,7 +687,7 @@ def test_a_table_is_found_by_its_name(spark):
 
 @slow
 def test_an_opened_frame_selects_caps_and_digests_as_memory_does(spark, many_tasks):
-    table = answers_table(120, 8)
+    table = answers_table(60, 8)
     answers = open_frame(spark.createDataFrame(table))
     memory = in_memory(table, answers.items)
     key = b"k" * 32
@@ -693,11 +715,11 @@ def test_an_opened_frame_selects_caps_and_digests_as_memory_does(spark, many_tas
 @slow
 def test_rows_without_ids_are_capped_once(spark, many_tasks):
     rng = np.random.default_rng(4)
-    cells = rng.integers(0, 2, (200, 5))
+    cells = rng.integers(0, 2, (60, 5))
     table = pa.table({f"q{j}": cells[:, j] for j in range(5)})
     capped = open_frame(spark.createDataFrame(table).repartition(3)).cap(2, SystemSource())
     counts = capped.count()
-    assert counts.answers.sum() == 400
+    assert counts.answers.sum() == 120
     assert same(capped._job.count(capped.items, None), counts)
 
 
@@ -715,7 +737,7 @@ def test_a_frame_with_other_rows_the_second_time_is_refused(spark):
 @slow
 @pytest.mark.parametrize("method", ["refined", "spectral"])
 def test_fit_equals_memory(spark, many_tasks, method):
-    table = answers_table(400, 10)
+    table = answers_table(100, 6)
     frame = spark.createDataFrame(table)
     ours = discreet.fit(frame, method=method)
     theirs = discreet.fit(in_memory(table, ours.items), method=method)
@@ -736,9 +758,7 @@ def test_a_release_is_made_from_a_frame_and_charged_to_the_same_data(spark, tmp_
     frame = spark.createDataFrame(table)
     items = [f"q{number}" for number in range(6)]
     budget = discreet.Budget(epsilon=1.0, delta=1e-6)
-    ledger = discreet.Ledger.create(
-        tmp_path / "ledger.db", discreet.Budget(epsilon=5.0, delta=1e-5)
-    )
+    ledger = discreet.Ledger.create(tmp_path / "ledger.db", epsilon=5.0, delta=1e-5)
     published = discreet.release(frame, budget, items=items, max_answers=4, ledger=ledger)
     assert published.guarantee.epsilon == 1.0
     assert published.estimate.items == tuple(items)

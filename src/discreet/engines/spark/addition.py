@@ -10,6 +10,7 @@ else is dropped: raising in the task would make Spark try the same rows four tim
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -134,10 +135,24 @@ def read_one(parts: Any) -> list[Any]:
 
 def _fetch(parts: Any) -> list[tuple[int, int, bytes]]:
     """Fetch rows to the driver; words about wrong answers are raised."""
-    rows = [(int(part), int(block), bytes(payload)) for part, block, payload in parts.collect()]
+    rows = [(int(part), int(block), bytes(payload)) for part, block, payload in _collect(parts)]
     failures = sorted(payload for _, block, payload in rows if block == FAILURE)
     if failures:
         name, words = failures[0].decode().split("\n", 1)
         kinds: dict[str, type[DiscreetError]] = {"BadUsage": BadUsage, "BadResponses": BadResponses}
         raise kinds.get(name, DiscreetError)(words)
     return rows
+
+
+def _collect(parts: Any) -> list[Any]:
+    try:
+        return list(parts.collect())
+    except Exception as error:  # classic and Connect sessions raise different classes
+        missing = re.search(r"No module named '([^']+)'", str(error))
+        if missing is None:
+            raise
+        raise BadUsage(
+            f"Spark's executors cannot import {missing[1]!r}. Tasks count with this package and "
+            "with what a weighting uses, so both must be installed where tasks run: as libraries "
+            "of the cluster, or in an environment that travels with the job (spark.archives)"
+        ) from error

@@ -19,6 +19,7 @@ from discreet.engines.outofcore.batches import answered_rows, store_rows
 from discreet.engines.outofcore.blocks import ItemNames, LongRows
 from discreet.engines.outofcore.origins import Part
 from discreet.engines.spark.layout import NAME, Layout
+from discreet.errors import BadResponses
 from discreet.responses.columns import LongPlan, WidePlan
 from discreet.responses.ids import IdCodes, plain_column
 from discreet.responses.store import BitPlanes, SparseRows
@@ -131,10 +132,22 @@ def _read_long(tables: Iterator[Any], layout: Layout, plan: LongPlan) -> Iterato
         answer = values[index if kept is None else kept[index]]
         return f"a row of {NAME[0].lower()}{NAME[1:]} with answer {answer}"
 
-    store = store_rows(
-        codes, np.concatenate(item), values, kept, ids, layout.items, layout.reading, place
-    )
+    try:
+        store = store_rows(
+            codes, np.concatenate(item), values, kept, ids, layout.items, layout.reading, place
+        )
+    except BadResponses as again:
+        raise _without_order(again) from None
     yield Persons(store, ids)
+
+
+def _without_order(again: BadResponses) -> BadResponses:
+    """Give other advice on a repeated answer: here no row is the first or the last."""
+    found, _, _ = str(again).partition(" Remove one")
+    return BadResponses(
+        f"{found} Remove one of them, for example with dropDuplicates, or with row_number over a "
+        "window in the order of time."
+    )
 
 
 class _NumberIds:
@@ -169,6 +182,9 @@ class _TextIds:
 def _read_wide(tables: Iterator[Any], layout: Layout, plan: WidePlan) -> Persons:
     table = WideTable(layout.reading)
     table.add_source(_Rows(tables, layout), plan)
-    parts = table.finish()
+    try:
+        parts = table.finish()
+    except BadResponses as again:
+        raise _without_order(again) from None
     ids = None if parts.persons is None else np.array(parts.persons.to_pylist(), dtype=object)
     return Persons(parts.store, ids)
