@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -437,7 +438,7 @@ def test_a_pass_over_ids_alone_does_not_follow_an_index(server, small):
     server.run(
         "DROP TABLE IF EXISTS indexed",
         "CREATE TABLE indexed (person int, item int, response int, filler text)",
-        "INSERT INTO indexed SELECT p, i, (p * i) % 2, repeat('x', 2000) "
+        "INSERT INTO indexed SELECT p, i, (p * i) % 2, repeat(md5(p::text), 20) "
         "FROM generate_series(1, 300) p, generate_series(1, 4) i ORDER BY i, p",
         "CREATE INDEX ON indexed (person)", "VACUUM ANALYZE indexed",
     )  # fmt: skip
@@ -530,6 +531,34 @@ def test_a_server_that_goes_away_in_the_middle_is_reported(server, monkeypatch):
         server.start()
 
 
+@pytest.mark.slow
+def test_ctrl_c_stops_a_query_that_takes_long(server, tmp_path):
+    query = "SELECT 1 AS person, 1 AS item, 1 AS response FROM pg_sleep(100)"
+    command = ["counts", server.address(query), "--out", str(tmp_path / "counts.npz")]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "discreet", *command], stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    asleep = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    with server.connect() as connection, connection.cursor() as cursor:
+
+        def is_asleep() -> bool:
+            cursor.execute(asleep)
+            return cursor.fetchone()[0] > 0
+
+        for wanted in (True, False):
+            for _ in range(300):
+                if is_asleep() == wanted:
+                    break
+                threading.Event().wait(0.1)
+            if wanted:
+                running.send_signal(signal.SIGINT)
+        assert not is_asleep()
+    assert running.wait(30) == 130
+    assert "Interrupted" in running.stderr.read()
+    running.stderr.close()
+
+
 # -- size ------------------------------------------------------------------------------------
 
 PEAK = """
@@ -587,7 +616,9 @@ def test_commands_read_a_server(server, tmp_path):
     for item, value in difficulty[0].items():
         assert difficulty[1][item] == pytest.approx(value, abs=1e-9)
         assert difficulty[2][item] == pytest.approx(value, abs=1e-9)
-    assert discreet("score", source, "--out", tmp_path / "scores.csv").code == 0
+    with_fit = tmp_path / "fit" / "calibration.confidential.json"
+    scored = discreet("score", source, "--with", with_fit, "--out", tmp_path / "scores.csv")
+    assert scored.code == 0, scored.err
     written = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
     assert len(written) >= 5
     assert not any(map(holds_password, written))

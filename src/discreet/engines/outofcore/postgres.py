@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import current_thread, main_thread
 from typing import Any
 from urllib.parse import unquote
 
@@ -228,11 +229,8 @@ def _spell(name: str, column: Any) -> str:
         return f"trim_scale({name})::text"
     known = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_string)
     # An oid is unsigned there and signed here.
-    return (
-        name
-        if kind != "oid" and any(is_kind(column.type) for is_kind in known)
-        else (f"{name}::text")
-    )
+    is_known = kind != "oid" and any(is_kind(column.type) for is_kind in known)
+    return name if is_known else f"{name}::text"
 
 
 class _Snapshot:
@@ -243,8 +241,15 @@ class _Snapshot:
         self._keeper = _Session(address)
         # Its transaction keeps the snapshot. Without a call, it ends when nobody needs it.
         self.close = weakref.finalize(self, self._keeper.close)
-        self._keeper.run("SET LOCAL idle_in_transaction_session_timeout = 0")
-        self._name = str(self.fetch("SELECT pg_catalog.pg_export_snapshot()", "a snapshot")[0][0])
+        try:
+            with _explain(address, "a snapshot"):
+                # The server may otherwise end a transaction that waits for the passes of others.
+                self._keeper.run("SET LOCAL idle_in_transaction_session_timeout = 0")
+                found = self._keeper.fetch("SELECT pg_catalog.pg_export_snapshot()")
+        except BaseException:
+            self.close()
+            raise
+        self._name = str(found[0][0])
 
     def fetch(self, query: str, name: str) -> list[tuple[Any, ...]]:
         """Return all rows of a small result."""
@@ -328,10 +333,13 @@ def _explain(address: Address, name: str) -> Iterator[None]:
         yield
     except (driver.Error, OSError) as error:
         words = _shorten(address, error)
+        if "due to user request" in words and current_thread() is main_thread():
+            # The driver turns Ctrl-C into this, and keeps the interrupt for itself.
+            raise KeyboardInterrupt from None
         if _is_lost(error):
             raise DiscreetError(
-                f"The connection to {address.place} was lost: {words} Nothing was counted wrongly; "
-                "start again when the server is back."
+                f"The connection to {address.place} was lost: {words} There is no result; start "
+                "again when the server is back (a checkpoint goes on from what it holds)."
             ) from None
         raise BadUsage(f"PostgreSQL cannot read {name}: {words}") from None
 
