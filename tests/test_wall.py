@@ -208,3 +208,51 @@ def test_randomized_answers_count_every_pair_of_answers_once():
     together = both + one + one.T + none
     off = ~np.eye(4, dtype=bool)
     assert (together[off] == (present.T @ present)[off]).all()
+
+
+@pytest.mark.parametrize("kind", ["sparse", "float"])
+def test_cells_that_hide_zeros_or_carry_fractions_are_not_released(kind, monkeypatch):
+    """A sparse array tells with its size which cells are zero; floats keep bits past the noise."""
+    from scipy.sparse import coo_array
+
+    from discreet.privacy.mechanisms import DensePairs
+
+    real = DensePairs.cells
+
+    def faulty(self, counts, calibration):
+        exact = real(self, counts, calibration)["right_wrong"]
+        return {"right_wrong": coo_array(exact) if kind == "sparse" else exact / 2}
+
+    monkeypatch.setattr(DensePairs, "cells", faulty)
+    with pytest.raises(DiscreetError, match="must not be released"):
+        make_release(answers())
+
+
+@pytest.mark.parametrize("name", ["pairs", "sparse-pairs", "margins"])
+def test_zeros_of_sparse_counts_are_cells_like_all_others(name):
+    """With many items counts are held sparse: what is released must not show where they are."""
+    from discreet.engines import count_pairs
+
+    rng = np.random.default_rng(0)
+    m = 2100
+    cells = np.unique(np.repeat(np.arange(100), 4) * m + rng.integers(0, m, 400))
+    items = [str(number) for number in range(m)]
+    data = Responses.from_long(
+        cells // m, cells % m, rng.random(len(cells)) < 0.5, items=items, persons=100
+    )
+    assert count_pairs(data).is_sparse
+    mechanism = find_mechanism(name)
+    public = Public(data.items, 4, Neighbours.REPLACE_ONE, 100)
+    calibration = mechanism.calibrate(public, Budget(1.0, 1e-6), SeededSource(1))
+    counts = count_pairs(data, weighting=mechanism.weighting(public, calibration))
+    sizes = {key: len(values) for key, values in mechanism.cells(counts, calibration).items()}
+    edges = len(calibration.settings.get("edges", ()))
+    wanted = {
+        "pairs": {"right_wrong": m * (m - 1)},
+        "sparse-pairs": {"right_wrong": 2 * edges},
+        "margins": {"total": m, "disagreement": m * (m - 1) // 2},
+    }
+    assert sizes == wanted[name]
+    assert all(
+        isinstance(values, np.ndarray) for values in mechanism.cells(counts, calibration).values()
+    )
