@@ -12,6 +12,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet import datasets, errors
     from discreet.calibrate import fit
+    from discreet.comparisons import (
+        Comparisons,
+        PublishedRanking,
+        Strengths,
+        count_comparisons,
+        rank_comparisons,
+        read_comparisons,
+        read_released_ranking,
+        release_comparisons,
+        simulate_comparisons,
+    )
     from discreet.counts import PairCounts
     from discreet.engines import count_pairs
     from discreet.estimate import Estimate
@@ -42,6 +53,7 @@ _HOME = {
     "Anchored": "discreet.linking",
     "Bank": "discreet.linking",
     "Budget": "discreet.privacy.accounting",
+    "Comparisons": "discreet.comparisons",
     "Estimate": "discreet.estimate",
     "Guarantee": "discreet.privacy.accounting",
     "Ledger": "discreet.privacy.ledger",
@@ -51,9 +63,12 @@ _HOME = {
     "Plan": "discreet.planning",
     "PrivateRasch": "discreet.rasch",
     "Published": "discreet.publish",
+    "PublishedRanking": "discreet.comparisons",
     "Ranking": "discreet.topk",
     "Responses": "discreet.responses",
     "SpectralRasch": "discreet.rasch",
+    "Strengths": "discreet.comparisons",
+    "count_comparisons": "discreet.comparisons",
     "count_pairs": "discreet.engines",
     "create_bank": "discreet.linking",
     "datasets": "discreet.datasets",
@@ -64,12 +79,17 @@ _HOME = {
     "link_calibrations": "discreet.linking",
     "plan": "discreet.planning",
     "rank": "discreet.topk",
+    "rank_comparisons": "discreet.comparisons",
     "read_bank": "discreet.linking",
+    "read_comparisons": "discreet.comparisons",
     "read_release": "discreet.publish",
+    "read_released_ranking": "discreet.comparisons",
     "read_responses": "discreet.responses",
     "release": "discreet.publish",
+    "release_comparisons": "discreet.comparisons",
     "score": "discreet.persons",
     "simulate": "discreet.simulation",
+    "simulate_comparisons": "discreet.comparisons",
     "write_bank": "discreet.linking",
 }
 """Every public name and the module it comes from; a module is its own home."""
@@ -78,6 +98,7 @@ __all__ = [
     "Anchored",
     "Bank",
     "Budget",
+    "Comparisons",
     "Estimate",
     "Guarantee",
     "Ledger",
@@ -87,10 +108,13 @@ __all__ = [
     "Plan",
     "PrivateRasch",
     "Published",
+    "PublishedRanking",
     "Ranking",
     "Responses",
     "SpectralRasch",
+    "Strengths",
     "__version__",
+    "count_comparisons",
     "count_pairs",
     "create_bank",
     "datasets",
@@ -101,12 +125,17 @@ __all__ = [
     "link_calibrations",
     "plan",
     "rank",
+    "rank_comparisons",
     "read_bank",
+    "read_comparisons",
     "read_release",
+    "read_released_ranking",
     "read_responses",
     "release",
+    "release_comparisons",
     "score",
     "simulate",
+    "simulate_comparisons",
     "write_bank",
 ]
 

@@ -13,6 +13,7 @@ from typer.main import get_command
 from discreet.cli import (
     audit,
     bank,
+    compare,
     counts,
     demo,
     dif,
@@ -64,6 +65,7 @@ for module in (
     dif,
     link,
     bank,
+    compare,
     simulate,
     release,
     ledger,

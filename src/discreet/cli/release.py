@@ -30,7 +30,7 @@ from discreet.errors import BadUsage
 if TYPE_CHECKING:
     from discreet.publish import Published
 
-__all__ = ["add_to", "print_release", "read_items"]
+__all__ = ["add_to", "print_release", "read_items", "reminding"]
 
 ItemsFile = Annotated[
     Path,
@@ -104,7 +104,7 @@ def release(
     check_mechanism(mechanism)
     book = Ledger.open(ledger)
     opened = open_persons(file, reading, limits, label="Releasing", quiet=shared.quiet)
-    with _reminding(ledger), opened as answers:
+    with reminding(ledger), opened as answers:
         from discreet.publish import release as publish
 
         released = publish(
@@ -126,7 +126,7 @@ def release(
 
 
 @contextmanager
-def _reminding(ledger: Path) -> Iterator[None]:
+def reminding(ledger: Path) -> Iterator[None]:
     """Say, when a release stops half-way, that its budget may be gone all the same."""
     try:
         yield

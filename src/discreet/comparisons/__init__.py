@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from discreet.comparisons.counting import ComparisonCounts
     from discreet.comparisons.ranking import count_comparisons, rank_comparisons
     from discreet.comparisons.reading import read_comparisons
-    from discreet.comparisons.releasing import PublishedRanking, release_comparisons
+    from discreet.comparisons.releasing import (
+        PublishedRanking,
+        read_released_ranking,
+        release_comparisons,
+    )
     from discreet.comparisons.simulating import simulate_comparisons
     from discreet.comparisons.strengths import Strengths
     from discreet.comparisons.table import Comparisons
@@ -26,6 +30,7 @@ _HOME = {
     "count_comparisons": "ranking",
     "rank_comparisons": "ranking",
     "read_comparisons": "reading",
+    "read_released_ranking": "releasing",
     "release_comparisons": "releasing",
     "simulate_comparisons": "simulating",
 }
@@ -38,6 +43,7 @@ __all__ = [
     "count_comparisons",
     "rank_comparisons",
     "read_comparisons",
+    "read_released_ranking",
     "release_comparisons",
     "simulate_comparisons",
 ]

@@ -1,0 +1,175 @@
+"""Ranking from comparisons: error of the strengths against epsilon, with a guarantee per judge.
+
+The paper closes with it: "private ranking from pairwise comparisons" with the same mechanism.
+Judges each compare 30 random pairs of 50 objects. Noise on every pair's wins is the paper's
+Algorithm 2; noise on net wins and on how often pairs were compared is the library's.
+
+    python -m experiments.comparisons [--quick] [--trials N] [--workers W]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from discreet import Budget
+from discreet.comparisons import Comparisons, rank_comparisons, simulate_comparisons
+from discreet.comparisons.releasing import release_wins
+from discreet.estimators.released import estimate_release
+from discreet.privacy.accounting import Neighbours
+from discreet.privacy.mechanisms import Calibration
+from discreet.privacy.mechanisms.comparisons import ComparedPublic, NetWins, WinPairs
+from discreet.privacy.noise import ExactNoise
+from discreet.secure import SeededSource
+from experiments.curves import CURVES, DELTA, Draws, FloatArray, Setting
+from experiments.panels import Panel, describe_trials, run_panels, summarise
+from experiments.published import Pairs
+from experiments.results import (
+    COLOURS,
+    Options,
+    plain_ticks,
+    print_table,
+    read_options,
+    save_figure,
+    style,
+    write_csv,
+)
+
+NAME = "comparisons"
+ITEMS, MADE = 50, 30
+JUDGES = (500, 5000)
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "win-pairs": {"color": COLOURS[0], "marker": "o", "label": "noise on every pair (win-pairs)"},
+    "net-wins": {
+        "color": COLOURS[1],
+        "marker": "s",
+        "linewidth": 2.4,
+        "label": "noise on net wins and on numbers of comparisons (net-wins)",
+    },
+    "ranking": {"color": "0.45", "ls": "-.", "label": "Bradley-Terry without privacy"},
+    "all zero": {"color": "black", "ls": ":", "label": "answering zero for every object"},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """One set of comparisons, and the strengths behind it."""
+
+    comparisons: Comparisons
+    reference: FloatArray
+
+
+@dataclass(frozen=True)
+class Voting:
+    """Draws a set of comparisons; strengths are N(0, 1)."""
+
+    judges: int
+    items: int = ITEMS
+    made: int = MADE
+
+    def __call__(self, rng: np.random.Generator) -> Votes:
+        drawn = simulate_comparisons(self.judges, self.items, self.made, rng=rng)
+        return Votes(drawn.comparisons, drawn.strength)
+
+
+@cache
+def calibrate(mechanism: NetWins | WinPairs, public: ComparedPublic, epsilon: float) -> Calibration:
+    return mechanism.calibrate(public, Budget(epsilon, DELTA), SeededSource(0))
+
+
+def released(mechanism: NetWins | WinPairs) -> Any:
+    """Return the curve of one mechanism: what ``release_comparisons`` does, less the intervals."""
+
+    def curve(votes: Votes, _setting: Setting, epsilon: float, draws: Draws) -> FloatArray:
+        data = votes.comparisons
+        public = ComparedPublic(data.items, MADE, Neighbours.REPLACE_ONE, data.n_judges)
+        calibration = calibrate(mechanism, public, epsilon)
+        noisy = release_wins(
+            data,
+            mechanism=mechanism,
+            public=public,
+            calibration=calibration,
+            guarantee=calibration.spend.guarantee(is_private=False),
+            noise=ExactNoise(draws.source),
+        )
+        return np.array(estimate_release(noisy, standard_errors=False).difficulty)
+
+    return curve
+
+
+def without_privacy(votes: Votes, _setting: Setting, _epsilon: float, _draws: Draws) -> FloatArray:
+    # A hundredth of a comparison in both directions gives an object that always won a number.
+    return rank_comparisons(votes.comparisons.count(), regularisation=0.01).strength
+
+
+CURVES["net-wins"] = released(NetWins())
+CURVES["win-pairs"] = released(WinPairs())
+CURVES["ranking"] = without_privacy  # type: ignore[assignment]
+
+
+def make_panels() -> list[Panel]:
+    """One panel for each number of judges."""
+    unused = Setting(Pairs.UNORDERED, edge_factor=1.1)
+    return [
+        Panel(f"judges={n}", f"{n:,} judges", Voting(n), unused, tuple(LOOKS))  # type: ignore[arg-type]
+        for n in JUDGES
+    ]
+
+
+def run(panels: Sequence[Panel], options: Options) -> list[dict[str, Any]]:
+    """Run, print, and return a row for each panel, epsilon and curve: root mean square errors."""
+    rows = summarise(run_panels(NAME, panels, options), panels)
+    for row in rows:
+        row["error"] /= np.sqrt(ITEMS)
+        row["standard_error"] /= np.sqrt(ITEMS)
+    headings = {name: name for name in ("panel", "epsilon", "curve", "error", "trials")}
+    print_table(f"{NAME}: error of a strength, in logits", rows, headings)
+    return rows
+
+
+def draw(panels: Sequence[Panel], rows: Sequence[dict[str, Any]]) -> Figure:
+    """Draw one set of axes for each panel."""
+    figure = Figure(figsize=(12.4, 5.2), layout="constrained")
+    grid = figure.subplots(1, len(panels), sharey=True, squeeze=False).ravel()
+    for axes, panel in zip(grid, panels, strict=True):
+        here = [row for row in rows if row["panel"] == panel.name]
+        for curve, look in LOOKS.items():
+            line = sorted((r for r in here if r["curve"] == curve), key=lambda r: r["epsilon"])
+            x = np.array([row["epsilon"] for row in line])
+            y = np.array([row["error"] for row in line])
+            axes.plot(x, y, **{"linewidth": 1.5, "markersize": 4.5, **look})
+            if "marker" in look:  # a band of two standard errors around what was released
+                band = 2 * np.array([row["standard_error"] for row in line])
+                axes.fill_between(x, y - band, y + band, color=look["color"], alpha=0.12, lw=0)
+        axes.set_xscale("log")
+        axes.set_ylim(bottom=0)
+        ticks = {row["epsilon"] for row in here}
+        plain_ticks(axes.xaxis, [e for e in (0.01, 0.1, 1.0, 2.0, 5.0) if e in ticks])
+        style(
+            axes, f"{panel.title}  ({describe_trials(here)})",
+            "epsilon for each judge (smaller = more private)",
+            "root mean square error of a strength (logits)",
+        )  # fmt: skip
+    handles, labels = grid[0].get_legend_handles_labels()
+    title = f"Private ranking of {ITEMS} objects, {MADE} comparisons per judge"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=13)
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9, frameon=False)
+    return figure
+
+
+def main() -> None:
+    options = read_options(__doc__ or "", trials=100, quick_trials=2)
+    panels = make_panels()
+    rows = run(panels, options)
+    write_csv(options.out / f"{NAME}.csv", rows)
+    save_figure(draw(panels, rows), options.out / f"{NAME}.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""``discreet compare``: rank objects from pairwise comparisons, or release the ranking."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.cli.options import (
+    AsJson,
+    Delta,
+    Epsilon,
+    Force,
+    Relation,
+    Repeats,
+    Shared,
+    command,
+    spread,
+)
+from discreet.cli.output import Column, note, print_json, print_table, say, working
+from discreet.cli.release import Bundle, LedgerFile, Neighbouring, Population, read_items, reminding
+from discreet.cli.writing import check_new_folder
+
+if TYPE_CHECKING:
+    from discreet.comparisons import Comparisons, Strengths
+
+__all__ = ["add_to"]
+
+
+class Ties(StrEnum):
+    """What to do with a tie."""
+
+    ERROR = "error"
+    DROP = "drop"
+
+
+class RankMethod(StrEnum):
+    """How to estimate strengths."""
+
+    REFINED = "refined"
+    SPECTRAL = "spectral"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How to read a file of comparisons."""
+
+    judge: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column with the judge ids.")
+    ] = None
+    winner: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column with the preferred object.")
+    ] = None
+    loser: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column with the other object.")
+    ] = None
+    left: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column with the first object.")
+    ] = None
+    right: Annotated[
+        str | None, typer.Option(metavar="COL", help="The column with the second object.")
+    ] = None
+    outcome: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="The column that says which one was preferred."),
+    ] = None
+    repeats: Annotated[
+        Repeats,
+        typer.Option(help="When a judge compared a pair more than once: stop, or which counts."),
+    ] = Repeats.ERROR
+    ties: Annotated[Ties, typer.Option(help="When neither was preferred: stop, or leave out.")] = (
+        Ties.ERROR
+    )
+
+
+ComparisonsFile = Annotated[
+    str, typer.Argument(metavar="FILE", help="The comparisons: CSV, TSV or Parquet, also .gz.")
+]
+Method = Annotated[
+    RankMethod,
+    typer.Option(help="refined: Bradley-Terry likelihood. spectral: rank centrality."),
+]
+Count = Annotated[
+    int, typer.Option("-k", "--count", metavar="K", min=0, help="Say who is in the top K.")
+]
+ItemsFile = Annotated[
+    Path,
+    typer.Option(
+        "--items",
+        metavar="LIST",
+        help="A file with one object per line, fixed without looking at the comparisons.",
+    ),
+]
+MaxComparisons = Annotated[
+    int,
+    typer.Option(
+        "--max-comparisons", metavar="C", min=1, help="Use at most C comparisons of each judge."
+    ),
+]
+MechanismName = Annotated[
+    str,
+    typer.Option(
+        "--mechanism", metavar="NAME", help="auto (from the list and the cap), net-wins, win-pairs."
+    ),
+]
+
+
+def rank(
+    file: ComparisonsFile,
+    *,
+    k: Count = 1,
+    method: Method = RankMethod.REFINED,
+    as_json: AsJson = False,
+    columns: Columns,
+    shared: Shared,
+) -> None:
+    """Estimate strengths, without privacy, and name the strongest objects. Confidential."""
+    data = _read(file, columns, quiet=shared.quiet)
+    from discreet.comparisons import rank_comparisons
+
+    with working("Estimating strengths", quiet=shared.quiet):
+        found = rank_comparisons(data, method=str(method))
+        ranking = found.rank(min(k, int(found.estimate.estimated.sum())))
+    for sentence in found.warnings:
+        note(sentence, quiet=shared.quiet)
+    sure = {"surely_in": list(ranking.surely_in), "possibly_in": list(ranking.possibly_in)}
+    if as_json:
+        top = {"top": list(ranking.top), **sure}
+        print_json({"judges": found.judges, "method": found.method, **top, "items": _rows(found)})
+        return
+    say(f"{found.judges:,} judges, {data.n_comparisons:,} comparisons, {found.method}")
+    say()
+    _print_strengths(found)
+    say()
+    say(f"Top {len(ranking.top)}: {', '.join(ranking.top)}")
+    say(f"Surely in (95%): {', '.join(ranking.surely_in) or 'none'}")
+    say(f"Possibly in:     {', '.join(ranking.possibly_in)}")
+
+
+def release(
+    file: ComparisonsFile,
+    *,
+    items: ItemsFile,
+    max_comparisons: MaxComparisons,
+    epsilon: Epsilon,
+    delta: Delta = 1e-6,
+    ledger: LedgerFile,
+    out: Bundle,
+    mechanism: MechanismName = "auto",
+    neighbours: Neighbouring = Relation.REPLACE_ONE,
+    population: Population = "everyone",
+    force: Force = False,
+    as_json: AsJson = False,
+    columns: Columns,
+    shared: Shared,
+) -> None:
+    """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
+    check_new_folder(out, force=force)
+    listed = read_items(items)
+    from discreet.privacy.accounting import Budget, Neighbours
+    from discreet.privacy.ledger import Ledger
+
+    budget = Budget(epsilon, delta, Neighbours(neighbours))
+    book = Ledger.open(ledger)
+    data = _read(file, columns, quiet=shared.quiet)
+    from discreet.comparisons import release_comparisons
+
+    with reminding(ledger), working("Releasing", quiet=shared.quiet):
+        released = release_comparisons(
+            data,
+            budget,
+            items=listed,
+            max_comparisons=max_comparisons,
+            mechanism=mechanism,
+            ledger=book,
+            population=population,
+        )
+        released.save(out, force=force)
+    note(released.record["choice"], quiet=shared.quiet)
+    promise = released.guarantee
+    if as_json:
+        names = ("mechanism", "epsilon", "delta", "rho")
+        facts = {name: getattr(promise, name) for name in names}
+        rows = [{name: row[name] for name in SHOWN} for row in _rows(released.strengths)]
+        print_json({**facts, "neighbours": str(promise.neighbours), "items": rows})
+    else:
+        say(
+            f"{promise.mechanism}: epsilon {promise.epsilon:g}, delta {promise.delta:g}, "
+            f"{promise.neighbours}; protects {promise.unit}"
+        )
+        say()
+        _print_strengths(released.strengths)
+    note(f"Wrote {out} (may be published)", quiet=shared.quiet)
+
+
+SHOWN = ("item", "strength", "se", "lower", "upper")
+
+
+def _read(file: str, columns: Columns, *, quiet: bool) -> Comparisons:
+    from discreet.comparisons import read_comparisons
+
+    with working(f"Reading {file}", quiet=quiet):
+        options = {name: value for name, value in asdict(columns).items() if value is not None}
+        options |= {"repeats": str(columns.repeats), "ties": str(columns.ties)}
+        return read_comparisons(file, **options)
+
+
+def _rows(found: Strengths) -> list[dict[str, Any]]:
+    columns = found.to_dict()
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _print_strengths(found: Strengths) -> None:
+    columns = found.to_dict()
+    shown = [
+        Column("item", columns["item"]),
+        Column("strength", columns["strength"], digits=3),
+        Column("se", columns["se"], digits=3),
+        Column("95% from", columns["lower"], digits=3),
+        Column("to", columns["upper"], digits=3),
+    ]
+    if "won" in columns:
+        shown += [Column("compared", columns["compared"]), Column("won", columns["won"])]
+    if set(columns["status"]) != {"estimated"}:
+        shown.append(Column("status", columns["status"]))
+    print_table(shown)
+
+
+def describe(shared: Shared) -> None:
+    """Rank objects from pairwise comparisons by judges."""
+    del shared
+
+
+def add_to(app: typer.Typer) -> None:
+    """Make ``compare`` a family of commands of ``app``."""
+    family = typer.Typer(name="compare", no_args_is_help=True, rich_markup_mode=None)
+    family.callback()(spread(describe))
+    command(family, "rank")(rank)
+    command(family, "release")(release)
+    app.add_typer(family)
