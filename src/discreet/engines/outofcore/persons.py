@@ -9,7 +9,6 @@ ascending order. Going back starts a new pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from types import TracebackType
 from typing import Any, cast
@@ -22,6 +21,7 @@ from discreet.engines.memory import Weighting, count_responses
 from discreet.engines.outofcore.counting import Job, count_job, count_source
 from discreet.engines.outofcore.settings import Progress, Resources
 from discreet.engines.outofcore.snapshot import Passes, Snapshot, explain_encoding
+from discreet.engines.outofcore.steps import Cap, ItemTotals, Selection, find_totals
 from discreet.engines.outofcore.tally import Tally
 from discreet.errors import BadUsage, DiscreetError
 from discreet.responses import Responses
@@ -107,7 +107,7 @@ def open_persons(
     while True:
         snapshot = Snapshot(job, progress)
         try:
-            return StreamedAnswers(snapshot, _find_totals(snapshot))
+            return StreamedAnswers(snapshot, find_totals(snapshot))
         except NotUtf8 as found:
             # Rare: the first megabytes were UTF-8. Everything is read again, this file otherwise.
             snapshot.close()
@@ -115,71 +115,6 @@ def open_persons(
         except BaseException:
             snapshot.close()
             raise
-
-
-@dataclass(frozen=True)
-class ItemTotals:
-    """Items, how often each was answered and answered right, and how many persons there are."""
-
-    items: tuple[str, ...]
-    answers: Int64Array
-    right: Int64Array
-    persons: int
-
-    def select(self, items: tuple[str, ...]) -> ItemTotals:
-        """Return the totals of these items; zero for items that nobody answered."""
-        place = {name: number for number, name in enumerate(self.items)}
-        columns = [place.get(name, len(self.items)) for name in items]
-        answers, right = (np.append(values, 0)[columns] for values in (self.answers, self.right))
-        return ItemTotals(items, answers, right, self.persons)
-
-
-def _find_totals(passes: Passes) -> ItemTotals:
-    """Go through all persons once."""
-    totals = ItemTotals((), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0)
-    for batch in passes.batches():
-        sums = zip((totals.answers, totals.right), batch.store.item_totals(), strict=True)
-        more = len(batch.items) - len(totals.items)
-        answers, right = (np.pad(old, (0, more)) + new for old, new in sums)
-        persons = totals.persons + batch.store.n_persons
-        totals = ItemTotals(batch.items, answers, right, persons)
-    return totals
-
-
-class _Selection:
-    """Leave items out, bring them into another order, or add unanswered ones."""
-
-    def __init__(self, items: tuple[str, ...]) -> None:
-        self._items = items
-
-    def begin(self) -> None:
-        """Get ready for a pass."""
-
-    def apply(self, batch: Responses) -> Responses:
-        """Return the items of one batch."""
-        return batch if batch.items == self._items else batch.select(self._items)
-
-
-class _Cap:
-    """Keep a random part of every person's answers; drawn once, so good for one pass only."""
-
-    def __init__(self, most: int, source: RandomSource) -> None:
-        self._most, self._source = most, source
-        self._is_drawn = False
-
-    def begin(self) -> None:
-        """Get ready for the pass, or refuse: a second one would be another draw."""
-        if self._is_drawn:
-            raise DiscreetError(
-                "the cap on answers of a stream is drawn while the stream is read, so capped "
-                "answers can be gone through once: a second pass would keep other answers. Count "
-                "all that is needed in one pass, or cap anew"
-            )
-        self._is_drawn = True
-
-    def apply(self, batch: Responses) -> Responses:
-        """Return what the persons of one batch keep."""
-        return batch.cap(self._most, self._source)
 
 
 class StreamedAnswers:
@@ -197,7 +132,7 @@ class StreamedAnswers:
         totals: ItemTotals,
         *,
         counts: PairCounts | None = None,
-        steps: tuple[_Selection | _Cap, ...] = (),
+        steps: tuple[Selection | Cap, ...] = (),
     ) -> None:
         self._passes, self._totals, self._counts, self._steps = passes, totals, counts, steps
         self.items = totals.items
@@ -233,7 +168,7 @@ class StreamedAnswers:
     @property
     def totals(self) -> ItemTotals:
         """Totals of every item; not known of capped answers before they are drawn."""
-        if any(isinstance(step, _Cap) for step in self._steps):
+        if any(isinstance(step, Cap) for step in self._steps):
             raise DiscreetError(
                 "how many answers a cap keeps is known when it is drawn: count the answers, and "
                 "take the totals of the counts"
@@ -243,7 +178,7 @@ class StreamedAnswers:
     def select(self, items: Sequence[object]) -> StreamedAnswers:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
         names = check_items(items, len(items))
-        steps = (*self._steps, _Selection(names))
+        steps = (*self._steps, Selection(names))
         return StreamedAnswers(self._passes, self._totals.select(names), steps=steps)
 
     def cap(self, max_answers: int, source: RandomSource) -> StreamedAnswers:
@@ -255,14 +190,14 @@ class StreamedAnswers:
         most = check_cap(max_answers)
         if most >= self.n_items:
             return self
-        steps = (*self._steps, _Cap(most, source))
+        steps = (*self._steps, Cap(most, source))
         return StreamedAnswers(self._passes, self._totals, steps=steps)
 
     def batches(self) -> Iterator[Responses]:
         """Yield batches of whole persons, all with the same items."""
         for step in self._steps:
             step.begin()
-        last = _Selection(self.items)
+        last = Selection(self.items)
         with explain_encoding():
             for batch in self._passes.batches():
                 answers = Responses(batch.items, None, batch.store)
