@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from itertools import combinations
 
@@ -196,6 +197,21 @@ def test_a_database_a_query_and_a_pattern_are_released(tmp_path):
     for source in (f"{folder}/*.parquet", path, f"{path}::kept", query, inner):
         for engine in ("auto", "duckdb"):
             assert same(values_of(source, engine=engine), expected), source
+
+
+def test_json_lines_are_released(tmp_path, ledger):
+    file = tmp_path / "answers.jsonl"
+    cells = {}
+    for person, item, value in table(n_persons=20, answered=0.7):
+        cells.setdefault(person, {})[item] = value
+    file.write_text(
+        "".join(
+            json.dumps({"subject_id": f"p{p}", "responses": own}) + "\n" for p, own in cells.items()
+        )
+    )
+    assert same(values_of(file, engine="duckdb"), values_of(file, engine="memory"))
+    with open_persons(file, "duckdb") as answers:
+        assert ledger.recognise(answers) == ledger.recognise(read_responses(file))
 
 
 def test_large_files_go_out_of_core_by_themselves(tmp_path, monkeypatch):
@@ -399,7 +415,6 @@ def test_capped_answers_cannot_be_gone_through_twice(tmp_path):
             lambda: capped.count(None),
             lambda: picked.count(None),
             lambda: capped.store.rows(0, 1),
-            lambda: capped.sum_digests(b"key"),
             lambda: list(capped.store.parts()),
         ):
             with pytest.raises(DiscreetError, match="gone through once"):
@@ -407,6 +422,15 @@ def test_capped_answers_cannot_be_gone_through_twice(tmp_path):
         with pytest.raises(DiscreetError, match="known when it is drawn"):
             capped.store.item_totals()
         assert answers.cap(2, SeededSource(1)).count(None).answers.sum() == 800
+
+
+def test_answers_that_were_capped_before_are_refused_before_the_ledger_is_charged(tmp_path, ledger):
+    with open_persons(pattern_folder(tmp_path), "duckdb") as answers:
+        capped = answers.cap(2, SeededSource(1))
+        with pytest.raises(BadUsage, match="without a cap"):
+            values_of(capped, items=sorted(PATTERN), ledger=ledger)
+        assert ledger.releases() == ()
+        assert capped.count(None).answers.sum() == 800  # the one pass is still there
 
 
 def test_a_cap_that_cuts_nothing_draws_nothing(tmp_path):

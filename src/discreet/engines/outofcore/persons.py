@@ -168,12 +168,16 @@ class StreamedAnswers:
     @property
     def totals(self) -> ItemTotals:
         """Totals of every item; not known of capped answers before they are drawn."""
-        if any(isinstance(step, Cap) for step in self._steps):
+        if self._is_capped:
             raise DiscreetError(
                 "how many answers a cap keeps is known when it is drawn: count the answers, and "
                 "take the totals of the counts"
             )
         return self._totals
+
+    @property
+    def _is_capped(self) -> bool:
+        return any(isinstance(step, Cap) for step in self._steps)
 
     def select(self, items: Sequence[object]) -> StreamedAnswers:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
@@ -216,7 +220,16 @@ class StreamedAnswers:
         return tally.counts(self.items)
 
     def sum_digests(self, key: bytes) -> tuple[int, int]:
-        """Return the sum of all persons' keyed digests and their number, for the ledger."""
+        """Return the sum of all persons' keyed digests and their number, for the ledger.
+
+        Capped answers are refused before anything is drawn: the digest would use their one pass
+        up, and the ledger knows data by what it was before the cap.
+        """
+        if self._is_capped:
+            raise BadUsage(
+                "these answers were capped already, and the ledger recognises data by all answers. "
+                "Give release the answers without a cap: it draws the cap itself, from max_answers"
+            )
         ordered = self.select(sorted(self.items))
         total, persons = add_digests(digest_store(key, one.store) for one in ordered.batches())
         self._check_persons(persons)
