@@ -778,6 +778,16 @@ def test_an_unlisted_item_in_a_stream_is_bad_data_and_charges_nothing(desk):
     assert discreet.Ledger.open(desk / "spent.db").releases() == ()
 
 
+def test_progress_is_told_anew_for_every_pass(desk):
+    seen = []
+    with open_stream(desk / "answers", progress=seen.append) as answers:
+        first = len(seen)
+        answers.sum_digests(b"key")
+    assert first >= 1
+    assert len(seen) > first
+    assert seen[-1].rows == seen[first - 1].rows == 1800
+
+
 def test_python_releases_a_folder_with_estimates(desk):
     items = [f"q{i}" for i in range(6)]
     made = discreet.release(desk / "answers", BUDGET, items=items, engine="duckdb")

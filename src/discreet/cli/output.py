@@ -222,6 +222,8 @@ def counting_rows(label: str, *, quiet: bool = False) -> Iterator[Callable[[Rows
 
 
 def _describe_rows(label: str, now: Rows) -> str:
+    if now.rows >= now.total:
+        return label  # what follows is another pass, or no reading at all
     left = "" if now.seconds_left == float("inf") else f", about {now.seconds_left:,.0f} s left"
     return f"{label}: {now.rows:,} of {now.total:,} rows, {now.rate:,.0f} a second{left}"
 

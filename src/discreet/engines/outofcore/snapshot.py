@@ -102,6 +102,7 @@ class Snapshot:
         for batch in self._pass():
             yield batch
             report.add(batch.rows)
+        report.finish()
 
     # -- how passes are made -----------------------------------------------------------------
 
