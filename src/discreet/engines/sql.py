@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.counts import PairCounts
+from discreet.counts import PairCounts, prefers_sparse
 from discreet.errors import BadResponses, BadUsage
 from discreet.responses.names import check_items
 
@@ -173,10 +173,9 @@ def read_counts(source: Any, *, items: Sequence[str] | None = None) -> PairCount
     _refuse_what_engines_refuse(kind, first, number)
     names = tuple(sorted({str(name) for name in first[kind == "answers"]}))
     place = {name: code for code, name in enumerate(names)}
-    right_wrong = np.zeros((len(names), len(names)), dtype=np.int64)
     pairs = kind == "pair"
     row, column = ([place[str(name)] for name in which[pairs]] for which in (first, second))
-    right_wrong[row, column] = number[pairs]
+    right_wrong = _fill_matrix(len(names), row, column, number[pairs])
     answers, right = np.zeros((2, len(names)), dtype=np.int64)
     for array, which in ((answers, "answers"), (right, "right")):
         chosen = kind == which
@@ -184,6 +183,16 @@ def read_counts(source: Any, *, items: Sequence[str] | None = None) -> PairCount
     persons = int(number[kind == "persons"][0])
     counts = PairCounts(names, right_wrong, answers, right, persons)
     return counts if items is None else counts.select(check_items(items, len(items)))
+
+
+def _fill_matrix(items: int, row: list[int], column: list[int], number: Any) -> Any:
+    if prefers_sparse(items, len(row)):
+        from scipy.sparse import csr_array
+
+        return csr_array((number, (row, column)), shape=(items, items))
+    matrix = np.zeros((items, items), dtype=np.int64)
+    matrix[row, column] = number
+    return matrix
 
 
 def _refuse_what_engines_refuse(kind: Any, first: Any, number: Any) -> None:
