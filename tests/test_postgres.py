@@ -3,7 +3,6 @@
 # ruff: noqa: S105, S106, S608 (planted passwords; statements for a throwaway server)
 from __future__ import annotations
 
-import contextlib
 import gc
 import pickle
 import signal
@@ -424,10 +423,10 @@ def test_all_passes_see_one_moment_whoever_writes_meanwhile(server, small):
 
     grow(server)
     expected = load_responses(server.address("growing"))
-    answers = open_answers(server.address("growing"))
-    server.run("DELETE FROM growing WHERE person < 9", "INSERT INTO growing VALUES (99, 1, 1)")
-    assert same(answers.count(weigh), count_pairs(expected, weighting=weigh))
-    rows = answers.store.rows(0, 100)
+    with open_answers(server.address("growing")) as answers:
+        server.run("DELETE FROM growing WHERE person < 9", "INSERT INTO growing VALUES (99, 1, 1)")
+        assert same(answers.count(weigh), count_pairs(expected, weighting=weigh))
+        rows = answers.store.rows(0, 100)
     assert sorted(map(tuple, rows)) == sorted(map(tuple, expected.to_array()))
     assert count_pairs(server.address("growing")).persons == 43
 
@@ -463,18 +462,27 @@ def test_connections_are_given_back(server, small):
             )
             return cursor.fetchone()[0]
 
+    def settle() -> int:
+        """Return how many are left once the server has noticed who went."""
+        for _ in range(50):
+            if others() == before:
+                break
+            threading.Event().wait(0.1)
+        return others()
+
     gc.collect()
     before = others()
     count_pairs(server.address("growing"))
-    next(stream_responses(server.address("growing")))  # and no more: the rest is not wanted
-    with contextlib.suppress(BadUsage):
+    fit(server.address("growing"))
+    fit(server.address("SELECT * FROM growing"))
+    discreet("fit", server.address("growing"))
+    load_responses(server.address("growing"))
+    with pytest.raises(BadUsage):
         count_pairs(server.address("nowhere"))
+    assert settle() == before
+    next(stream_responses(server.address("growing")))  # and no more: the rest is not wanted
     gc.collect()
-    for _ in range(50):
-        if others() == before:
-            break
-        threading.Event().wait(0.1)
-    assert others() == before
+    assert settle() == before
 
 
 @pytest.mark.slow
