@@ -52,3 +52,16 @@ def test_every_figure_is_in_the_readme_and_in_the_list():
     for script in scripts:
         assert f"python -m experiments.{script}" in readme
         assert f'"{script}"' in listed
+
+
+def test_net_wins_are_released_more_precisely_than_every_pair(tmp_path):
+    rows = run("comparisons", tmp_path)
+    error = {(row["panel"], row["epsilon"], row["curve"]): float(row["error"]) for row in rows}
+    for panel in ("judges=500", "judges=5000"):
+        for epsilon in ("1", "2"):
+            at = {curve: error[panel, epsilon, curve] for curve in ("net-wins", "win-pairs")}
+            assert at["net-wins"] < 0.8 * at["win-pairs"]
+            assert error[panel, epsilon, "ranking"] < at["net-wins"]
+            assert at["win-pairs"] < error[panel, epsilon, "all zero"]
+    # At a very small epsilon a release says next to nothing, and no nonsense either.
+    assert error["judges=500", "0.01", "net-wins"] < 1.1 * error["judges=500", "0.01", "all zero"]

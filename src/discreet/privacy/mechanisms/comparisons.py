@@ -53,8 +53,8 @@ GRID = 2**20
 SHARE = 0.3
 """Part of the budget (of mu squared) for how often pairs were compared.
 
-Between .15 and .5 no error in docs/comparisons.md changes by more than a fifth, and .3 was the
-best or within 3% of it.
+Of .15, .3 and .5 it was the best or within 5% of it in nine settings (10 to 50 objects, epsilon
+.5 to 3); .5 cost up to 14%.
 """
 
 
