@@ -256,3 +256,11 @@ def test_zeros_of_sparse_counts_are_cells_like_all_others(name):
     assert all(
         isinstance(values, np.ndarray) for values in mechanism.cells(counts, calibration).values()
     )
+
+
+@pytest.mark.parametrize("name", ["pairs", "laplace-pairs", "margins", "laplace-margins"])
+def test_more_items_than_fit_are_refused_from_the_list_alone(name):
+    public = Public(tuple(map(str, range(20_001))), 3, Neighbours.REPLACE_ONE, 10)
+    budget = Budget(1.0, 0.0 if name in PURE else 1e-6)
+    with pytest.raises(BadUsage, match=r"every pair of items.*20,001"):
+        find_mechanism(name).calibrate(public, budget, SeededSource(1))

@@ -29,7 +29,7 @@ from discreet.privacy.accounting import (
 )
 from discreet.privacy.accounting.gaussian import GaussianBound
 from discreet.privacy.mechanisms.margin_moves import extreme_moves, longest_moves
-from discreet.privacy.mechanisms.protocol import Calibration, NoiseLaw, Public
+from discreet.privacy.mechanisms.protocol import Calibration, NoiseLaw, Public, check_size
 from discreet.secure import RandomSource
 
 __all__ = ["Margins", "PersonWeights", "disagreement_matrix"]
@@ -143,6 +143,7 @@ class Margins:
 
     def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:  # noqa: ARG002
         """Find the least noise that keeps the budget."""
+        check_size(public, self.name)
         unknown = {item for one in self.booklets for item in one} - set(public.items)
         if unknown:
             raise BadUsage(f"the booklets name {min(unknown)!r}, which is not on the item list")

@@ -24,7 +24,7 @@ from discreet.privacy.accounting import (
     calibrate_counts,
     calibrate_laplace,
 )
-from discreet.privacy.mechanisms.protocol import Calibration, NoiseLaw, Public
+from discreet.privacy.mechanisms.protocol import Calibration, NoiseLaw, Public, check_size
 from discreet.secure import RandomSource
 
 __all__ = ["DensePairs", "count_moves"]
@@ -53,6 +53,7 @@ class DensePairs:
     family: Literal["gaussian", "laplace"] = "gaussian"
 
     def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:  # noqa: ARG002
+        check_size(public, self.name)
         moved = count_moves(public.max_answers**2 // 4, public.neighbours)
         scale, spend = CALIBRATE[self.family](moved, budget, mechanism=self.name)
         return Calibration({"right_wrong": NoiseLaw(self.family, scale)}, spend)

@@ -17,11 +17,20 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.counts import PairCounts
+from discreet.counts.matrix import LARGE_ITEMS
 from discreet.errors import BadBudget, BadUsage
 from discreet.privacy.accounting import Budget, Neighbours, Spend
 from discreet.secure import RandomSource
 
-__all__ = ["Calibration", "Mechanism", "NoiseLaw", "Public", "Weighting", "check_item_list"]
+__all__ = [
+    "Calibration",
+    "Mechanism",
+    "NoiseLaw",
+    "Public",
+    "Weighting",
+    "check_item_list",
+    "check_size",
+]
 
 Int64Array = npt.NDArray[np.int64]
 Weighting = Callable[[Int64Array, Int64Array], Int64Array]
@@ -68,6 +77,20 @@ def check_item_list(items: tuple[str, ...]) -> None:
     if len(set(items)) < len(items):
         twice = next(item for item in items if items.count(item) > 1)
         raise BadUsage(f"the item list names {twice!r} more than once; list each item once")
+
+
+def check_size(public: Public, mechanism: str) -> None:
+    """Refuse more items than a mechanism that puts noise on every pair of them can hold.
+
+    The length of the list is public, so the refusal is too; and it comes before the ledger is
+    charged.
+    """
+    if len(public.items) > LARGE_ITEMS:
+        raise BadUsage(
+            f"the mechanism {mechanism} puts noise on every pair of items, and the list names "
+            f"{len(public.items):,}; the limit is {LARGE_ITEMS:,} items (3.2 GB). Take "
+            "'sparse-pairs', or release parts of the list"
+        )
 
 
 @dataclass(frozen=True)
