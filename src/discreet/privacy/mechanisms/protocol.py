@@ -88,8 +88,8 @@ def check_size(public: Public, mechanism: str) -> None:
     if len(public.items) > LARGE_ITEMS:
         raise BadUsage(
             f"the mechanism {mechanism} puts noise on every pair of items, and the list names "
-            f"{len(public.items):,}; the limit is {LARGE_ITEMS:,} items (3.2 GB). Take "
-            "'sparse-pairs', or release parts of the list"
+            f"{len(public.items):,}; the limit is {LARGE_ITEMS:,} items (3.2 GB). Release parts of "
+            "the list"
         )
 
 
