@@ -193,3 +193,13 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
+
+
+@pytest.mark.parametrize("engine", ["memory", "duckdb"])
+def test_records_without_ids_in_several_files_are_refused(tmp_path, engine):
+    """Numbered anew in each file, the first persons of both would become one."""
+    for name, item in (("a", "q1"), ("b", "q2")):
+        (tmp_path / f"{name}.jsonl").write_text(f'{{"{item}": 1, "q3": 0}}\n')
+    with pytest.raises(BadResponses, match="name no person, and there are 2 files"):
+        count_pairs(str(tmp_path / "*.jsonl"), engine=engine)
+    assert count_pairs(tmp_path / "a.jsonl", engine=engine).persons == 1

@@ -140,7 +140,7 @@ def _read(
     done = 0
     for file in files:
         before = tables.n_rows
-        _read_file(file, tables, reading, encodings.get(file), _shifted(progress, done))
+        _read_file(file, tables, reading, encodings.get(file), _shifted(progress, done), len(files))
         if tables.n_rows == before:
             raise BadResponses(
                 f"{file} has column names but no rows below them, so there are no answers to read. "
@@ -157,12 +157,14 @@ def _shifted(progress: Progress | None, done: int) -> Progress | None:
 
 
 def _read_file(
-    file: Path, tables: _Tables, reading: Reading, encoding: str | None, progress: Progress | None
-) -> None:
+    file: Path, tables: _Tables, reading: Reading, encoding: str | None,
+    progress: Progress | None, files: int,
+) -> None:  # fmt: skip
     head = read_head(file)
     kind = sniff(file, head)
     if kind == "jsonl":
         records = JsonLinesSource(file, reading, progress)
+        records.check_alone(files)
         tables.long(records.name).add_source(records, records.plan)
         return
     if kind == "parquet":

@@ -62,6 +62,15 @@ class JsonLinesSource:
         """Whether a record holds all answers of a person, rather than one."""
         return self._shape.keys[1] is None
 
+    def check_alone(self, files: int) -> None:
+        """Refuse records without ids next to other files: their numbers would meet."""
+        if files > 1 and self._shape.keys[0] is None:
+            raise BadResponses(
+                f"{self.path}: its records name no person, and there are {files} files, so that "
+                "the first record of each would pass for one person. Give every record a person "
+                "id, or put all records into one file."
+            )
+
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text."""
         for batch in self._read(self._progress):

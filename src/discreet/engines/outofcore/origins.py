@@ -147,7 +147,9 @@ def open_origin(
         return open_server(os.fspath(source))
     if names_database(source):
         return _open_database(os.fspath(source), resources)
-    parts = tuple(_open_file(file, encodings, reading or Reading()) for file in find_files(source))
+    files = find_files(source)
+    said = reading or Reading()
+    parts = tuple(_open_file(file, encodings, said, len(files)) for file in files)
     return Origin(parts, steady=True)
 
 
@@ -158,7 +160,7 @@ def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
     return plan_columns(source.names, reading, source.name)
 
 
-def _open_file(path: Path, encodings: Encodings, reading: Reading) -> Part:
+def _open_file(path: Path, encodings: Encodings, reading: Reading, files: int) -> Part:
     head = read_head(path)
     kind = sniff(path, head)
     status = path.stat()
@@ -168,8 +170,9 @@ def _open_file(path: Path, encodings: Encodings, reading: Reading) -> Part:
     unpacked = status.st_size * (_GZIP_FACTOR if is_gzip(path) else 1)
     if kind == "jsonl":
         # A record with several answers has at most as many as colons.
-        several = JsonLinesSource(path, reading).has_several_answers
-        answers = max(head.count(b":" if several else b"\n"), 1)
+        records = JsonLinesSource(path, reading)
+        records.check_alone(files)
+        answers = max(head.count(b":" if records.has_several_answers else b"\n"), 1)
         rows = max(unpacked * answers // len(head), 1)
         return Part(str(path), lambda: JsonLinesSource(path, reading), rows, identity)
     lines = max(head.count(b"\n"), 1)
