@@ -19,6 +19,7 @@ FIGURES = (
     "time_complexity",
     "private_entrywise",
     "high_privacy",
+    "graph_amplification",
     "comparisons",
 )
 """One script each. To add a figure: a script and a line here and in the README."""

@@ -12,7 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
+from experiments.pictures import STYLES
 from experiments.results import read_options, save_figure, write_csv
 from experiments.sweeps import draw_sweep, make_panels, run_sweep
 
@@ -42,6 +44,33 @@ def persons_for(rows: list[dict[str, Any]], curve: str, epsilon: float, share: f
     return float(np.exp(np.interp(part, (0, 1), np.log(persons[first - 1 : first + 1]))))
 
 
+def draw(rows: list[dict[str, Any]]) -> Figure:
+    """Draw the sweep, and mark where half of the all-zero error is reached."""
+    title = f"How many persons a very small epsilon takes, {ITEMS} items, delta 0.0001"
+    figure = draw_sweep(title, f"error over all {ITEMS} items, ‖estimate - truth‖ (logits)", rows)
+    zero = np.mean([row["error"] for row in rows if row["curve"] == "all zero"])
+    look = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.85}
+    colour = STYLES["margins"]["color"]
+    for axes, epsilon in zip(figure.axes, EPSILONS, strict=True):
+        axes.axhline(zero / 2, color="0.6", linewidth=0.8, zorder=0.5)
+        axes.text(
+            0.99, zero / 2, "half the error of answering zero", color="0.35", fontsize=8,
+            ha="right", va="center", transform=axes.get_yaxis_transform(), bbox=look, zorder=1,
+        )  # fmt: skip
+        needed = persons_for(rows, "margins", epsilon, 0.5)
+        if np.isfinite(needed):
+            axes.plot(needed, zero / 2, "*", color=colour, markersize=13)
+            axes.axvline(needed, color=colour, linewidth=0.8, ls=":")
+            axes.text(
+                needed, 0.04, f"  margins: {float(f'{needed:.2g}'):,.0f} persons", fontsize=9,
+                color=colour, transform=axes.get_xaxis_transform(), bbox=look,
+            )  # fmt: skip
+        words = f"one person changes the odds of any result by at most {np.expm1(epsilon):.0%}"
+        axes.set_title(f"epsilon = {epsilon:g}: {words}", loc="left", fontsize=10)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    return figure
+
+
 def main() -> None:
     options = read_options(__doc__ or "", trials=30, quick_trials=2)
     persons = PERSONS[:5] if options.quick else PERSONS
@@ -52,8 +81,7 @@ def main() -> None:
             needed = persons_for(rows, curve, epsilon, 0.5)
             print(f"epsilon {epsilon:g}, {curve}: half the all-zero error at n = {needed:,.0f}")
     write_csv(options.out / f"{NAME}.csv", rows)
-    title = f"Very high privacy: error against the number of persons, {ITEMS} items"
-    save_figure(draw_sweep(title, "‖estimate - b‖ (logits)", rows), options.out / f"{NAME}.png")
+    save_figure(draw(rows), options.out / f"{NAME}.png")
 
 
 if __name__ == "__main__":
