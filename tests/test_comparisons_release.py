@@ -18,6 +18,8 @@ from discreet.comparisons import (
 from discreet.comparisons.counting import count_wins
 from discreet.comparisons.releasing import read_released_ranking, release_wins
 from discreet.errors import BadBudget, BadResponses, BadUsage, BudgetExceeded, DiscreetError
+from discreet.estimators.noisefit import comparisons as comparison_fit
+from discreet.estimators.noisefit.comparisons import fit_net_wins
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.audit import PooledNoise
 from discreet.privacy.audit.discrimination import prove_epsilon
@@ -408,6 +410,30 @@ def coverage(runs, epsilon, *, mechanism="auto", judges, items, comparisons):
 def test_intervals_of_a_release_cover():
     # 10 releases of 12 objects: the standard error of the coverage is about .02.
     assert 0.88 < coverage(10, 2.0, judges=400, items=12, comparisons=8) <= 1.0
+
+
+def exact_fit(compared, strength, sigma):
+    net = (compared * np.tanh((strength[:, None] - strength) / 2)).sum(axis=1)
+    return fit_net_wins(net, compared, sigma_net_wins=sigma, sigma_compared=sigma / 100)
+
+
+def test_intervals_are_wider_where_only_objects_of_like_strength_meet(monkeypatch):
+    strength = np.linspace(-2, 2, 20)
+    apart = strength[:, None] - strength
+    often = np.exp(np.random.default_rng(0).normal(0, 0.7, 20))
+    designs = {"near": np.exp(-(apart**2) / 0.3), "popular": often[:, None] * often}
+    widened = {}
+    for name, design in designs.items():
+        compared = 10_000 * design / design.sum() * (1 - np.eye(20))
+        after = exact_fit(compared, strength, 60.0).se
+        with monkeypatch.context() as patch:
+            patch.setattr(comparison_fit, "_admit_weak_links", lambda fit, _: fit)
+            before = exact_fit(compared, strength, 60.0).se
+        widened[name] = after / before
+    assert widened["popular"] == pytest.approx(1.0)
+    assert widened["near"].mean() > 1.2
+    # The ends of the scale are what shrinking pulls in.
+    assert widened["near"][0] > widened["near"][10]
 
 
 @pytest.mark.slow
