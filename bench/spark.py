@@ -106,8 +106,8 @@ def used_time() -> float:
     return sum(used[pid] for pid in below) / os.sysconf("SC_CLK_TCK")
 
 
-def compare(session: Any, folder: Path, rounds: int) -> None:
-    frame = {order: session.read.parquet(str(folder / order)) for order in ("sorted", "shuffled")}
+def compare(session: Any, folder: Path, orders: list[str], rounds: int) -> None:
+    frame = {order: session.read.parquet(str(folder / order)) for order in orders}
     tasks = {"shuffle": shuffle_rows, "count": lambda rows: discreet.count_pairs(rows)}
     times: dict[tuple[str, str], list[tuple[float, float]]] = {}
     counts: dict[str, Any] = {}
@@ -151,6 +151,7 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=200)
     parser.add_argument("--answers", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--orders", nargs="+", default=["sorted", "shuffled"])
     parser.add_argument("--cores", type=int, default=2)
     options = parser.parse_args()
     # PySpark 4.3 warns about pandas 3, which is not used here.
@@ -158,7 +159,7 @@ def main() -> None:
     generate(options.folder, options.persons, options.items, options.answers)
     session = start_session(options.cores)
     try:
-        compare(session, options.folder, options.rounds)
+        compare(session, options.folder, options.orders, options.rounds)
     finally:
         session.stop()
 

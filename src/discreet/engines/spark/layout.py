@@ -76,7 +76,9 @@ class FrameRows:
     Attributes
     ----------
     frame
-        Columns ``c0``, ``c1``, ... and, with ids, ``key``.
+        Columns ``c0``, ``c1``, ... and, where ids may be spelt in several ways, ``key``.
+    key
+        The column by which persons are dealt; empty without ids.
     layout
         What the columns are.
     cells
@@ -86,6 +88,7 @@ class FrameRows:
     """
 
     frame: Any
+    key: str
     layout: Layout
     cells: int
     n_parts: int
@@ -105,10 +108,10 @@ class FrameRows:
         if self.layout.whole_rows and not by_content:
             return self.frame.select(*columns), self.n_parts
         tasks = self._count_tasks()
-        dealt = self.frame
+        dealt, key = self.frame, self.key
         if by_content:
-            dealt = dealt.selectExpr(*columns, f"xxhash64({', '.join(columns)}) AS key")
-        return dealt.repartition(tasks, "key").select(*columns), tasks
+            dealt, key = dealt.selectExpr("*", f"xxhash64({', '.join(columns)}) AS key"), "key"
+        return dealt.repartition(tasks, key).select(*columns), tasks
 
     def sample(self, persons: int, n_persons: int) -> Any:
         """Return the rows of about so many persons, in one task; always the same persons."""
@@ -117,7 +120,7 @@ class FrameRows:
         if n_persons > persons:
             share = n_persons // persons
             # A hash with another seed than the shuffle's; rows without ids are drawn one by one.
-            chosen = f"pmod(xxhash64(key, 1), {share}) = 0"
+            chosen = f"pmod(xxhash64({self.key}, 1), {share}) = 0"
             some = some.filter(chosen if self.has_ids else f"rand(1) * {share} < 1")
         return some.select(*columns).repartition(1)
 
@@ -142,7 +145,7 @@ def plan_frame(frame: Any, reading: Reading) -> FrameRows:
 
 def _plan_long(frame: Any, names: Sequence[str], plan: LongPlan, reading: Reading) -> FrameRows:
     columns = (plan.person, plan.item, plan.response)
-    rows = _pick(frame, columns, plan.person)
+    rows, key = _pick(frame, columns, plan.person)
     found = rows.groupBy("c1").count().limit(MOST_ITEMS + 1).toArrow()
     n_rows = int(pc.sum(found.column("count")).as_py() or 0)
     _refuse_empty(n_rows)
@@ -156,17 +159,17 @@ def _plan_long(frame: Any, names: Sequence[str], plan: LongPlan, reading: Readin
         whole_rows=False,
         many=n_rows > MANY_CELLS,
     )
-    return FrameRows(rows, layout, n_rows, 0)
+    return FrameRows(rows, key, layout, n_rows, 0)
 
 
 def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Reading) -> FrameRows:
     person = () if plan.person is None else (plan.person,)
     columns = (*person, *plan.items)
     _refuse_many(len(plan.items))
-    rows = _pick(frame, columns, plan.person)
+    rows, key = _pick(frame, columns, plan.person)
     # Equal keys of different ids would only cost a shuffle.
-    distinct = "count(DISTINCT key)" if person else "count(1)"
-    seen = rows.selectExpr("spark_partition_id() AS part", *(["key"] if person else []))
+    distinct = f"count(DISTINCT {key})" if person else "count(1)"
+    seen = rows.selectExpr("spark_partition_id() AS part", *([key] if person else []))
     ((n_rows, persons, last),) = seen.selectExpr("count(1)", distinct, "max(part)").collect()
     _refuse_empty(n_rows)
     first = len(person)
@@ -179,30 +182,29 @@ def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Readin
         whole_rows=n_rows == persons,
         many=n_rows * len(plan.items) > MANY_CELLS,
     )
-    return FrameRows(rows, layout, n_rows * len(plan.items), last + 1)
+    return FrameRows(rows, key, layout, n_rows * len(plan.items), last + 1)
 
 
-def _pick(frame: Any, columns: Sequence[int], person: int | None) -> Any:
-    """Return these columns as ``c0``, ``c1``, ..., and the key by which persons are dealt."""
-    chosen = [f"n{number} AS c{place}" for place, number in enumerate(columns)]
-    if person is None:
-        return frame.selectExpr(*chosen)
-    return frame.selectExpr(*chosen, f"{_key(frame, f'n{person}')} AS key")
-
-
-def _key(frame: Any, column: str) -> str:
-    """Return an expression that is equal for all spellings of one id.
+def _pick(frame: Any, columns: Sequence[int], person: int | None) -> tuple[Any, str]:
+    """Return these columns as ``c0``, ``c1``, ..., and the one by which persons are dealt.
 
     Tasks compare ids exactly as the readers do: blanks around a text do not count, and -0.0 is
     0. All that is needed here is that rows of one person never part.
     """
-    kind = dict(frame.dtypes)[column]
+    chosen = [f"n{number} AS c{place}" for place, number in enumerate(columns)]
+    if person is None:
+        return frame.selectExpr(*chosen), ""
+    name = f"n{person}"
+    kind = dict(frame.dtypes)[name]
     if kind in _FLOAT_TYPES:
-        return f"IF({column} = 0, 0D, CAST({column} AS DOUBLE))"
-    if kind.startswith(("string", "varchar", "char", "binary")):
+        same = f"IF({name} = 0, 0D, CAST({name} AS DOUBLE))"
+    elif kind.startswith(("string", "varchar", "char", "binary")):
         blanks = f"decode(unhex('{BLANKS.encode().hex()}'), 'UTF-8')"
-        return f"xxhash64(btrim(CAST({column} AS STRING), {blanks}))"
-    return column
+        same = f"xxhash64(btrim(CAST({name} AS STRING), {blanks}))"
+    else:
+        # One spelling only: no further column needs to be shuffled.
+        return frame.selectExpr(*chosen), f"c{list(columns).index(person)}"
+    return frame.selectExpr(*chosen, f"{same} AS key"), "key"
 
 
 def _name_items(column: Any, name: str) -> tuple[str, ...]:
