@@ -36,10 +36,9 @@ def simulate(persons: int, items: int, answers: int, window: int) -> tuple[Respo
     for first in range(0, persons, 50_000):
         size = min(50_000, persons - first)
         start = rng.integers(0, items - window + 1, (size, 1)) if window else 0
-        # A few more than wanted, because the same item may be drawn twice.
-        item = np.sort(start + rng.integers(0, window or items, (size, answers + 3)), axis=1)
+        # An item that is drawn twice counts once, so a few persons answer fewer.
+        item = np.sort(start + rng.integers(0, window or items, (size, answers)), axis=1)
         new = np.diff(item, axis=1, prepend=-1) > 0
-        new &= np.cumsum(new, axis=1) <= answers
         chance = 1 / (1 + np.exp(difficulty[item] - rng.normal(size=(size, 1))))
         answered = rng.random(item.shape) < chance
         indptr.append(indptr[-1][-1] + np.cumsum(new.sum(axis=1)))

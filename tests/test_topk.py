@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import estimate
+from discreet import estimate, topk
 from discreet.calibrate import fit
 from discreet.errors import BadUsage
 from discreet.estimate import Estimate, Solution, Status
@@ -131,3 +131,14 @@ def test_surely_in_is_rarely_wrong_even_when_all_items_are_equal(monkeypatch):
         noise = rng.normal(size=m) * 0.2
         wrong += bool(rank(make(noise - noise.mean(), 0.2, covariance), 3).surely_in)
     assert wrong / 400 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_a_few_items_at_a_time_give_the_same_ranking(monkeypatch):
+    rng = np.random.default_rng(3)
+    b = rng.normal(size=30)
+    answers = rng.random((600, 30)) < 1 / (1 + np.exp(b - rng.normal(size=(600, 1))))
+    estimate = fit(answers.astype(np.int8))
+    whole = rank(estimate, top=5)
+    monkeypatch.setattr(topk, "BLOCK_CELLS", 70)
+    assert rank(estimate, top=5) == whole
+    assert 0 < len(whole.surely_in) <= 5 <= len(whole.possibly_in)

@@ -11,7 +11,9 @@ fewer than K items are surely harder. Both statements then hold together, for al
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +24,11 @@ from discreet.estimate import Estimate, check_level, draw_errors, two_sided_quan
 __all__ = ["Ranking", "rank"]
 
 FloatArray = npt.NDArray[np.float64]
+Errors = Callable[[slice], FloatArray]
+"""Standard errors of the differences between some items and all, a row an item."""
 
+BLOCK_CELLS = 4_000_000
+"""Differences looked at together: 32 MB."""
 EXACT_ITEMS = 100
 """Items up to which the quantile comes from draws; above, from Bonferroni's inequality, which
 for so many comparisons is only a few percent wider and takes no time."""
@@ -102,11 +108,12 @@ def rank(
     top = _check_top(top, len(where))
     value = estimate.difficulty[where] * (-1.0 if easiest else 1.0)
     order = np.argsort(-value, kind="stable")
-    error = _difference_errors(estimate, where)
-    quantile = _quantile(estimate, error, level, rng)
-    surely, possibly = _sure_sets(value, quantile * error, top)
+    errors = partial(_difference_errors, estimate, where)
+    quantile = _quantile(estimate, errors, level, rng)
+    surely, possibly = _sure_sets(value, errors, quantile, top)
     names = [estimate.items[i] for i in where]
-    gap, half = _gap(value, order, quantile * error, top)
+    gap, half = _gap(value, order, errors, top)
+    half *= quantile
     return Ranking(
         top=tuple(names[i] for i in order[:top]),
         surely_in=tuple(names[i] for i in order if surely[i]),
@@ -134,30 +141,34 @@ def _check_top(top: int, available: int) -> int:
     return top
 
 
-def _difference_errors(estimate: Estimate, where: npt.NDArray[np.intp]) -> FloatArray:
-    """Return the standard error of every difference; infinite where it is unknown."""
+def _difference_errors(estimate: Estimate, where: npt.NDArray[np.intp], rows: slice) -> FloatArray:
+    """Return the standard error of the differences between some items and all.
+
+    Infinite where it is unknown.
+    """
     m = len(where)
     if estimate.covariance is not None:
         own = estimate.covariance.diagonal()
-        variance = own[:, None] + own[None, :] - 2 * estimate.covariance
+        variance = own[rows, None] + own[None, :] - 2 * estimate.covariance[rows]
     else:
         # Difficulties with mean zero are slightly negatively correlated: m / (m - 1).
         own = estimate.se[where] ** 2
-        variance = (own[:, None] + own[None, :]) * (m / max(m - 1, 1))
+        variance = (own[rows, None] + own[None, :]) * (m / max(m - 1, 1))
     error = np.sqrt(np.maximum(variance, 0.0))
     return np.where(np.isnan(error), np.inf, error)
 
 
 def _quantile(
-    estimate: Estimate, error: FloatArray, level: float, rng: np.random.Generator | None
+    estimate: Estimate, errors: Errors, level: float, rng: np.random.Generator | None
 ) -> float:
     """Return the quantile of the largest standardised error of a difference."""
-    m = len(error)
+    m = int(estimate.estimated.sum())
     pairs = m * (m - 1) / 2
     if estimate.covariance is None or not 2 <= m <= EXACT_ITEMS:
         return two_sided_quantile((1 - level) / max(pairs, 1))
     first, second = np.triu_indices(m, 1)
-    scale = 1.0 / np.maximum(error[first, second], np.finfo(float).tiny)
+    error = errors(slice(None))[first, second]
+    scale = 1.0 / np.maximum(error, np.finfo(float).tiny)
     draws = draw_errors(estimate.covariance, rng)
     largest = [
         np.abs((block[:, first] - block[:, second]) * scale).max(axis=1)
@@ -172,20 +183,29 @@ def _block_size(m: int) -> int:
 
 
 def _sure_sets(
-    value: FloatArray, half: FloatArray, top: int
+    value: FloatArray, errors: Errors, quantile: float, top: int
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Which items are surely, and which possibly, among the ``top`` largest values."""
-    above = value[:, None] - value[None, :] > half
-    np.fill_diagonal(above, False)
-    surely = (above.sum(axis=1) >= len(value) - top) & (top > 0)
-    possibly = above.sum(axis=0) < top
-    return np.asarray(surely), np.asarray(possibly)
+    m = len(value)
+    below, above = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
+    # Some items at a time: with many of them a matrix between all would fill the memory.
+    size = max(1, BLOCK_CELLS // max(m, 1))
+    for start in range(0, m, size):
+        rows = slice(start, start + size)
+        surely_above = value[rows, None] - value[None, :] > quantile * errors(rows)
+        here = np.arange(len(surely_above))
+        surely_above[here, start + here] = False
+        below[rows] = surely_above.sum(axis=1)
+        above += surely_above.sum(axis=0)
+    return (below >= m - top) & (top > 0), above < top
 
 
 def _gap(
-    value: FloatArray, order: npt.NDArray[np.intp], half: FloatArray, top: int
+    value: FloatArray, order: npt.NDArray[np.intp], errors: Errors, top: int
 ) -> tuple[float, float]:
+    """Return the gap at ``top`` and its standard error."""
     if not 0 < top < len(value):
         return float("nan"), float("nan")
-    last, following = order[top - 1], order[top]
-    return float(value[last] - value[following]), float(half[last, following])
+    last, following = int(order[top - 1]), int(order[top])
+    error = errors(slice(last, last + 1))[0, following]
+    return float(value[last] - value[following]), float(error)

@@ -30,9 +30,9 @@ EXACT_PERSONS = 5000
 """Persons up to which large problems are solved exactly, one column a person."""
 FACTOR_ITEMS = 20_000
 """Items up to which a dense matrix may be factorised: 1.6 GB in single precision."""
-DRAWS, FEWEST_DRAWS = 1000, 64
+DRAWS, FEWEST_DRAWS = 1000, 32
 """Draws of signs, at most and at least. Without the control variate a standard error from N
-draws has a relative error of 1/sqrt(2 N): 2.2% and 8.8%."""
+draws has a relative error of 1/sqrt(2 N): 2.2% and 12.5%."""
 DRAW_CELLS = 20_000_000
 """Cells of all mixed columns: 160 MB. With 200,000 items that is 100 draws."""
 ENOUGH = 0.02
