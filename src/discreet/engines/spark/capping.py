@@ -91,26 +91,35 @@ def _expand(key: bytes, attempt: int, person: bytes, size: int) -> bytes:
     return hashlib.shake_256(text).digest(size)
 
 
-def name_rows(store: BitPlanes | SparseRows, seen: dict[bytes, int]) -> list[bytes]:
+def name_rows(
+    store: BitPlanes | SparseRows, marks: Int64Array | None, seen: dict[bytes, int]
+) -> list[bytes]:
     """Give rows without ids names that any attempt finds again: what they hold, and a number.
 
     Positions of rows change when a task runs again, contents do not. The k-th row with the same
-    answers is named (k, answers). Rows with the same answers are in one task, so which of them
-    is the k-th does not matter: they are equal. Another person in the place of one changes one
-    name in the set of all names, so that the cap of everybody else stays as it was.
+    content is named (content, k). Rows with the same content are in one task, so which of them
+    is the k-th does not matter: they are equal. Another person in the place of one, one more or
+    one less changes one name in the set of all names, so that everybody else's cap stays as it
+    was.
 
     Parameters
     ----------
     store
         The answers.
+    marks
+        Hashes by which rows were dealt to tasks. Rows that hold the same answers in different
+        spellings may be in one task or in two, depending on the number of tasks and so on the
+        number of persons; with the mark in the name that makes no difference.
     seen
         How many rows of each content had a name before; counted up.
     """
     names = []
     step = max(1, (1 << 22) // max(store.n_items, 1))
+    prefix = np.zeros(store.n_persons, dtype=np.int64) if marks is None else marks
     for start in range(0, store.n_persons, step):
-        for row in store.rows(start, start + step):
-            content = row.tobytes()
+        rows = store.rows(start, start + step)
+        for row, mark in zip(rows, prefix[start : start + step].tolist(), strict=True):
+            content = mark.to_bytes(8, "little", signed=True) + row.tobytes()
             number = seen.get(content, 0)
             seen[content] = number + 1
             names.append(number.to_bytes(8, "little") + content)

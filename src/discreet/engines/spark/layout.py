@@ -102,16 +102,17 @@ class FrameRows:
         """Return the rows with whole persons in each task, and the number of tasks.
 
         Rows that are whole persons stay in the tasks that read them, however many these are.
-        ``by_content`` brings rows without ids that hold the same into one task.
+        ``by_content`` brings rows without ids that hold the same into one task, and adds the
+        hash of what they hold as a last column.
         """
         columns = [f"c{number}" for number in range(len(self.layout.names))]
         if self.layout.whole_rows and not by_content:
             return self.frame.select(*columns), self.n_parts
         tasks = self._count_tasks()
-        dealt, key = self.frame, self.key
         if by_content:
-            dealt, key = dealt.selectExpr("*", f"xxhash64({', '.join(columns)}) AS key"), "key"
-        return dealt.repartition(tasks, key).select(*columns), tasks
+            content = f"xxhash64({', '.join(columns)}) AS key"
+            return self.frame.selectExpr(*columns, content).repartition(tasks, "key"), tasks
+        return self.frame.repartition(tasks, self.key).select(*columns), tasks
 
     def sample(self, persons: int, n_persons: int) -> Any:
         """Return the rows of about so many persons, in one task; always the same persons."""

@@ -9,10 +9,11 @@ numbers, so person and item say where.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.engines.outofcore.batches import answered_rows, store_rows
@@ -36,10 +37,14 @@ SLAB_CELLS = 1 << 24
 
 @dataclass(frozen=True)
 class Persons:
-    """Whole persons: their answers, and their ids (numbers, texts, or None for rows)."""
+    """Whole persons: their answers, and their ids (numbers, texts, or None for rows).
+
+    ``marks`` are hashes of what rows without ids hold, if rows were dealt by them.
+    """
 
     store: BitPlanes | SparseRows
     ids: Any
+    marks: npt.NDArray[np.int64] | None = None
 
     def names(self) -> list[bytes] | None:
         """Return the ids as bytes, as text has them."""
@@ -56,11 +61,18 @@ def read_persons(batches: Iterator[Any], layout: Layout) -> Iterator[Persons]:
         yield from _read_long(tables, layout, layout.plan)
     elif layout.whole_rows:
         for table in tables:
-            yield _read_wide(iter([table]), layout, layout.plan)
+            persons = _read_wide(iter([table]), layout, layout.plan)
+            yield replace(persons, marks=_find_marks(table, layout))
     else:
         first = next(tables, None)
         if first is not None:
             yield _read_wide(_chain(first, tables), layout, layout.plan)
+
+
+def _find_marks(table: Any, layout: Layout) -> npt.NDArray[np.int64] | None:
+    if table.num_columns == len(layout.names):
+        return None
+    return read_integers(plain_column(table.column(table.num_columns - 1)))
 
 
 def _gather(batches: Iterator[Any], rows: int) -> Iterator[Any]:

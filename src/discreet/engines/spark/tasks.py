@@ -7,7 +7,7 @@ task returns depends on its rows, and not on their order, nor on which attempt i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,7 +45,7 @@ class SelectItems:
     columns: npt.NDArray[np.int64]
 
     def open(self) -> Callable[[Persons], Persons]:
-        return lambda persons: Persons(_select(persons.store, self.columns), persons.ids)
+        return lambda persons: replace(persons, store=_select(persons.store, self.columns))
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class CapAnswers:
         seen: dict[bytes, int] = {}
 
         def apply(persons: Persons) -> Persons:
-            names = persons.names() or name_rows(persons.store, seen)
-            return Persons(cap_store(persons.store, names, self.cap), persons.ids)
+            names = persons.names() or name_rows(persons.store, persons.marks, seen)
+            return replace(persons, store=cap_store(persons.store, names, self.cap))
 
         return apply
 
