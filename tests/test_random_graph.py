@@ -14,8 +14,10 @@ from discreet.errors import BadBudget, BadUsage
 from discreet.privacy.accounting import (
     Budget,
     GaussianAllowance,
+    GaussianBound,
     GraphMoves,
     Neighbours,
+    Spend,
     calibrate_counts,
     calibrate_graph,
     counts_delta,
@@ -26,7 +28,7 @@ from discreet.privacy.accounting import (
     graph_spend,
 )
 from discreet.privacy.accounting.binomial import binomial_tail
-from discreet.privacy.accounting.random_graph import _Curve
+from discreet.privacy.accounting.random_graph import MISSED_SHARE, _Curve
 from discreet.privacy.mechanisms import Public, SparsePairs
 from discreet.privacy.mechanisms.graphs import (
     connection_probability,
@@ -322,6 +324,18 @@ def test_a_ledger_takes_several_releases_on_random_graphs():
         spends.append(spend)
     assert 5 <= len(spends) < 30
     assert allowance.spent(spends) <= 2.0
+
+
+def test_unlucky_graphs_cannot_use_more_than_their_share_of_delta():
+    extra = Fraction(1e-6) * MISSED_SHARE
+    bound = GaussianBound(Fraction(1, 10**9), extra_delta=extra)
+    spend = Spend("sparse-pairs", Neighbours.REPLACE_ONE, 0.01, 1e-6, bound)
+    allowance = GaussianAllowance(Budget(5.0, 1e-6))
+    spends = []
+    while allowance.accepts(spends, spend):
+        spends.append(spend)
+    assert 9 <= len(spends) <= 10
+    assert allowance.cap.delta(5.0) <= 1e-6
 
 
 def test_too_little_noise_is_refused_before_any_is_drawn():
