@@ -402,3 +402,14 @@ def test_a_booklet_with_an_unknown_item_is_refused(answers):
 
     with pytest.raises(BadUsage, match="not on the item list"):
         publish(answers, Margins(booklets=(("Item1", "Item9"),)))
+
+
+@pytest.mark.filterwarnings("ignore:epsilon")
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
+@pytest.mark.parametrize("epsilon", [500, 2000])
+def test_next_to_no_noise_is_no_trouble(name, epsilon):
+    """The equations behind two of the fits had no solution without noise."""
+    answers = discreet.datasets.lsat()
+    budget = discreet.Budget(epsilon, 1e-6)
+    found = discreet.release(answers, budget, items=answers.items, mechanism=name).estimate
+    np.testing.assert_allclose(found.difficulty, discreet.fit(answers).difficulty, atol=0.3)

@@ -24,6 +24,10 @@ __all__ = ["ESTIMATORS", "estimate_release"]
 
 FloatArray = npt.NDArray[np.float64]
 
+LEAST_VARIANCE = 1e-6
+"""Variance that noise is credited with at least: far below that of sampling, and the equations
+stay solvable at an epsilon in the hundreds, where next to no noise is drawn."""
+
 
 def estimate_release(release: Release, *, standard_errors: bool = True) -> Estimate:
     """Estimate difficulties from noisy values alone.
@@ -115,7 +119,7 @@ def _fit_counts(
 ) -> NoiseFit:
     return fit_noisy_pairs(
         noisy,
-        variance=release.laws["right_wrong"].variance,
+        variance=max(release.laws["right_wrong"].variance, LEAST_VARIANCE),
         mask=mask,
         answers=release.public.max_answers,
         persons=release.public.persons,
@@ -144,7 +148,7 @@ def _fit_randomized_response(release: Release, standard_errors: bool) -> NoiseFi
     persons = max(release.public.persons or 0, 1)
     # Persons who answered q items are in q (q - 1) ordered pairs.
     answers = (1 + sqrt(1 + 4 * together.sum() / persons)) / 2
-    variance = flip * (1 - flip) / (1 - 2 * flip) ** 2
+    variance = max(flip * (1 - flip) / (1 - 2 * flip) ** 2, LEAST_VARIANCE)
     takers = together.sum(axis=1).mean() / max(answers - 1, 1e-9)
     pairs = max(len(counts) * (len(counts) - 1), 1)
     noise = MarginsNoise(
