@@ -407,9 +407,7 @@ def test_a_booklet_with_an_unknown_item_is_refused(answers):
 @pytest.mark.filterwarnings("ignore:epsilon")
 @pytest.mark.parametrize("name", sorted(MECHANISMS))
 @pytest.mark.parametrize("epsilon", [500, 2000])
-def test_next_to_no_noise_is_no_trouble(name, epsilon):
+def test_next_to_no_noise_is_no_trouble(answers, name, epsilon):
     """The equations behind two of the fits had no solution without noise."""
-    answers = discreet.datasets.lsat()
-    budget = discreet.Budget(epsilon, 1e-6)
-    found = discreet.release(answers, budget, items=answers.items, mechanism=name).estimate
+    found = publish(answers, name, epsilon=epsilon, noise=seeded()).estimate
     np.testing.assert_allclose(found.difficulty, discreet.fit(answers).difficulty, atol=0.3)
