@@ -4,7 +4,7 @@ In: bit planes or sorted rows. Out: counts added to a matrix that the caller own
 release the interpreter lock; no two calls write to the same matrix.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, assignment"
 from __future__ import annotations
 
 import numpy as np
