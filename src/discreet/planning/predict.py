@@ -30,8 +30,8 @@ from discreet.estimators.noisefit.solve import (
 )
 from discreet.planning.setting import GRAPH_SEED, Assumptions, Setting, expect_calibration
 from discreet.privacy.mechanisms import Calibration
-from discreet.privacy.mechanisms.margins import PersonWeights
 from discreet.privacy.mechanisms.graphs import draw_connected_graph
+from discreet.privacy.mechanisms.margins import PersonWeights
 from discreet.secure import SeededSource
 
 __all__ = [
