@@ -166,7 +166,7 @@ def test_two_single_moves_are_less_dangerous_than_one_double_move():
 
 
 @pytest.mark.parametrize("items", [2, 3, 4, 5])
-@pytest.mark.parametrize("chance", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("chance", [0.05, 0.2, 0.5, 0.9])
 def test_the_probability_of_a_connected_graph_is_that_of_all_graphs(items, chance):
     pairs = list(combinations(range(items), 2))
     total = 0.0
@@ -184,6 +184,26 @@ def test_the_probability_of_a_connected_graph_of_many_items_is_that_of_no_lone_i
     lone = 500 * (1 - chance) ** 499
     assert connection_probability(500, Fraction(chance)) == pytest.approx(math.exp(-lone), abs=2e-3)
     assert connection_probability(30, Fraction(1)) == 1.0
+
+
+@pytest.mark.parametrize("items", [25, 100, 1000, 4000, 20_000])
+def test_the_bound_for_many_items_loses_little_where_graphs_are_used(items):
+    chance = 1.1 * math.log2(items) / items
+    lone = math.exp(-items * (1 - chance) ** (items - 1))
+    assert lone - 0.03 < connection_probability(items, Fraction(chance)) < lone + 0.03
+
+
+@pytest.mark.parametrize(("items", "share"), [(20, 0.3), (100, 0.5), (400, 0.5), (1000, 0.7)])
+def test_graphs_that_are_hardly_ever_connected_are_not_overrated(items, share):
+    """In floating point the recursion gave 5e106 for 400 items."""
+    chance = share * math.log(items) / items
+    assert 0 <= connection_probability(items, Fraction(chance)) < 0.02
+
+
+def test_a_graph_that_may_never_be_connected_is_refused_with_a_way_out():
+    public = Public(tuple(map(str, range(400))), 400, Neighbours.REPLACE_ONE, 1000)
+    with pytest.raises(BadUsage, match=r"use at least 0\.022, or noise_for='the drawn graph'"):
+        graph_moves(public, 0.0075)
 
 
 def test_the_coin_of_an_edge_has_the_probability_that_the_accountant_sees():

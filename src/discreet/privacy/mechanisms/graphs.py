@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations
-from math import floor, log1p, log2
+from math import comb, floor, log1p, log2
 from typing import Any
 
 import numpy as np
@@ -58,11 +58,16 @@ def draw_connected_graph(m: int, probability: float, source: RandomSource) -> In
     )
 
 
+EXACT_ITEMS = 24
+"""Up to this many items the probability of a connected graph is computed in fractions."""
+
+
 def connection_probability(m: int, probability: Fraction) -> float:
     """Return at least the probability that a random graph of m items is connected.
 
-    The component of item 1 has k items with probability C(n-1, k-1) P_k (1-p)^(k (n-k)), where
-    P_k is the probability that k items are connected; all k together give 1 (Gilbert 1959).
+    A graph that is not has a set of k <= m/2 items without an edge to the others, which happens
+    with probability (1-p)^(k (m-k)) for each of the C(m, k) sets; the sum bounds the probability
+    of any. Up to 24 items, where that bound loses something, the exact value is used.
 
     Examples
     --------
@@ -71,16 +76,33 @@ def connection_probability(m: int, probability: Fraction) -> float:
     """
     if probability == 1:
         return 1.0
-    apart = log1p(-float(probability))
+    if m <= EXACT_ITEMS:
+        return float(_connect_exactly(m, probability)) * (1 - 1e-12)
+    k = np.arange(1, m // 2 + 1)
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, m + 1)))])
-    connected = np.ones(m + 1)
+    ways = log_factorial[m] - log_factorial[k] - log_factorial[m - k]
+    chances = ways + k * (m - k) * log1p(-float(probability))
+    if chances.max() > 0:
+        return 0.0
+    # Logarithms up to 1e6 are good to 1e-9.
+    return max(0.0, 1 - float(np.exp(chances).sum()) * (1 + 1e-8))
+
+
+def _connect_exactly(m: int, probability: Fraction) -> Fraction:
+    """Return the probability that a random graph is connected.
+
+    The component of item 1 has k items with probability C(n-1, k-1) P_k (1-p)^(k (n-k)), where
+    P_k is the probability that k items are connected; all k together give 1 (Gilbert 1959). In
+    floating point the small P_k of sparse graphs would be rounding errors, which grow.
+    """
+    connected = [Fraction(1), Fraction(1)]
     for n in range(2, m + 1):
-        k = np.arange(1, n)
-        ways = log_factorial[n - 1] - log_factorial[k - 1] - log_factorial[n - k]
-        connected[n] = 1 - float(connected[1:n] @ np.exp(ways + k * (n - k) * apart))
-    # Logarithms up to 1e5 are good to 1e-11, and errors of earlier sizes enter with weights
-    # that sum to less than 1.
-    return max(0.0, float(connected[m]) - 1e-8)
+        parts = (
+            comb(n - 1, k - 1) * connected[k] * (1 - probability) ** (k * (n - k))
+            for k in range(1, n)
+        )
+        connected.append(1 - sum(parts, start=Fraction(0)))
+    return connected[m]
 
 
 FEW_ITEMS = 64

@@ -80,14 +80,14 @@ def check_item_list(items: tuple[str, ...]) -> None:
 
 
 def check_size(public: Public, mechanism: str) -> None:
-    """Refuse more items than a mechanism that puts noise on every pair of them can hold.
+    """Refuse more items than a mechanism with a matrix of all their pairs can hold.
 
     The length of the list is public, so the refusal is too; and it comes before the ledger is
     charged.
     """
     if len(public.items) > LARGE_ITEMS:
         raise BadUsage(
-            f"the mechanism {mechanism} puts noise on every pair of items, and the list names "
+            f"the mechanism {mechanism} goes through every pair of items, and the list names "
             f"{len(public.items):,}; the limit is {LARGE_ITEMS:,} items (3.2 GB). Release parts of "
             "the list"
         )

@@ -36,7 +36,7 @@ from discreet.privacy.mechanisms.graphs import (
     round_probability,
 )
 from discreet.privacy.mechanisms.pairs import count_moves
-from discreet.privacy.mechanisms.protocol import Calibration, NoiseLaw, Public
+from discreet.privacy.mechanisms.protocol import Calibration, NoiseLaw, Public, check_size
 from discreet.secure import RandomSource
 
 __all__ = ["FRESH_GRAPH_CONDITION", "NoiseFor", "SparsePairs"]
@@ -82,6 +82,7 @@ class SparsePairs:
             raise BadUsage(f"noise_for must be {known}, found {self.noise_for!r}")
 
     def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:
+        check_size(public, self.name)
         m = len(public.items)
         probability = self.edge_probability or min(1.0, 1.1 * log2(m) / m)
         edges = draw_connected_graph(m, probability, source)
@@ -136,6 +137,13 @@ def graph_moves(public: Public, probability: float) -> GraphMoves:
     coin = round_probability(probability)
     step = 2 if public.neighbours is Neighbours.REPLACE_ONE else 1
     accepted = _accepted(len(public.items), coin)
+    if accepted == 0:
+        raise BadUsage(
+            f"a random graph of {len(public.items)} items with edge probability {probability:.3g} "
+            "may hardly ever be connected, so that the average over connected ones is not known; "
+            f"use at least {min(1.0, log2(len(public.items)) / len(public.items)):.2g}, or "
+            "noise_for='the drawn graph'"
+        )
     return GraphMoves(public.max_answers**2 // 4, step, coin, accepted)
 
 
