@@ -397,3 +397,11 @@ def test_arrays_and_frames_say_the_same(cells):
     expected = Responses.from_array(cells, items=names)
     assert Responses.from_array(floats, items=names) == expected
     assert Responses.from_dataframe(pd.DataFrame(floats, columns=names)) == expected
+
+
+@pytest.mark.parametrize("ids", [["a", "a ", "b"], [0.0, -0.0, 1.0]])
+def test_spellings_of_one_id_are_one_person_in_a_wide_frame_too(ids):
+    frame = pd.DataFrame({"person": ids, "q1": [1, None, 0], "q2": [None, 0, 1]})
+    found = Responses.from_dataframe(frame)
+    assert found.n_persons == 2
+    assert found.store.rows(0, 2).tolist() == [[1, 0], [0, 1]]

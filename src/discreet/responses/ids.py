@@ -46,8 +46,12 @@ def plain_column(column: Any) -> Any:
 def encode_ids(column: Any) -> Any:
     """Return ids as a dictionary of distinct texts; rows without an id are null."""
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    words = pc.utf8_trim_whitespace(_as_text(encoded.dictionary))
+    written = _as_text(encoded.dictionary)
+    words = pc.utf8_trim_whitespace(written)
     indices = encoded.indices.cast(pa.int32())
+    if _may_repeat(encoded.dictionary, written, words):
+        again = words.dictionary_encode()
+        words, indices = again.dictionary, pc.take(again.indices, indices)
     missing = _is_missing(words)
     # Only where needed: a scalar of pyarrow imports pandas, which takes a third of a second.
     if pc.any(missing).as_py():
@@ -55,6 +59,11 @@ def encode_ids(column: Any) -> Any:
         indices = pc.if_else(dropped, pa.scalar(None, pa.int32()), indices)
         words = pc.fill_null(words, "")
     return pa.DictionaryArray.from_arrays(indices, words)
+
+
+def _may_repeat(ids: Any, written: Any, words: Any) -> bool:
+    """Say whether distinct ids can have become the same word: by blanks, or as 0.0 and -0.0."""
+    return pa.types.is_floating(ids.type) or not pc.all(pc.equal(written, words)).as_py()
 
 
 def _as_text(words: Any) -> Any:
