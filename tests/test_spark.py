@@ -29,6 +29,7 @@ from discreet.engines.spark.addition import BLOCK, FAILURE, encode_failure, enco
 from discreet.engines.spark.layout import Layout, sort_naturally
 from discreet.engines.spark.session import is_frame
 from discreet.engines.spark.tasks import CapAnswers, SelectItems, SumUp, View, count_vector
+from discreet.engines.sql import read_counts, write_query
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.responses import Responses
 from discreet.responses.columns import LongPlan, Reading, WidePlan, make_reading
@@ -581,6 +582,15 @@ def test_many_tasks_sorted_and_shuffled_and_weighted_rows_give_one_result(spark,
     expected = count_pairs(memory, weighting=weigh)
     assert same(weighted, expected)
     assert weighted.weighting == expected.weighting
+
+
+@slow
+def test_the_query_for_spark_gives_the_same_counts(spark):
+    table = answers_table(60, 8)
+    spark.createDataFrame(table).createOrReplaceTempView("answers")
+    result = spark.sql(write_query("answers", dialect="spark")).toArrow()
+    expected = Responses.from_dataframe(table)
+    assert same(read_counts(result, items=expected.items), count_pairs(expected))
 
 
 def make_weighting():
