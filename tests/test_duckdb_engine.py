@@ -65,7 +65,8 @@ def same(ours: PairCounts, theirs: PairCounts) -> bool:
     return (
         ours.items == theirs.items
         and ours.persons == theirs.persons
-        and np.array_equal(ours.right_wrong, theirs.right_wrong)
+        and ours.is_sparse == theirs.is_sparse
+        and (ours.right_wrong != theirs.right_wrong).sum() == 0
         and np.array_equal(ours.answers, theirs.answers)
         and np.array_equal(ours.right, theirs.right)
     )
