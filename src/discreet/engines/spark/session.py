@@ -6,6 +6,7 @@ PySpark is imported only to look up a table: whoever has a DataFrame has PySpark
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from discreet.errors import BadUsage, MissingExtra
@@ -57,8 +58,10 @@ def _active_session() -> Any:
 
 
 def _connect_session() -> Any:
-    try:
-        from pyspark.sql.connect.session import SparkSession
-    except ImportError:
-        return None  # the packages that Spark Connect needs are not there, so no session is
-    return SparkSession.getActiveSession()
+    """Return the active session of Spark Connect; whoever has one has loaded its module.
+
+    Importing it here would end the process where the packages that it needs are missing and
+    Python runs neither a file nor a prompt: PySpark then calls ``sys.exit``.
+    """
+    module = sys.modules.get("pyspark.sql.connect.session")
+    return None if module is None else module.SparkSession.getActiveSession()
