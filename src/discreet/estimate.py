@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Estimate",
+    "ItemTable",
     "Solution",
     "Status",
     "check_level",
@@ -36,8 +37,30 @@ ERROR_DRAWS = 10_000
 """Gaussian draws behind a simultaneous quantile; its 95% point is then known to about 1%."""
 
 
+class ItemTable:
+    """A result with one row per item that other programs can take."""
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the table as plain columns."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> Any:
+        """Return the table as a :class:`pyarrow.Table`."""
+        import pyarrow as pa
+
+        return pa.table(self.to_dict())
+
+    def to_dataframe(self) -> Any:
+        """Return the table as a pandas DataFrame, or as Arrow where pandas is absent."""
+        table = self.to_arrow()
+        try:
+            return table.to_pandas()
+        except ModuleNotFoundError:
+            return table
+
+
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimate(ItemTable):
     """Item difficulties in logits, mean zero over the estimated items, harder is larger.
 
     Attributes
@@ -152,20 +175,6 @@ class Estimate:
             [HtmlColumn(name, values) for name, values in columns.items()], caption=caption
         )
         return f"<div>{table}</div>"
-
-    def to_arrow(self) -> Any:
-        """Return the item table as a :class:`pyarrow.Table`."""
-        import pyarrow as pa
-
-        return pa.table(self.to_dict())
-
-    def to_dataframe(self) -> Any:
-        """Return the item table as a pandas DataFrame, or as Arrow where pandas is absent."""
-        table = self.to_arrow()
-        try:
-            return table.to_pandas()
-        except ModuleNotFoundError:
-            return table
 
 
 def draw_errors(covariance: FloatArray, rng: np.random.Generator | None) -> FloatArray:

@@ -8,8 +8,8 @@ overspent. Nothing after the wall sees an answer or a count.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from os import PathLike
 from typing import Any
@@ -36,7 +36,7 @@ from discreet.privacy.mechanisms import (
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.wall import Release, check_answers, release_statistics
 
-__all__ = ["Published", "promise", "read_release", "release", "reserve", "warn_if_weak"]
+__all__ = ["Published", "Terms", "charge_and_release", "read_release", "release"]
 
 LARGE_EPSILON = 5.0
 
@@ -64,12 +64,7 @@ class Published:
 
     def _repr_html_(self) -> str:
         """Show the promise and the first items in a notebook."""
-        promise = self.guarantee
-        words = (
-            f"epsilon {promise.epsilon:g}, delta {promise.delta:g}, {promise.neighbours}; "
-            f"protects {promise.unit}"
-        )
-        return f"<div><p>{escape(words)}</p>{self.estimate._repr_html_()}</div>"
+        return f"<div><p>{escape(self.guarantee.summary)}</p>{self.estimate._repr_html_()}</div>"
 
     def save(self, folder: str | PathLike[str], *, force: bool = False) -> None:
         """Write the bundle: table, privacy record, statement, registry draft, page.
@@ -138,27 +133,70 @@ def release(
     with open_persons(source, engine) as answers:
         public = _public_parameters(answers, budget, items, max_answers)
         chosen, choice = _choose(mechanism, public)
-        calibration = chosen.calibrate(public, budget, noise.source)
-        check_answers(answers, public, chosen)
-        reservation = reserve(book, calibration, answers, population)
-        released = release_statistics(
-            answers,
-            mechanism=chosen,
-            public=public,
-            calibration=calibration,
-            guarantee=promise(calibration, book, noise),
-            noise=noise,
+        released, estimate = charge_and_release(
+            answers, chosen, public, budget, Terms(book, population, noise)
         )
-    estimate = estimate_release(released)
-    if book is not None and reservation is not None:
-        book.complete(reservation)
-    warn_if_weak(budget, public)
     return Published(
         estimate=estimate,
         guarantee=released.guarantee,
         record=describe_release(released, estimate, choice),
         noisy=released,
     )
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On whose account a release goes, and where its noise comes from.
+
+    Attributes
+    ----------
+    book
+        The ledger; ``None`` where the spend is not recorded.
+    population
+        Whom the data is about, in the ledger.
+    noise
+        Where noise comes from.
+    unit
+        What is protected; ``None`` for the accountant's word, one person's whole set of answers.
+    """
+
+    book: Ledger | None
+    population: str
+    noise: Noise
+    unit: str | None = None
+
+
+def charge_and_release(
+    data: Contributions,
+    mechanism: AnyMechanism,
+    public: Public,
+    budget: Budget,
+    terms: Terms,
+    *,
+    wall: Callable[..., Release] = release_statistics,
+) -> tuple[Release, Estimate]:
+    """Do every step between public parameters and a result, in the only order that is safe.
+
+    Mistakes are refused before the ledger is charged, the ledger is charged before any noise is
+    drawn, and the estimate sees nothing but what came through the wall.
+    ``wall`` is the wall with what it counts: answers, unless said otherwise.
+    """
+    calibration = mechanism.calibrate(public, budget, terms.noise.source)
+    check_answers(data, public, mechanism)
+    reservation = _reserve(terms, calibration, data)
+    released = wall(
+        data,
+        mechanism=mechanism,
+        public=public,
+        calibration=calibration,
+        guarantee=_promise(terms, calibration),
+        noise=terms.noise,
+    )
+    estimate = estimate_release(released)
+    if terms.book is not None and reservation is not None:
+        terms.book.complete(reservation)
+    _warn_if_weak(budget, public)
+    return released, estimate
 
 
 def read_release(folder: str | PathLike[str]) -> Published:
@@ -187,41 +225,40 @@ def _public_parameters(
     return Public(items=listed, max_answers=cap, neighbours=budget.neighbours, persons=persons)
 
 
-def reserve(
-    book: Ledger | None, calibration: Calibration, answers: Contributions, population: str
-) -> str | None:
+def _reserve(terms: Terms, calibration: Calibration, data: Contributions) -> str | None:
     """Charge the ledger before any noise is drawn."""
-    if book is None:
+    if terms.book is None:
         return None
     spend = calibration.spend
-    return book.reserve(
+    return terms.book.reserve(
         spend,
-        fingerprint=book.recognise(answers),
+        fingerprint=terms.book.recognise(data),
         description=f"{spend.mechanism}, epsilon {spend.epsilon:g}, delta {spend.delta:g}",
-        population=population,
+        population=terms.population,
     )
 
 
-def promise(calibration: Calibration, book: Ledger | None, noise: Noise) -> Guarantee:
+def _promise(terms: Terms, calibration: Calibration) -> Guarantee:
     """Return what a release promises."""
-    return calibration.spend.guarantee(
-        ledger=None if book is None else book.id,
-        is_private=noise.is_private,
+    found = calibration.spend.guarantee(
+        ledger=None if terms.book is None else terms.book.id,
+        is_private=terms.noise.is_private,
         conditions=calibration.conditions,
     )
+    return found if terms.unit is None else replace(found, unit=terms.unit)
 
 
-def warn_if_weak(budget: Budget, public: Public) -> None:
+def _warn_if_weak(budget: Budget, public: Public) -> None:
     """Warn about parameters that promise little; public values only."""
     if budget.epsilon > LARGE_EPSILON:
         warnings.warn(
             f"epsilon {budget.epsilon:g} is above {LARGE_EPSILON:g}: the guarantee permits a "
             "near-certain conclusion about a person; consider a smaller epsilon",
-            stacklevel=3,
+            stacklevel=4,
         )
     if public.persons is not None and budget.delta * public.persons > 1:
         warnings.warn(
             f"delta {budget.delta:g} is above 1 / {public.persons} persons: it would permit "
             "publishing somebody's answers outright; use a delta well below that",
-            stacklevel=3,
+            stacklevel=4,
         )

@@ -187,10 +187,7 @@ def release(
         rows = [{name: row[name] for name in SHOWN} for row in _rows(released.strengths)]
         print_json({**facts, "neighbours": str(promise.neighbours), "items": rows})
     else:
-        say(
-            f"{promise.mechanism}: epsilon {promise.epsilon:g}, delta {promise.delta:g}, "
-            f"{promise.neighbours}; protects {promise.unit}"
-        )
+        say(f"{promise.mechanism}: {promise.summary}")
         say()
         _print_strengths(released.strengths)
     note(f"Wrote {out} (may be published)", quiet=shared.quiet)

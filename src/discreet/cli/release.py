@@ -179,10 +179,7 @@ def print_release(released: Published) -> None:
     """Print the guarantee and the item table."""
     guarantee = released.guarantee
     columns = released.estimate.to_dict()
-    say(
-        f"{guarantee.mechanism}: epsilon {guarantee.epsilon:g}, delta {guarantee.delta:g}, "
-        f"{guarantee.neighbours}; protects {guarantee.unit}"
-    )
+    say(f"{guarantee.mechanism}: {guarantee.summary}")
     say()
     print_table(
         [

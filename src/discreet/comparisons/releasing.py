@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -26,7 +26,6 @@ from discreet.comparisons.strengths import Strengths
 from discreet.comparisons.table import Comparisons
 from discreet.errors import BadUsage
 from discreet.estimate import Estimate, Solution
-from discreet.estimators.released import estimate_release
 from discreet.formats.registry import write_registry_entry
 from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
@@ -38,8 +37,8 @@ from discreet.privacy.mechanisms.comparisons import (
     pick_comparison_mechanism,
 )
 from discreet.privacy.noise import ExactNoise, Noise
-from discreet.privacy.wall import Release, check_answers, release_statistics
-from discreet.publish import promise, reserve, warn_if_weak
+from discreet.privacy.wall import Release, release_statistics
+from discreet.publish import Terms, charge_and_release
 from discreet.report.statement import write_statement
 
 __all__ = [
@@ -151,21 +150,10 @@ def release_comparisons(
     source = open_comparisons(data)
     public = _public_parameters(source, budget, items, max_comparisons)
     chosen, choice = _choose(mechanism, public)
-    calibration = chosen.calibrate(public, budget, noise.source)
-    check_answers(source, public, chosen)
-    reservation = reserve(book, calibration, source, population)
-    released = release_wins(
-        source,
-        mechanism=chosen,
-        public=public,
-        calibration=calibration,
-        guarantee=replace(promise(calibration, book, noise), unit=UNIT),
-        noise=noise,
+    terms = Terms(book, population, noise, unit=UNIT)
+    released, estimate = charge_and_release(
+        source, chosen, public, budget, terms, wall=release_wins
     )
-    estimate = estimate_release(released)
-    if book is not None and reservation is not None:
-        book.complete(reservation)
-    warn_if_weak(budget, public)
     return PublishedRanking(
         strengths=Strengths(estimate),
         guarantee=released.guarantee,

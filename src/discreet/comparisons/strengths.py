@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.chain import Status
-from discreet.estimate import Estimate, Solution
+from discreet.estimate import Estimate, ItemTable, Solution
 from discreet.markup import HtmlColumn, preview_table
 from discreet.privacy.accounting import Guarantee
 from discreet.topk import Ranking, rank
@@ -44,7 +44,7 @@ NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Strengths:
+class Strengths(ItemTable):
     """Strengths of objects in logits, mean zero over the estimated ones, winners are higher.
 
     An object with strength a beats one with strength b with probability 1 / (1 + exp(b - a)).
@@ -130,20 +130,6 @@ class Strengths:
             columns["compared"] = self.estimate.answers.tolist()
             columns["won"] = (self.estimate.answers - self.estimate.right).tolist()
         return columns
-
-    def to_arrow(self) -> Any:
-        """Return the table as a :class:`pyarrow.Table`."""
-        import pyarrow as pa
-
-        return pa.table(self.to_dict())
-
-    def to_dataframe(self) -> Any:
-        """Return the table as a pandas DataFrame, or as Arrow where pandas is absent."""
-        table = self.to_arrow()
-        try:
-            return table.to_pandas()
-        except ModuleNotFoundError:
-            return table
 
     def _repr_html_(self) -> str:
         """Show the first objects in a notebook, and whether they may leave it."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
-from types import TracebackType
 from typing import Any, cast
 
 import numpy as np
@@ -20,7 +19,7 @@ from discreet.counts import PairCounts
 from discreet.engines.memory import Weighting, count_responses
 from discreet.engines.outofcore.counting import Job, count_job, count_source
 from discreet.engines.outofcore.settings import Progress, Resources
-from discreet.engines.outofcore.snapshot import Passes, Snapshot, explain_encoding
+from discreet.engines.outofcore.snapshot import Closable, Passes, Snapshot, explain_encoding
 from discreet.engines.outofcore.steps import Cap, ItemTotals, Selection, find_totals
 from discreet.engines.outofcore.tally import Tally
 from discreet.errors import BadUsage, DiscreetError
@@ -117,7 +116,7 @@ def open_persons(
             raise
 
 
-class StreamedAnswers:
+class StreamedAnswers(Closable):
     """A source that can be gone through again and again, person by person.
 
     It is made by :func:`open_persons` and :func:`open_answers`. `select` and `cap` read
@@ -138,17 +137,6 @@ class StreamedAnswers:
         self.items = totals.items
         self.n_persons = totals.persons
         self.store = StreamedStore(self)
-
-    def __enter__(self) -> StreamedAnswers:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Delete what was copied from the source."""

@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from discreet.engines.outofcore.background import run_ahead
 from discreet.engines.outofcore.batches import Batch, bucket_batches, ordered_batches
@@ -33,7 +33,7 @@ from discreet.responses.columns import LongPlan, WidePlan
 from discreet.responses.delimited import NotUtf8
 from discreet.responses.opening import warn_encoding
 
-__all__ = ["Passes", "Snapshot", "explain_encoding"]
+__all__ = ["Closable", "Passes", "Snapshot", "explain_encoding"]
 
 Pass = Callable[[], Iterator[Batch]]
 
@@ -46,7 +46,26 @@ class Passes(Protocol):
         ...
 
 
-class Snapshot:
+class Closable:
+    """Something that deletes what it copied when a ``with`` statement ends."""
+
+    def close(self) -> None:
+        """Delete what was copied."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Snapshot(Closable):
     """The rows of a source, held still.
 
     Parameters
@@ -66,17 +85,6 @@ class Snapshot:
         self._plans: Any = plan_parts(self._origin.parts, job.reading)
         self._is_copy = self._is_closed = False
         self._pass: Pass | None = None
-
-    def __enter__(self) -> Snapshot:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def is_steady(self) -> bool:

@@ -152,6 +152,14 @@ class Guarantee:
         """Say which ledger was charged, or that none was."""
         return NO_LEDGER if self.ledger is None else f"Charged to ledger {self.ledger}."
 
+    @property
+    def summary(self) -> str:
+        """The promise in one line."""
+        return (
+            f"epsilon {self.epsilon:g}, delta {self.delta:g}, {self.neighbours}; "
+            f"protects {self.unit}"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         plain = asdict(self)
