@@ -20,6 +20,7 @@ from discreet.privacy.accounting import (
     Spend,
     calibrate_counts,
     calibrate_graph,
+    counts_bound,
     counts_delta,
     gaussian_delta,
     graph_bound,
@@ -283,6 +284,36 @@ def test_the_tail_of_the_touched_edges_is_a_bound():
         )
         assert tail <= binomial_tail(trials, chance, least) * (1 + 1e-12)
     assert binomial_tail(9, 0.5, 10) == 0.0
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+@pytest.mark.parametrize(("items", "cap", "chance"), [(4, 4, 0.5), (5, 3, 0.3), (5, 4, 0.6)])
+def test_no_person_moves_more_counts_than_the_ledger_charges(items, cap, chance, relation):
+    """Every graph and every two neighbours: the counts beyond the charge are as rare as said."""
+    check_charges(items, cap, chance, relation)
+
+
+def test_an_odd_number_of_counts_can_move_when_answers_are_replaced():
+    """A pair that only one of two sets of answers touches moves one count."""
+    graphs, weights = connected_graphs(5, 0.6)
+    moved = touched_pairs(5, 5, Neighbours.REPLACE_ONE) @ graphs.T
+    truth = ((moved > 10) @ weights).max()
+    assert truth == pytest.approx(0.0708, abs=5e-5)
+    of_the_binomial = 0.6**6 / connection_probability(5, Fraction(6, 10))
+    assert of_the_binomial == pytest.approx(0.0536, abs=5e-5)
+    check_charges(5, 5, 0.6, Neighbours.REPLACE_ONE)
+
+
+def check_charges(items, cap, chance, relation):
+    moves = graph_moves(public_of(items, cap, relation), chance)
+    graphs, weights = connected_graphs(items, float(moves.edge_probability))
+    moved = touched_pairs(items, cap, relation) @ graphs.T
+    for missed in (Fraction(k, 100) for k in range(1, 100)):
+        bound = graph_bound(moves, Fraction(8), missed)
+        charged = [k for k in range(1, moves.most + 1)
+                   if counts_bound(k, Fraction(8)).mu_squared == bound.mu_squared]  # fmt: skip
+        rare = ((moved > charged[0]) @ weights).max()
+        assert rare <= bound.extra_delta * (1 + Fraction(1, 10**9))
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])

@@ -46,8 +46,11 @@ def binomial_weights(trials: int, odds: float, low: int, high: int) -> NDArray[n
     return bounds
 
 
-def binomial_tail(trials: int, chance: float, least: int) -> float:
+def binomial_tail(trials: int, chance: float, least: float) -> float:
     """Return Chernoff's bound exp(-trials KL(least / trials, chance)) on Pr[B >= least].
+
+    It holds for every variable whose exponential moments are at most the binomial's, which need
+    not be an integer; neither need `least`.
 
     Examples
     --------

@@ -60,7 +60,7 @@ class GraphMoves:
     edge_probability
         Of every pair, independently.
     accepted
-        At least the probability that a drawn graph is kept; others are drawn again.
+        A lower bound on the probability that a drawn graph is kept; others are drawn again.
     """
 
     touched: int
@@ -193,12 +193,13 @@ def graph_bound(moves: GraphMoves, sigma: Fraction, missed: Fraction) -> Gaussia
 
     A graph touches more than ``moved`` counts with probability at most `missed`, whoever the
     person is (Chernoff); given any other graph the release is that of at most ``moved`` counts.
+    The number of touched counts may be odd also where ``step`` is 2: more than 2 b is 2 b + 1.
     """
     chance, allowed = float(moves.edge_probability), float_down(missed) * moves.accepted
     low, high = 1, moves.touched  # all pairs are never exceeded
     while low < high:
         middle = (low + high) // 2
-        if binomial_tail(moves.touched, chance, middle + 1) <= allowed:
+        if binomial_tail(moves.touched, chance, middle + 1 / moves.step) <= allowed:
             high = middle
         else:
             low = middle + 1

@@ -63,7 +63,7 @@ EXACT_ITEMS = 24
 
 
 def connection_probability(m: int, probability: Fraction) -> float:
-    """Return at least the probability that a random graph of m items is connected.
+    """Return a lower bound on the probability that a random graph of m items is connected.
 
     A graph that is not has a set of k <= m/2 items without an edge to the others, which happens
     with probability (1-p)^(k (m-k)) for each of the C(m, k) sets; the sum bounds the probability
