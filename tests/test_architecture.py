@@ -12,6 +12,7 @@ ORDER = [
     "errors",
     "markup",
     "secure",
+    "atomic",
     "responses",
     "datasets",
     "simulation",

@@ -72,7 +72,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     def fail(_descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("discreet.counts.file.os.fsync", fail)
+    monkeypatch.setattr("discreet.atomic.os.fsync", fail)
     with pytest.raises(OSError, match="No space"):
         count([[1, 1]]).save(path)
     assert same(PairCounts.load(path), old)

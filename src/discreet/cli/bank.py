@@ -48,7 +48,6 @@ def create(
 
     known = read_calibration(calibration)
     bank = create_bank(known, scale=scale, source=source or name_calibration(calibration))
-    file.parent.mkdir(parents=True, exist_ok=True)
     write_bank(file, bank)
     say(f"Made {file} with {len(bank.items):,} items ({bank.access})")
     left = len(getattr(known, "estimate", known).items) - len(bank.items)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.atomic import staged
 from discreet.cli.output import Column, json_text, note, print_table
-from discreet.cli.writing import check_writable, staged
+from discreet.cli.writing import check_writable
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -133,18 +132,12 @@ def diagnose_answers(responses: Responses, estimate: Estimate) -> Diagnostics | 
 
 
 def _write_items(path: Path, estimate: Estimate) -> None:
+    from discreet.formats.tables import write_csv
+
     columns = estimate.to_dict()
     # A column rather than a comment line: every program reads it, and it survives a join.
     columns["access"] = ["confidential"] * len(estimate.items)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        for row in zip(*columns.values(), strict=True):
-            writer.writerow("" if _is_nan(value) else value for value in row)
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+    write_csv(path, columns)
 
 
 def _write_document(path: Path, estimate: Estimate, diagnostics: Diagnostics | None) -> None:

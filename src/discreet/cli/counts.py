@@ -95,7 +95,6 @@ def _has_partial_counts(checkpoint: Path | None, limits: Limits) -> bool:
 
 
 def _save(found: PairCounts, out: Path, *, as_json: bool, quiet: bool) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
     found.save(out)
     document = {
         "persons": found.persons,

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.atomic import staged
 from discreet.cli.calibration import CALIBRATION_FILES, write_calibration
 from discreet.cli.known import read_calibration
 from discreet.cli.options import AsJson, Force, OutFolder, Shared, command
 from discreet.cli.output import Column, note, print_json, print_table, say
-from discreet.cli.writing import check_writable, staged
+from discreet.cli.writing import check_writable
 
 if TYPE_CHECKING:
     from discreet.linking import Link

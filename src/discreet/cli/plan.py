@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.atomic import write_text
 from discreet.cli.options import MECHANISM_NAMES, AsJson, Delta, Force, Relation, Shared, command
 from discreet.cli.output import Column, note, print_json, print_table, say, working
-from discreet.cli.writing import check_writable, staged
+from discreet.cli.writing import check_writable
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -180,8 +181,7 @@ def _write_page(made: Plan, page: Path, *, quiet: bool) -> None:
 
     with working("Computing the table behind the page", quiet=quiet):
         text = make_page(made)
-        with staged(page.parent, [page.name]) as stage:
-            (stage / page.name).write_text(text, encoding="utf-8")
+        write_text(page, text, private=False)
 
 
 def add_to(app: typer.Typer) -> None:

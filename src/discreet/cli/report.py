@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.atomic import write_text
 from discreet.cli.answers import read_answers
 from discreet.cli.calibration import (
     CALIBRATION_FILE,
@@ -20,7 +21,7 @@ from discreet.cli.fit import Method
 from discreet.cli.known import read_calibration
 from discreet.cli.options import Force, Reading, Shared, command
 from discreet.cli.output import note, say, working
-from discreet.cli.writing import check_writable, staged
+from discreet.cli.writing import check_writable
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
 
     _check_place(bundle, out, PUBLIC_FILE, force=force)
     page = write_public_page(*read_bundle(bundle))
-    say(f"Wrote {_write(out or bundle, PUBLIC_FILE, page)} (may be published)")
+    path = (out or bundle) / PUBLIC_FILE
+    write_text(path, page, private=False)
+    say(f"Wrote {path} (may be published)")
 
 
 def _report_calibration(place: Path, out: Path | None, *, force: bool) -> None:
@@ -128,7 +131,8 @@ def _finish(estimate: Estimate, diagnostics: Diagnostics | None, out: Path, name
     from discreet.report.findings import find_problems
     from discreet.report.steward import judge, write_steward_page
 
-    path = _write(out, REPORT_FILE, write_steward_page(estimate, diagnostics, name=name))
+    path = out / REPORT_FILE
+    write_text(path, write_steward_page(estimate, diagnostics, name=name))
     findings, _ = find_problems(estimate, diagnostics)
     say(f"{judge(findings)}{':' if findings else '.'}")
     for finding in findings:
@@ -145,12 +149,6 @@ def _check_place(given: Path, out: Path | None, name: str, *, force: bool) -> No
         head = path.read_text(encoding="utf-8", errors="replace")[:2000]
         force = force or GENERATOR in head
     check_writable(out or given, [name], force=force)
-
-
-def _write(folder: Path, name: str, page: str) -> Path:
-    with staged(folder, [name]) as stage:
-        (stage / name).write_text(page, encoding="utf-8", newline="\n")
-    return folder / name
 
 
 def add_to(app: typer.Typer) -> None:

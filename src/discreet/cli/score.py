@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.atomic import staged
 from discreet.cli.answers import read_answers
 from discreet.cli.known import read_calibration
 from discreet.cli.options import AnswersFile, AsJson, Force, OutFolder, Reading, Shared, command
 from discreet.cli.output import Column, note, print_json, print_table, say, working
-from discreet.cli.writing import check_writable, staged
+from discreet.cli.writing import check_writable
 
 if TYPE_CHECKING:
     from discreet.persons import PersonScores

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
 import typer
 
+from discreet.atomic import staged
 from discreet.cli.options import AsJson, Force, Layout, Seed, Shared, command
 from discreet.cli.output import print_json, say, working
-from discreet.cli.writing import check_writable, staged
+from discreet.cli.writing import check_writable
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def simulate(
     check_writable(out.parent, names, force=force)
     with working("Drawing answers", quiet=shared.quiet):
         drawn = _draw(persons, items, answered, design, seed)
-        with staged(out.parent, names) as stage:
+        with staged(out.parent, names, private=False) as stage:
             _write_answers(stage / out.name, drawn.responses, suffix, layout)
             _write_truth(stage / truth, drawn, {"seed": seed, "design": design})
     summary = {

@@ -1,20 +1,14 @@
-"""Files that appear whole or not at all.
-
-Everything is written into a temporary folder beside its destination and moved at the end, so
-that an interruption, a full disk or an error leaves no half-written file behind.
-"""
+"""Refuse, before any work is done, what could not be written afterwards."""
 
 from __future__ import annotations
 
-import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from discreet.errors import BadUsage
 
-__all__ = ["check_new_folder", "check_writable", "staged"]
+__all__ = ["check_new_folder", "check_writable"]
 
 
 def check_writable(folder: Path, names: Sequence[str], *, force: bool) -> None:
@@ -65,27 +59,3 @@ def _try_to_write(folder: Path) -> None:
             f"nothing can be written into {folder}: {error.strerror or error}. "
             "Choose another --out, or make the folder writable."
         ) from error
-
-
-@contextmanager
-def staged(folder: Path, names: Sequence[str]) -> Iterator[Path]:
-    """Yield an empty folder; when the block ends well, its files move into ``folder``.
-
-    Parameters
-    ----------
-    folder
-        Where the files belong; made if it does not exist.
-    names
-        The files that the block writes.
-    """
-    is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    stage = Path(tempfile.mkdtemp(dir=folder, prefix=".discreet-"))
-    try:
-        yield stage
-        for name in names:
-            (stage / name).replace(folder / name)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
-        if is_new and not any(folder.iterdir()):
-            folder.rmdir()

@@ -7,8 +7,6 @@ persons were weighted; files of version 1 are read too.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -18,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.atomic import staged
 from discreet.counts.matrix import is_sparse
 from discreet.errors import BadUsage
 
@@ -42,16 +41,8 @@ def write_archive(
         parts |= {name: _narrow(getattr(right_wrong, name)) for name in SPARSE_PARTS}
     else:
         parts["right_wrong"] = right_wrong
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _write_parts(file, parts)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with staged(path.parent, [path.name]) as stage:
+        _write_parts(stage / path.name, parts)
 
 
 _SIGNS = {
@@ -61,7 +52,7 @@ _SIGNS = {
 }
 
 
-def _write_parts(file: Any, parts: Mapping[str, npt.NDArray[Any]]) -> None:
+def _write_parts(file: Path, parts: Mapping[str, npt.NDArray[Any]]) -> None:
     """Write what ``numpy.savez_compressed`` writes, array by array and quickly."""
     options: dict[str, Any] = {"compression": zipfile.ZIP_DEFLATED, "compresslevel": QUICK}
     with zipfile.ZipFile(file, "w", **options) as archive:

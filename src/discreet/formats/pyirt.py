@@ -13,6 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from discreet.atomic import staged
 from discreet.errors import BadResponses, BadUsage
 from discreet.responses import Responses, read_responses
 
@@ -29,7 +30,11 @@ def read_jsonl(path: str | PathLike[str]) -> Responses:
 def write_jsonl(path: str | PathLike[str], responses: Responses) -> None:
     """Write answers as py-irt's JSON lines; missing answers are left out."""
     items, persons = responses.items, responses.persons
-    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+    place = Path(path)
+    with (
+        staged(place.parent, [place.name]) as stage,
+        (stage / place.name).open("w", encoding="utf-8", newline="\n") as file,
+    ):
         for start in range(0, responses.n_persons, CHUNK_PERSONS):
             rows = responses.rows(start, min(start + CHUNK_PERSONS, responses.n_persons))
             for number, row in enumerate(rows.tolist()):

@@ -1,7 +1,7 @@
 """Any result with columns as a CSV or Parquet file.
 
-In: an estimate, abilities, a link, a bank: anything with ``to_dict``. Out: the file. A CSV has
-empty cells where there is no number, a Parquet file has nulls.
+In: an estimate, abilities, a link, a bank: anything with ``to_dict``. Out: the file, which only
+its owner may read. A CSV has empty cells where there is no number, a Parquet file has nulls.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
+from discreet.atomic import staged
 from discreet.errors import BadUsage
 
 __all__ = ["Tabular", "write_csv", "write_table"]
@@ -26,23 +27,24 @@ class Tabular(Protocol):
 def write_table(path: str | PathLike[str], result: Tabular) -> None:
     """Write the columns of a result; the ending ``.csv`` or ``.parquet`` says how."""
     place = Path(path)
+    if place.suffix not in (".csv", ".parquet"):
+        raise BadUsage(f"{place}: the ending says how to write it; use .csv or .parquet")
     columns = {
         name: [None if _is_nan(value) else value for value in values]
         for name, values in result.to_dict().items()
     }
-    if place.suffix == ".parquet":
+    with staged(place.parent, [place.name]) as stage:
+        if place.suffix == ".csv":
+            write_csv(stage / place.name, columns)
+            return
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        pq.write_table(pa.table(columns), place)
-    elif place.suffix == ".csv":
-        write_csv(place, columns)
-    else:
-        raise BadUsage(f"{place}: the ending says how to write it; use .csv or .parquet")
+        pq.write_table(pa.table(columns), stage / place.name)
 
 
 def write_csv(place: Path, columns: dict[str, list[Any]]) -> None:
-    """Write columns; what is NaN or None becomes an empty cell."""
+    """Write columns, usually on a stage; what is NaN or None becomes an empty cell."""
     with place.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.atomic import staged
 from discreet.errors import BadUsage
 from discreet.responses import Responses, read_responses
 
@@ -51,12 +52,11 @@ def read_warehouse(
 def write_warehouse(path: str | PathLike[str], responses: Responses) -> None:
     """Write answers as ``id, item, resp``; the ending ``.csv`` or ``.parquet`` says how."""
     place = Path(path)
-    if place.suffix == ".parquet":
-        _write_parquet(place, responses)
-    elif place.suffix == ".csv":
-        _write_csv(place, responses)
-    else:
+    writers = {".parquet": _write_parquet, ".csv": _write_csv}
+    if place.suffix not in writers:
         raise BadUsage(f"{place}: the ending says how to write it; use .csv or .parquet")
+    with staged(place.parent, [place.name]) as stage:
+        writers[place.suffix](stage / place.name, responses)
 
 
 def _schema() -> Any:

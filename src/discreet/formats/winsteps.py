@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.atomic import write_text
 from discreet.chain import Status
 from discreet.errors import BadResponses, BadUsage
 from discreet.estimate import Estimate
@@ -320,4 +321,4 @@ def _write(
     place = Path(path)
     separator = {".csv": ",", ".tsv": "\t"}.get(place.suffix.lower())
     text = format_table(title, columns, decimals=decimals, separator=separator)
-    place.write_text(text, encoding="utf-8", newline="\n")
+    write_text(place, text)

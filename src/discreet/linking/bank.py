@@ -11,8 +11,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import tempfile
 from dataclasses import dataclass, replace
 from math import isfinite
 from os import PathLike
@@ -22,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.atomic import write_text
 from discreet.errors import BadResponses, BadUsage
 from discreet.linking.joining import FLAG_AT, Link, link_calibrations
 
@@ -187,7 +186,6 @@ def _check_name(what: str, name: str) -> None:
 
 def write_bank(path: str | PathLike[str], bank: Bank) -> None:
     """Write the file; it appears whole, or the old one stays."""
-    target = Path(path)
     head = {"format": FORMAT, "version": VERSION, "unit": UNIT}
     head |= {"scale": bank.scale, "access": bank.access}
     text = io.StringIO()
@@ -198,13 +196,7 @@ def write_bank(path: str | PathLike[str], bank: Bank) -> None:
     writer.writerow(COLUMNS)
     for row in zip(*(columns[name] for name in COLUMNS), strict=True):
         writer.writerow([_cell(value) for value in row])
-    handle, fresh = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text.getvalue())
-        Path(fresh).replace(target)
-    finally:
-        Path(fresh).unlink(missing_ok=True)
+    write_text(Path(path), text.getvalue(), private=bank.access != PUBLIC)
 
 
 def _cell(value: Any) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from discreet.atomic import create_private, make_folder
 from discreet.engines.outofcore.blocks import Block
 from discreet.errors import BadUsage
 from discreet.responses.values import read_integers
@@ -107,8 +108,10 @@ class Buckets:
 
     def _open(self) -> None:
         if self.on_disk:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             for bucket in range(1 << self.bits):
+                self._path(bucket).unlink(missing_ok=True)
+                create_private(self._path(bucket))
                 self._files.append(pa.OSFile(str(self._path(bucket)), "wb"))
                 self._writers.append(pa.ipc.new_stream(self._files[-1], self._schema))
 

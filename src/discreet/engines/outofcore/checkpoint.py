@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 
+from discreet.atomic import make_folder
 from discreet.counts import PairCounts
 from discreet.engines.memory import Weighting
 from discreet.engines.outofcore.origins import Origin
@@ -94,7 +95,7 @@ class Checkpoint:
         self._fingerprint = fingerprint
         self._saved, self._pause = time.monotonic(), INTERVAL
         if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(self.folder)
 
     @property
     def _file(self) -> Path:

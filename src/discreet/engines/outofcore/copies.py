@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from discreet.atomic import create_private
 from discreet.engines.outofcore.origins import Origin, Part
 from discreet.errors import BadResponses
 from discreet.responses.columns import LongPlan, WidePlan
@@ -46,6 +47,7 @@ def _copy_part(part: Part, columns: list[int], path: Path) -> Part:
             table = pa.record_batch(batch, names=names)
             if writer is None:
                 options = pa.ipc.IpcWriteOptions(compression="lz4")
+                create_private(path)
                 writer = pa.ipc.new_file(str(path), table.schema, options=options)
             writer.write_batch(table)
             rows += table.num_rows

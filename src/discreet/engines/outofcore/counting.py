@@ -8,7 +8,6 @@ what was counted so far and starts anew with buckets.
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
+from discreet.atomic import make_temporary
 from discreet.counts import PairCounts
 from discreet.engines.memory import Weighting
 from discreet.engines.outofcore.background import run_ahead
@@ -285,14 +285,13 @@ class _BucketFolder:
     def __init__(self, checkpoint: Checkpoint, resources: Resources) -> None:
         self._kept = checkpoint.bucket_folder if checkpoint.folder is not None else None
         self._resources = resources
-        self._made: str | None = None
+        self._made: Path | None = None
 
     def __enter__(self) -> Path:
         if self._kept is not None:
             return self._kept
-        self._resources.folder.mkdir(parents=True, exist_ok=True)
-        self._made = tempfile.mkdtemp(prefix="discreet-rows-", dir=self._resources.folder)
-        return Path(self._made)
+        self._made = make_temporary(self._resources.folder, "discreet-rows-")
+        return self._made
 
     def __exit__(self, *_: object) -> None:
         if self._made is not None:

@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from discreet.atomic import make_temporary
 from discreet.errors import BadUsage
 
 __all__ = ["Progress", "Reporter", "Resources", "available_memory"]
@@ -93,10 +94,9 @@ class Resources:
         connection.execute("SET memory_limit = ?", [f"{max(self.memory // 2, 1 << 27)}B"])
         # DuckDB lets everybody read what it spills, so it does so in a folder that nobody else
         # can open.
-        self.folder.mkdir(parents=True, exist_ok=True)
-        private = tempfile.mkdtemp(prefix="discreet-duckdb-", dir=self.folder)
+        private = make_temporary(self.folder, "discreet-duckdb-")
         weakref.finalize(connection, shutil.rmtree, private, ignore_errors=True)
-        connection.execute("SET temp_directory = ?", [str(Path(private) / "spilled")])
+        connection.execute("SET temp_directory = ?", [str(private / "spilled")])
         return connection
 
 

@@ -9,7 +9,6 @@ and its rows are copied. What was copied or distributed goes when the snapshot i
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -18,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from discreet.atomic import make_temporary
 from discreet.engines.outofcore.background import run_ahead
 from discreet.engines.outofcore.batches import Batch, bucket_batches, ordered_batches
 from discreet.engines.outofcore.blocks import LongRows, NotNumbers, plan_parts
@@ -184,9 +184,7 @@ class Snapshot(Closable):
     def _private_folder(self) -> Path:
         """Return a folder that only its owner can open and that goes with the snapshot."""
         if self._folder is None:
-            place = self._job.resources.folder
-            place.mkdir(parents=True, exist_ok=True)
-            self._folder = Path(tempfile.mkdtemp(prefix="discreet-rows-", dir=place))
+            self._folder = make_temporary(self._job.resources.folder, "discreet-rows-")
             self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         return self._folder
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from discreet.atomic import create_private, sync_folder
 from discreet.errors import BadUsage, LedgerError
 from discreet.responses.digests import SUM_BYTES, digest_rows
 from discreet.secure import SystemSource
@@ -105,13 +106,13 @@ def create_file(path: Path, settings: str, key: bytes) -> None:
     part = path.with_name(f".{path.name}.{random_bytes(8).hex()}.part")
     try:
         # SQLite keeps the mode of an existing file; owner-only from the first byte.
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        create_private(part)
         try:
             _fill(part, settings, key)
             os.link(part, path)
         finally:
             part.unlink()
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except FileExistsError:
         raise BadUsage(f"{path} was made by someone else just now; open that one.") from None
     except (OSError, sqlite3.Error) as error:
@@ -130,14 +131,6 @@ def _fill(part: Path, settings: str, key: bytes) -> None:
         )
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager

@@ -1,0 +1,118 @@
+"""Whole files or none, private by default.
+
+In: where files belong. Out: a stage to write them on, from which they move into place together;
+folders that only their owner can open. What is confidential is readable by its owner alone from
+the first byte, whatever the umask, in a folder that exists too, and when it replaces a file that
+others could read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+__all__ = [
+    "create_private",
+    "make_folder",
+    "make_temporary",
+    "staged",
+    "sync_folder",
+    "write_text",
+]
+
+PRIVATE, PUBLIC = 0o600, 0o644
+PRIVATE_FOLDER, PUBLIC_FOLDER = 0o700, 0o755
+
+
+@contextmanager
+def staged(folder: Path, names: Sequence[str], *, private: bool = True) -> Iterator[Path]:
+    """Yield a folder with these files, still empty; when the block ends well, they move.
+
+    Parameters
+    ----------
+    folder
+        Where the files belong; made if it does not exist.
+    names
+        The files that the block writes, into the folder that is yielded.
+    private
+        Whether only their owner may read the files.
+    """
+    made = make_folder(folder, private=private)
+    stage = Path(tempfile.mkdtemp(dir=folder, prefix=".discreet-"))
+    try:
+        stage.chmod(PRIVATE_FOLDER)
+        for name in names:
+            create_private(stage / name)
+        yield stage
+        for name in names:
+            _finish(stage / name, PRIVATE if private else PUBLIC)
+            (stage / name).replace(folder / name)
+        sync_folder(folder)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+        for one in reversed(made):
+            with suppress(OSError):  # not empty: it holds what was written
+                one.rmdir()
+
+
+def write_text(path: Path, text: str, *, private: bool = True) -> None:
+    """Write a file of text as it is, line ends included."""
+    with staged(path.parent, [path.name], private=private) as stage:
+        (stage / path.name).write_text(text, encoding="utf-8", newline="")
+
+
+def make_folder(folder: Path, *, private: bool = True) -> list[Path]:
+    """Make a folder and those above it; return what was made. One that exists stays as it is."""
+    mode = PRIVATE_FOLDER if private else PUBLIC_FOLDER
+    made = []
+    for one in reversed([folder, *folder.parents]):
+        if one.is_dir():
+            continue
+        try:
+            one.mkdir(mode)
+        except FileExistsError:
+            if not one.is_dir():
+                raise
+        else:
+            one.chmod(mode)
+            made.append(one)
+    return made
+
+
+def make_temporary(place: Path, prefix: str) -> Path:
+    """Make a new folder that only its owner can open; the caller removes it."""
+    make_folder(place)
+    folder = Path(tempfile.mkdtemp(dir=place, prefix=prefix))
+    folder.chmod(PRIVATE_FOLDER)
+    return folder
+
+
+def create_private(path: Path) -> None:
+    """Make an empty file of the owner's; whatever writes into it later keeps its mode."""
+    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE)
+    try:
+        os.fchmod(handle, PRIVATE)
+    finally:
+        os.close(handle)
+
+
+def _finish(path: Path, mode: int) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+        os.fchmod(handle, mode)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder as lasting as the files behind them."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
