@@ -3,6 +3,7 @@
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise, product
@@ -29,6 +30,7 @@ from discreet.privacy.accounting import (
     calibrate_laplace,
     calibrate_local,
     calibrate_scale,
+    compose_guarantees,
     counts_bound,
     counts_delta,
     counts_spend,
@@ -179,6 +181,38 @@ def test_a_seeded_source_is_called_not_private_and_a_file_cannot_say_otherwise()
     forged = Guarantee.from_dict({**plain, "noise": "private, really"})
     assert "not private" in forged.noise
     assert "abc" in forged.ledger_note
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.floats(0.05, 2), st.floats(0.05, 2))
+def test_numbers_from_two_releases_have_both_guarantees_together(seed, first, second):
+    """Two random pairs of laws, and the product of them: what a person in both has."""
+    rng = np.random.default_rng(seed)
+    pairs = [rng.dirichlet(np.full(5, 0.7), size=2) for _ in range(2)]
+
+    def delta(laws, epsilon):
+        return np.maximum(laws[0] - math.exp(epsilon) * laws[1], 0).sum()
+
+    releases = [
+        Guarantee(epsilon, delta(laws, epsilon), 0.1, Neighbours.REPLACE_ONE, "pairs")
+        for laws, epsilon in zip(pairs, (first, second), strict=True)
+    ]
+    both = compose_guarantees(*releases)
+    together = [np.outer(*sides).ravel() for sides in zip(*pairs, strict=True)]
+    assert delta(together, both.epsilon) <= both.delta * (1 + 1e-12) + 1e-15
+    assert both.rho >= 0.2
+
+
+def test_where_one_side_is_no_release_there_is_no_guarantee():
+    one = pure_spend(1.0, Neighbours.REPLACE_ONE, mechanism="m").guarantee(is_private=True)
+    seeded = replace(one, is_private=False, ledger="abc", rho=None, conditions=("given",))
+    assert compose_guarantees(one, None) is None
+    assert compose_guarantees(None, one) is None
+    assert compose_guarantees(one, replace(one, unit="one judge")) is None
+    assert compose_guarantees(one, replace(one, neighbours=Neighbours.ADD_REMOVE)) is None
+    both = compose_guarantees(one, seeded)
+    assert (both.is_private, both.ledger, both.rho) == (False, None, None)
+    assert both.conditions == ("given",)
 
 
 def test_a_spend_survives_json_exactly_and_is_rounded_up_only():

@@ -20,6 +20,8 @@ from discreet.linking import (
     read_bank,
     write_bank,
 )
+from discreet.privacy.noise import ExactNoise
+from discreet.secure import SeededSource
 from discreet.simulation import simulate
 
 
@@ -346,17 +348,69 @@ def test_linking_the_other_way_round_turns_the_shift(shift, seed):
     assert (there.flagged == back.flagged).all()
 
 
-def test_two_releases_link_and_stay_public():
-    responses = discreet.datasets.lsat()
-    budget = discreet.Budget(epsilon=4.0, delta=1e-6)
-    first, second = (
-        discreet.release(responses, budget, items=responses.items, mechanism="pairs")
-        for _ in range(2)
-    )
+LSAT_ITEMS = ["Item1", "Item2", "Item3", "Item4", "Item5"]
+
+
+def release_lsat(epsilon=4.0, **settings):
+    budget = discreet.Budget(epsilon, 1e-6, neighbours=settings.pop("neighbours", "replace-one"))
+    settings = {"mechanism": "pairs", "items": LSAT_ITEMS, **settings}
+    return discreet.release(discreet.datasets.lsat(), budget, **settings)
+
+
+def test_two_releases_link_and_their_guarantees_add_up():
+    first, second = release_lsat(4.0), release_lsat(3.0)
     link = link_calibrations(first, second)
     assert abs(link.shift) < 6 * link.se
-    assert link.move(second).guarantee is not None
-    assert create_bank(first, scale="law", source="a").access == "public"
+    moved = link.move(second)
+    assert moved.guarantee == link.guarantee
+    assert (moved.guarantee.epsilon, moved.guarantee.delta) == (7.0, 2e-6)
+    assert moved.guarantee.rho >= first.guarantee.rho + second.guarantee.rho
+    assert moved.guarantee.is_private
+    assert create_bank(moved, scale="law", source="a").access == "public"
+
+
+def test_a_release_on_a_confidential_scale_is_confidential():
+    release, confidential = release_lsat(), discreet.fit(discreet.datasets.lsat())
+    onto = link_calibrations(confidential, release).move(release)
+    assert onto.guarantee is None
+    assert create_bank(onto, scale="law", source="a").access == "confidential"
+    assert link_calibrations(release, confidential).move(confidential).guarantee is None
+
+
+def test_a_third_calibration_that_a_link_moves_adds_its_own_guarantee():
+    first, second, third = release_lsat(1.0), release_lsat(2.0), release_lsat(4.0)
+    link = link_calibrations(first, second)
+    assert link.move(second).guarantee.epsilon == 3.0
+    assert link.move(third).guarantee.epsilon == 7.0
+    assert link.move(discreet.fit(discreet.datasets.lsat())).guarantee is None
+
+
+def test_releases_that_protect_different_things_have_no_common_promise():
+    kept = release_lsat()
+    other = release_lsat(neighbours="add-remove")
+    assert link_calibrations(kept, other).move(other).guarantee is None
+
+
+def test_an_anchored_calibration_is_confidential_also_with_released_anchors():
+    anchored = fit_anchored(discreet.datasets.lsat(), release_lsat())
+    assert anchored.estimate.guarantee is None
+    assert create_bank(anchored, scale="law", source="a").access == "confidential"
+
+
+def test_noise_for_tests_never_reaches_a_public_bank_nor_is_called_private(tmp_path):
+    seeded = release_lsat(noise=ExactNoise(SeededSource(3)))
+    assert "released with privacy" not in seeded.estimate._repr_html_()
+    assert "not private" in seeded.estimate._repr_html_()
+    assert "not private" in seeded._repr_html_()
+    bank = create_bank(seeded, scale="law", source="a")
+    write_bank(tmp_path / "bank.csv", bank)
+    assert bank.access == read_bank(tmp_path / "bank.csv").access == "confidential"
+    real = release_lsat()
+    assert "released with privacy" in real.estimate._repr_html_()
+    moved = link_calibrations(real, seeded).move(seeded)
+    assert not moved.guarantee.is_private
+    grown, _ = grow_bank(create_bank(real, scale="law", source="a"), seeded, source="b")
+    assert grown.access == "confidential"
 
 
 # --- banks ------------------------------------------------------------------------------------
@@ -424,9 +478,25 @@ def test_a_calibration_is_not_added_twice():
 
 
 def test_a_confidential_calibration_makes_a_public_bank_confidential():
-    bank = replace(small_bank(), access="public")
-    grown, _ = grow_bank(bank, calibration(NAMES, SPREAD), source="autumn")
+    bank = create_bank(release_lsat(), scale="law", source="spring")
+    assert bank.access == "public"
+    grown, _ = grow_bank(bank, discreet.fit(discreet.datasets.lsat()), source="autumn")
     assert grown.access == "confidential"
+
+
+def test_a_bank_of_releases_carries_what_they_promise_together(tmp_path):
+    bank = create_bank(release_lsat(4.0), scale="law", source="spring")
+    grown, _ = grow_bank(bank, release_lsat(2.0), source="autumn")
+    write_bank(tmp_path / "bank.csv", grown)
+    again = read_bank(tmp_path / "bank.csv")
+    assert again.access == "public"
+    assert again.guarantee == grown.guarantee
+    assert (again.guarantee.epsilon, again.guarantee.delta) == (6.0, 2e-6)
+
+
+def test_a_bank_that_calls_itself_public_without_a_guarantee_is_not_believed(tmp_path):
+    (tmp_path / "bank.csv").write_text(bank_text("a,1,0.1,5,s,active\n", access="public"))
+    assert read_bank(tmp_path / "bank.csv").access == "confidential"
 
 
 def test_persons_are_scored_against_a_bank():
@@ -462,6 +532,12 @@ def bank_text(rows, **changes):
         (bank_text("a,1,0.1,5,s,active\n", unit="chit"), BadUsage, "unit 'chit'"),
         (bank_text("a,1,0.1,5,s,active\n", version=9), BadUsage, "version 9"),
         (bank_text("a,1,0.1,5,s,active\n", access="who knows"), BadUsage, "its access"),
+        (
+            bank_text("a,1,0.1,5,s,active\n", guarantee="yes"),
+            BadUsage,
+            "guarantee in the first line",
+        ),
+        (bank_text("a,1,0.1,5,s,active\n", guarantee={}), BadUsage, "guarantee in the first line"),
         (
             bank_text("a,1,0.1,5,s,active\na,2,0.1,5,t,active\n"),
             BadResponses,

@@ -26,6 +26,7 @@ __all__ = [
     "Solution",
     "Status",
     "check_level",
+    "describe_access",
     "draw_errors",
     "two_sided_quantile",
 ]
@@ -168,13 +169,20 @@ class Estimate(ItemTable):
     def _repr_html_(self) -> str:
         """Show the first items in a notebook, and whether they may leave it."""
         columns = self.to_dict()
-        access = "confidential" if self.guarantee is None else "released with privacy"
+        access = describe_access(self.guarantee)
         persons = "" if self.persons is None else f", {self.persons:,} persons"
         caption = f"{len(self.items):,} items{persons}, {self.method}, {access}"
         table = preview_table(
             [HtmlColumn(name, values) for name, values in columns.items()], caption=caption
         )
         return f"<div>{table}</div>"
+
+
+def describe_access(guarantee: Guarantee | None) -> str:
+    """Say who may see numbers with this guarantee, or without one."""
+    if guarantee is None:
+        return "confidential"
+    return "released with privacy" if guarantee.is_private else "not private: noise for tests only"
 
 
 def draw_errors(covariance: FloatArray, rng: np.random.Generator | None) -> FloatArray:

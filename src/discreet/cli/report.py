@@ -78,10 +78,11 @@ def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
     from discreet.report.public import write_public_page
 
     _check_place(bundle, out, PUBLIC_FILE, force=force)
-    page = write_public_page(*read_bundle(bundle))
+    estimate, record = read_bundle(bundle)
     path = (out or bundle) / PUBLIC_FILE
-    write_text(path, page, private=False)
-    say(f"Wrote {path} (may be published)")
+    write_text(path, write_public_page(estimate, record), private=False)
+    private = record["guarantee"]["is_private"]
+    say(f"Wrote {path} ({'may be published' if private else 'not private: noise for tests only'})")
 
 
 def _report_calibration(place: Path, out: Path | None, *, force: bool) -> None:

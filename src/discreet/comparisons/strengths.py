@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.chain import Status
-from discreet.estimate import Estimate, ItemTable, Solution
+from discreet.estimate import Estimate, ItemTable, Solution, describe_access
 from discreet.markup import HtmlColumn, preview_table
 from discreet.privacy.accounting import Guarantee
 from discreet.topk import Ranking, rank
@@ -133,7 +133,7 @@ class Strengths(ItemTable):
 
     def _repr_html_(self) -> str:
         """Show the first objects in a notebook, and whether they may leave it."""
-        access = "confidential" if self.guarantee is None else "released with privacy"
+        access = describe_access(self.guarantee)
         judges = "" if self.judges is None else f", {self.judges:,} judges"
         caption = escape(f"{len(self.items):,} objects{judges}, {self.method}, {access}")
         columns = [HtmlColumn(name, values) for name, values in self.to_dict().items()]

@@ -3,7 +3,7 @@
 In: a first calibration, then further ones that share items with the bank. Out: a CSV file
 whose first line says what it is. Values in a bank never change: items that are already there
 tie the next calibration to the scale, new ones are added. A bank is public only if everything
-in it came from releases.
+in it came from releases, and then it carries the guarantee of all of them together.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.atomic import write_text
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.linking.joining import FLAG_AT, Link, link_calibrations
+from discreet.privacy.accounting import Guarantee
 
 __all__ = ["Bank", "create_bank", "grow_bank", "is_bank", "read_bank", "write_bank"]
 
@@ -52,8 +53,8 @@ class Bank:
         Which calibration each item came from.
     status
         ``active``, or ``drifted``: a later calibration disagreed with the value.
-    access
-        ``public`` only where every source was a release.
+    guarantee
+        Of all sources together, where every one was a release; otherwise ``None``.
     """
 
     scale: str
@@ -63,11 +64,17 @@ class Bank:
     n: tuple[int | None, ...]
     source: tuple[str, ...]
     status: tuple[str, ...]
-    access: str
+    guarantee: Guarantee | None = None
 
     def __post_init__(self) -> None:
         self.difficulty.setflags(write=False)
         self.se.setflags(write=False)
+
+    @property
+    def access(self) -> str:
+        """``public`` where a guarantee says so, made with real noise; else ``confidential``."""
+        may_leave = self.guarantee is not None and self.guarantee.is_private
+        return PUBLIC if may_leave else CONFIDENTIAL
 
     def active(self) -> Bank:
         """Return the part of the bank whose values no later calibration disagreed with."""
@@ -121,7 +128,7 @@ def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
         n=tuple(None if answers is None else int(answers[i]) for i in use),
         source=(source,) * len(use),
         status=(ACTIVE,) * len(use),
-        access=CONFIDENTIAL if getattr(estimate, "guarantee", None) is None else PUBLIC,
+        guarantee=getattr(estimate, "guarantee", None),
     )
 
 
@@ -131,7 +138,8 @@ def grow_bank(
     """Link a calibration to the bank and add the items that are new.
 
     Items that the bank has keep their value. Those that drifted keep it too and are marked.
-    The error of the link is part of the standard errors of the new items.
+    The error of the link is part of the standard errors of the new items. What a public bank and
+    a release promise adds up; a calibration of any other kind makes the bank confidential.
 
     Parameters
     ----------
@@ -171,7 +179,7 @@ def grow_bank(
         n=(*bank.n, *(added.n[i] for i in new)),
         source=(*bank.source, *(source for _ in new)),
         status=(*status, *(ACTIVE for _ in new)),
-        access=PUBLIC if bank.access == added.access == PUBLIC else CONFIDENTIAL,
+        guarantee=added.guarantee,
     )
     return grown, link
 
@@ -188,6 +196,8 @@ def write_bank(path: str | PathLike[str], bank: Bank) -> None:
     """Write the file; it appears whole, or the old one stays."""
     head = {"format": FORMAT, "version": VERSION, "unit": UNIT}
     head |= {"scale": bank.scale, "access": bank.access}
+    if bank.guarantee is not None:
+        head["guarantee"] = bank.guarantee.to_dict()
     text = io.StringIO()
     text.write(f"# {json.dumps(head, ensure_ascii=False)}\n")
     # Names in quotes, so that any sign may be part of one.
@@ -241,7 +251,7 @@ def read_bank(path: str | PathLike[str]) -> Bank:
         n=tuple(int(_number(place, row, "n")) if row["n"] else None for row in rows),
         source=tuple(row["source"] for row in rows),
         status=tuple(row["status"] for row in rows),
-        access=str(head["access"]),
+        guarantee=_read_guarantee(place, head.get("guarantee")),
     )
 
 
@@ -268,6 +278,13 @@ def _read_head(place: Path, line: str) -> dict[str, Any]:
     if not isinstance(head.get("scale"), str) or head.get("access") not in (CONFIDENTIAL, PUBLIC):
         raise BadUsage(f"{place}: the first line of a bank must name its scale and its access")
     return head
+
+
+def _read_guarantee(place: Path, values: Any) -> Guarantee | None:
+    try:
+        return None if values is None else Guarantee.from_dict(dict(values))
+    except (BadBudget, TypeError, ValueError) as error:
+        raise BadUsage(f"{place}: the guarantee in the first line is none: {error}") from error
 
 
 def _check_rows(place: Path, rows: list[dict[str, str]]) -> None:

@@ -2,7 +2,8 @@
 
 In: two calibrations with standard errors (estimates, releases or banks). Out: what to add to
 the difficulties of the second to put them on the scale of the first, and for every common item
-how far it disagrees. Nothing here sees a person; linking releases is post-processing.
+how far it disagrees. Nothing here sees a person; linking releases is post-processing of both, and
+whoever is in both has the protection of both together.
 
 The Rasch model has one unit, the logit, so a link is a shift. It is the weighted mean of the
 differences over the items that agree; items that drifted are found against a robust centre
@@ -20,6 +21,7 @@ import numpy.typing as npt
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.estimate import Estimate
 from discreet.persons.calibrated import name_some
+from discreet.privacy.accounting import Guarantee, compose_guarantees
 
 __all__ = ["FLAG_AT", "Link", "link_calibrations"]
 
@@ -65,6 +67,10 @@ class Link:
         Of the kept items' difficulties; the ratio is second over first. NaN for fewer than 3.
     warnings
         What to look at before the link is used.
+    guarantee
+        What holds for these numbers: that of both releases together, or ``None``.
+    linked
+        The second calibration, as it was before.
     """
 
     shift: float
@@ -80,6 +86,8 @@ class Link:
     correlation: float
     spread_ratio: float
     warnings: tuple[str, ...] = ()
+    guarantee: Guarantee | None = None
+    linked: object = None
 
     @property
     def flagged_items(self) -> tuple[str, ...]:
@@ -90,6 +98,8 @@ class Link:
         """Put the second calibration (an estimate or a release) on the scale of the first.
 
         The error of the link is common to all its items and is added to every standard error.
+        What was a release is one no longer, unless the first calibration is a release as well:
+        then the guarantees of all that went into the numbers are added up.
         """
         source = getattr(estimate, "estimate", estimate)
         if not isinstance(source, Estimate):
@@ -97,12 +107,16 @@ class Link:
                 f"only an estimate or a release can be moved, found {type(estimate).__name__}"
             )
         covariance = source.covariance
+        guarantee = self.guarantee
+        if source is not self.linked:  # a third calibration
+            guarantee = compose_guarantees(guarantee, source.guarantee)
         return replace(
             source,
             difficulty=source.difficulty + self.shift,
             se=np.sqrt(source.se**2 + self.se**2),
             covariance=None if covariance is None else covariance + self.se**2,
             warnings=(*source.warnings, *self.warnings),
+            guarantee=guarantee,
         )
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -178,7 +192,16 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
         correlation=correlation,
         spread_ratio=ratio,
         warnings=_warn(items, flagged, correlation, ratio),
+        guarantee=compose_guarantees(_guarantee(base), _guarantee(new)),
+        linked=getattr(new, "estimate", new),
     )
+
+
+def _guarantee(calibration: Any) -> Guarantee | None:
+    found: Guarantee | None = getattr(
+        getattr(calibration, "estimate", calibration), "guarantee", None
+    )
+    return found
 
 
 def _common(

@@ -5,7 +5,12 @@ Every rounding goes to the side that promises less. Proofs: docs/privacy-account
 """
 
 from discreet.privacy.accounting.budget import NO_LEDGER, UNIT, Budget, Guarantee, Neighbours
-from discreet.privacy.accounting.composition import Allowance, BasicAllowance, GaussianAllowance
+from discreet.privacy.accounting.composition import (
+    Allowance,
+    BasicAllowance,
+    GaussianAllowance,
+    compose_guarantees,
+)
 from discreet.privacy.accounting.concentrated import largest_rho, rho_delta, rho_epsilon
 from discreet.privacy.accounting.gaussian import (
     GaussianBound,
@@ -68,6 +73,7 @@ __all__ = [
     "calibrate_laplace",
     "calibrate_local",
     "calibrate_scale",
+    "compose_guarantees",
     "counts_bound",
     "counts_delta",
     "counts_spend",

@@ -155,6 +155,8 @@ class Guarantee:
     @property
     def summary(self) -> str:
         """The promise in one line."""
+        if not self.is_private:
+            return SEEDED_NOISE
         return (
             f"epsilon {self.epsilon:g}, delta {self.delta:g}, {self.neighbours}; "
             f"protects {self.unit}"

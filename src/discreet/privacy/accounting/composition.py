@@ -14,12 +14,12 @@ from fractions import Fraction
 from typing import Protocol
 
 from discreet.errors import BadBudget
-from discreet.privacy.accounting.budget import Budget
+from discreet.privacy.accounting.budget import Budget, Guarantee
 from discreet.privacy.accounting.gaussian import GaussianBound, largest_mu
 from discreet.privacy.accounting.rounding import float_down, float_up
 from discreet.privacy.accounting.spend import Spend
 
-__all__ = ["RULES", "Allowance", "BasicAllowance", "GaussianAllowance"]
+__all__ = ["RULES", "Allowance", "BasicAllowance", "GaussianAllowance", "compose_guarantees"]
 
 # Room for the tiny eta and exponent of discrete noise: thousands of releases fit, and the limit
 # on mu shrinks by about a hundred-millionth for it.
@@ -155,3 +155,31 @@ class BasicAllowance:
 
 
 RULES = ("gaussian", "basic")
+
+
+def compose_guarantees(first: Guarantee | None, second: Guarantee | None) -> Guarantee | None:
+    """Return what holds for numbers that come from two releases together, or None for nothing.
+
+    Basic composition: epsilons add, deltas add, for a person who is in both. There is no promise
+    where one side is no release, and none known where the two protect different things.
+    """
+    if first is None or second is None:
+        return None
+    if (first.neighbours, first.unit) != (second.neighbours, second.unit):
+        return None
+    rhos = (first.rho, second.rho)
+    return Guarantee(
+        epsilon=_add_up(first.epsilon, second.epsilon),
+        delta=_add_up(first.delta, second.delta),
+        rho=None if rhos[0] is None or rhos[1] is None else _add_up(rhos[0], rhos[1]),
+        neighbours=first.neighbours,
+        mechanism=" and ".join(dict.fromkeys((first.mechanism, second.mechanism))),
+        unit=first.unit,
+        ledger=first.ledger if first.ledger == second.ledger else None,
+        is_private=first.is_private and second.is_private,
+        conditions=tuple(dict.fromkeys(first.conditions + second.conditions)),
+    )
+
+
+def _add_up(first: float, second: float) -> float:
+    return float_up(Fraction(first) + Fraction(second))
