@@ -55,6 +55,16 @@ def test_a_two_among_zeros_and_ones(bring):
     check_refused(ended, 3, "answers.csv", "line 3", "response", "2", "--at-least")
 
 
+def test_codes_for_missing_answers_can_be_named_and_are_advised_first(bring):
+    table = "x,y\n1,0\n0,1\n1,9\n-1,0\n0,omit\n"
+    check_refused(bring(table), 3, "line 4", "--missing 9)")
+    check_refused(bring(table, "--missing", "9"), 3, "line 5", "--missing -1)")
+    ended = bring(table, "--missing", "9,-1, Omit")
+    assert [row["answers"] for row in ended.document["items"]] == [4, 3]
+    assert bring("x,y\n1,0\n0,1\n-1,0\n", "--missing", "-1").code == 0
+    check_refused(bring(table, "--missing", "9,0"), 2, "names an answer")
+
+
 def test_a_two_in_a_wide_table_names_line_and_column(bring):
     check_refused(bring("a,b\n1,0\n0,2\n"), 3, "line 3", "'b'", "2")
 

@@ -220,8 +220,8 @@ def test_many_batches_keep_left_and_right_apart():
     [
         ("judge,winner\nann,ash\n", "columns judge, winner and loser"),
         ("judge,rater,winner,loser\na,a,x,y\n", "'judge' and 'rater' could each be the judge"),
-        ("judge,winner,loser\nann,ash,\n", "line 2, column 'loser': the object is missing"),
-        ("judge,winner,loser\n,ash,elm\n", "column 'judge': the judge is missing"),
+        ("judge,winner,loser\nann,ash,\n", "line 2, column 'loser': the object id is missing"),
+        ("judge,winner,loser\n,ash,elm\n", "column 'judge': the judge id is missing"),
         ("judge,winner,loser\nann,x,y\nann,y,x\n", "line 2 and .*line 3"),
         ("judge,left,right,outcome\nann,x,y,maybe\n", "'maybe' is no outcome"),
         ("judge,left,right,outcome\nann,x,y,tie\n", "is a tie"),

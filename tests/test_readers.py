@@ -25,6 +25,11 @@ ACCEPTED = (
     "Answers must be 0, 1, true or false, or missing (blank, NA, NaN, '.' or null), because the "
     "model knows only right and wrong."
 )
+NO_ANSWER = "; if {0} stands for a missing answer, say so with missing=[{0}] (--missing {0})"
+SCORES = (
+    "if answers are scores, say from which score on they count as right with at_least=SCORE "
+    "(--at-least SCORE)."
+)
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
 
 
@@ -369,9 +374,8 @@ def test_json_lines_are_read_in_three_forms(write, lines):
         (
             '{"id": 1, "q1": 1}\n\n{"id": 2, "q1": 3}\n',
             f"a.jsonl, line 3, column 'q1': found 3 where an answer should be. {ACCEPTED} Correct "
-            "the cell, or say from which value on an answer counts as right, for example "
-            "at_least=3 (--at-least 3). If 'q1' is not an item, leave it out with ignore=['q1'] "
-            "(--ignore q1).",
+            f"the cell{NO_ANSWER.format(3)}; {SCORES} If 'q1' is not an item, leave it out with "
+            "ignore=['q1'] (--ignore q1).",
         ),
         (
             '{"person": "a", "item": "x", "response": 1}\n{"person": "a", "item": "y"}\n',
@@ -394,7 +398,7 @@ def test_json_lines_are_read_in_three_forms(write, lines):
         ),
         (
             '{"person": null, "item": "x", "response": 1}\n',
-            "a.jsonl, line 1, column 'person': the person id is missing. Without it the answer "
+            "a.jsonl, line 1, column 'person': the person id is missing. Without it the row "
             "belongs to no person. Fill it in, or remove the row.",
         ),
     ],
@@ -444,26 +448,25 @@ UNCLEAR = (
         (
             LONG + "a,x,1\na,y,2\n",
             f"a.csv, line 3, column 'response': found '2' where an answer should be. {ACCEPTED} "
-            "Correct the cell, or say from which value on an answer counts as right, for example "
-            "at_least=2 (--at-least 2).",
+            f"Correct the cell{NO_ANSWER.format(2)}; {SCORES}",
         ),
         (
             "id,q1,q2\na,1,0\n\nb,0,2\n",
             f"a.csv, line 4, column 'q2': found '2' where an answer should be. {ACCEPTED} Correct "
-            "the cell, or say from which value on an answer counts as right, for example "
-            "at_least=2 (--at-least 2). If 'q2' is not an item, leave it out with ignore=['q2'] "
-            "(--ignore q2).",
+            f"the cell{NO_ANSWER.format(2)}; {SCORES} If 'q2' is not an item, leave it out with "
+            "ignore=['q2'] (--ignore q2).",
         ),
         (
             "id,q1,sex\na,1,F\n",
             f"a.csv, line 2, column 'sex': found 'F' where an answer should be. {ACCEPTED} Correct "
-            "the cell, or leave it blank. If 'sex' is not an item, leave it out with "
+            "the cell, or leave it blank; if F stands for a missing answer, say so with "
+            "missing=['F'] (--missing F). If 'sex' is not an item, leave it out with "
             "ignore=['sex'] (--ignore sex).",
         ),
         (
             LONG + "a,x,-1\n",
             f"a.csv, line 2, column 'response': found '-1' where an answer should be. {ACCEPTED} "
-            "If this number stands for a missing answer, leave the cell blank.",
+            f"Correct the cell{NO_ANSWER.format(-1)}; {SCORES}",
         ),
         (
             LONG + '"a\nb",x,1\r\n\r\na,x,1\r\n"a\nb",x,0\r\n',
@@ -479,12 +482,12 @@ UNCLEAR = (
         ),
         (
             LONG + "a,x,1\n,x,0\n",
-            "a.csv, line 3, column 'person': the person id is missing. Without it the answer "
+            "a.csv, line 3, column 'person': the person id is missing. Without it the row "
             "belongs to no person. Fill it in, or remove the row.",
         ),
         (
             LONG + "a,x,1\nb,NA,0\n",
-            "a.csv, line 3, column 'item': the item id is missing. Without it the answer belongs "
+            "a.csv, line 3, column 'item': the item id is missing. Without it the row belongs "
             "to no item. Fill it in, or remove the row.",
         ),
         (

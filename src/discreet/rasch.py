@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.calibrate import fit
-from discreet.errors import BadUsage, MissingExtra
+from discreet.errors import MissingExtra
 from discreet.estimate import Estimate
 from discreet.persons import abilities
 from discreet.privacy.accounting import Budget
 from discreet.publish import release
 from discreet.responses import Responses
+from discreet.responses.values import Codes, Scoring, make_scoring
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -36,6 +37,7 @@ class _Rasch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     """What both estimators share: checked answers in, abilities out."""
 
     at_least: float | None
+    missing: Codes
 
     def _responses(self, X: Any) -> Responses:
         answers = self._answers(X, reset=True)
@@ -76,12 +78,14 @@ class _Rasch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             ensure_min_samples=least,
             ensure_min_features=least,
         )
-        if self.at_least is None:
+        scoring = make_scoring(self.at_least, self.missing)
+        if scoring == Scoring():
             return matrix
-        if not np.isfinite(self.at_least):
-            raise BadUsage(f"at_least must be a finite number, found {self.at_least}")
         values = matrix.astype(np.float64)
-        return np.where(np.isnan(values), np.nan, values >= self.at_least)
+        values[np.isin(values, np.array(scoring.missing, dtype=np.float64))] = np.nan
+        if scoring.at_least is None:
+            return values
+        return np.where(np.isnan(values), np.nan, values >= scoring.at_least)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -103,6 +107,8 @@ class SpectralRasch(_Rasch):
     at_least : float or None
         Turn numbers into answers: 1 where a value is at least this large, 0 below. ``None``
         refuses anything but 0, 1 and missing.
+    missing : number or sequence of numbers
+        Codes that stand for a missing answer, besides NaN.
 
     Attributes
     ----------
@@ -132,10 +138,12 @@ class SpectralRasch(_Rasch):
         *,
         regularisation: float = 0.0,
         at_least: float | None = None,
+        missing: Codes = (),
     ) -> None:
         self.method = method
         self.regularisation = regularisation
         self.at_least = at_least
+        self.missing = missing
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Estimate the difficulty of every column.
@@ -176,6 +184,8 @@ class PrivateRasch(_Rasch):
         Where the spend is recorded and limited.
     at_least : float or None
         Turn numbers into answers, as in :class:`SpectralRasch`.
+    missing : number or sequence of numbers
+        Codes that stand for a missing answer, besides NaN.
 
     Attributes
     ----------
@@ -212,6 +222,7 @@ class PrivateRasch(_Rasch):
         neighbours: str = "replace-one",
         ledger: str | PathLike[str] | None = None,
         at_least: float | None = None,
+        missing: Codes = (),
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -220,6 +231,7 @@ class PrivateRasch(_Rasch):
         self.neighbours = neighbours
         self.ledger = ledger
         self.at_least = at_least
+        self.missing = missing
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Release the difficulty of every column; spends the budget once more.

@@ -43,8 +43,12 @@ def plan_reading(reading: Reading) -> ReadingPlan:
     return make_reading(
         reading.layout, reading.person, reading.item, reading.response,
         tuple(reading.ignore or ()), tuple(reading.group or ()),
-        reading.repeats, reading.one_means, reading.at_least,
+        reading.repeats, reading.one_means, reading.at_least, _split_codes(reading.missing),
     )  # fmt: skip
+
+
+def _split_codes(text: str) -> tuple[str, ...]:
+    return tuple(code for code in text.split(",") if code.strip())
 
 
 def is_large(source: str, reading: Reading) -> bool:
@@ -153,6 +157,7 @@ def read_answers(source: str, reading: Reading, *, quiet: bool) -> Responses:
             repeats=reading.repeats,
             one_means=reading.one_means,
             at_least=reading.at_least,
+            missing=_split_codes(reading.missing),
             progress=progress,
         )
 

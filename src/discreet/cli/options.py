@@ -183,6 +183,9 @@ class Reading:
         float | None,
         typer.Option(metavar="SCORE", help="Scores of at least SCORE are right, others wrong."),
     ] = None
+    missing: Annotated[
+        str, typer.Option(metavar="CODES", help="Codes for a missing answer, such as 9,99.")
+    ] = ""
 
 
 @dataclass(frozen=True)

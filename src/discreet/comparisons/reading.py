@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from discreet.comparisons.table import ERROR, Comparisons, check_repeats, find_repeat
 from discreet.errors import BadResponses, BadUsage
-from discreet.responses.ids import IdCodes, encode_ids
+from discreet.responses.ids import IdCodes
+from discreet.responses.long import read_ids
 from discreet.responses.opening import find_files, read_head, sniff
 from discreet.responses.source import RowPlaces, Source
 
@@ -151,9 +152,8 @@ class _Table:
             self._add_batch(batch, names)
 
     def _add_batch(self, batch: Sequence[Any], names: Sequence[str]) -> None:
-        ids = [encode_ids(column) for column in batch[:3]]
-        for one, name, what in zip(ids, names, ("judge", "object", "object"), strict=False):
-            self._refuse_missing(one, name, what)
+        roles = zip(batch, names, ("judge", "object", "object"), strict=False)
+        ids = [read_ids(column, name, what, self._rows) for column, name, what in roles]
         self._judges.add(ids[0])
         # Both objects of a row one after the other, so that codes of even rows are the left one.
         self._items.add(ids[1])
@@ -169,7 +169,7 @@ class _Table:
     def _read_outcomes(
         self, column: Any, ids: Sequence[Any], names: Sequence[str]
     ) -> npt.NDArray[np.int8]:
-        words = encode_ids(column)
+        words = read_ids(column, names[3], "group", self._rows)
         known = {_plain(names[1]): _LEFT, _plain(names[2]): _RIGHT}
         known |= dict.fromkeys(_LEFT_WORDS, _LEFT) | dict.fromkeys(_RIGHT_WORDS, _RIGHT)
         known |= dict.fromkeys(_TIE_WORDS, _TIE)
@@ -196,15 +196,6 @@ class _Table:
         return (
             f"{where}: '{value}' is no outcome. It must be left or right, a or b, 1 (left) or 0 "
             "(right), or the name of the preferred object."
-        )
-
-    def _refuse_missing(self, ids: Any, column: str, what: str) -> None:
-        if ids.indices.null_count == 0:
-            return
-        row = int(np.flatnonzero(ids.indices.is_null().to_numpy(zero_copy_only=False))[0])
-        raise BadResponses(
-            f"{self._rows.place(self._rows.n_rows + row)}, column '{column}': the {what} is "
-            "missing. Fill it in, or remove the row."
         )
 
     def finish(self) -> Comparisons:

@@ -17,6 +17,7 @@ import numpy as np
 from discreet.atomic import staged
 from discreet.errors import BadUsage
 from discreet.responses import Responses, read_responses
+from discreet.responses.values import Codes
 
 __all__ = ["read_warehouse", "write_warehouse"]
 
@@ -25,7 +26,11 @@ CHUNK_CELLS = 1 << 22
 
 
 def read_warehouse(
-    path: str | PathLike[str], *, at_least: float | None = None, repeats: str = "error"
+    path: str | PathLike[str],
+    *,
+    at_least: float | None = None,
+    missing: Codes = (),
+    repeats: str = "error",
 ) -> Responses:
     """Read a table of the Item Response Warehouse (CSV or Parquet).
 
@@ -35,6 +40,8 @@ def read_warehouse(
         The file.
     at_least
         Many tables have ratings; from here on they count as 1.
+    missing
+        Codes that stand for a missing answer.
     repeats
         What to do with a second answer of one id to one item.
     """
@@ -45,6 +52,7 @@ def read_warehouse(
         item="item",
         response="resp",
         at_least=at_least,
+        missing=missing,
         repeats=repeats,
     )
 

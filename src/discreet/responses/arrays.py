@@ -15,7 +15,7 @@ import numpy.typing as npt
 from discreet.errors import BadResponses
 from discreet.responses.packing import BadCell, Repeated, build_rows, pack_rows, store_long
 from discreet.responses.store import BitPlanes, SparseRows, prefers_planes
-from discreet.responses.values import BAD, MISSING, score_value
+from discreet.responses.values import BAD, MISSING, Scoring, score_value
 
 __all__ = ["compact", "explain_cell", "store_array"]
 
@@ -107,7 +107,7 @@ def _score_objects(
 def _score_object(value: object) -> int:
     """Return the code of one entry; a number -1 is missing, as in arrays of numbers."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return MISSING if is_number and value == MISSING else score_value(value, None)
+    return MISSING if is_number and value == MISSING else score_value(value, Scoring())
 
 
 def _score_numbers(
@@ -156,6 +156,7 @@ def explain_cell(row: int, column: int, value: object, items: tuple[str, ...] | 
     return (
         f"Row {row}, {_column(column, items)} (counted from 0): found {shown!r} where an answer "
         "should be. Answers must be 0, 1, true or false, or missing (NaN, None, masked, or -1 in "
-        "arrays of signed numbers), because the model knows only right and wrong. Correct the "
-        "array, or score it first, for example X >= threshold."
+        "arrays of signed numbers), because the model knows only right and wrong. Where a "
+        "code stands for a missing answer, make it NaN first: np.where(X == code, np.nan, X). "
+        "Where answers are scores, compare them: np.where(np.isnan(X), np.nan, X >= threshold)."
     )

@@ -7,12 +7,12 @@ at here.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discreet.errors import BadResponses, BadUsage
+from discreet.responses.values import Codes, Scoring, make_scoring
 
 __all__ = ["LongPlan", "Reading", "WidePlan", "make_reading", "plan_columns"]
 
@@ -38,6 +38,12 @@ class Reading:
     repeats: str = "error"
     one_means: str = "right"
     at_least: float | None = None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def scoring(self) -> Scoring:
+        """How values become answers."""
+        return Scoring(self.at_least, self.missing)
 
 
 @dataclass(frozen=True)
@@ -69,27 +75,22 @@ def make_reading(
     repeats: str,
     one_means: str,
     at_least: float | None,
+    missing: Codes,
 ) -> Reading:
     """Check the keywords that readers share."""
     _check_choice("layout", layout, (None, "long", "wide"))
     _check_choice("repeats", repeats, ("error", "first", "last"))
     _check_choice("one_means", one_means, ("right", "wrong"))
-    if at_least is not None and not _is_finite(at_least):
-        raise BadUsage(f"at_least must be a finite number; found {at_least!r}.")
     if layout == "wide" and (item is not None or response is not None):
         raise BadUsage(
             "item= and response= name columns of a long table, but layout='wide' was given. "
             "Leave out one or the other."
         )
+    scoring = make_scoring(at_least, missing)
     return Reading(
         layout, person, item, response, _names(ignore), _names(group), repeats, one_means,
-        None if at_least is None else float(at_least),
+        scoring.at_least, scoring.missing,
     )  # fmt: skip
-
-
-def _is_finite(value: object) -> bool:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and math.isfinite(value)  # type: ignore[arg-type]
 
 
 def _check_choice(name: str, value: str | None, choices: tuple[str | None, ...]) -> None:

@@ -18,6 +18,7 @@ from discreet.responses.long import LongTable
 from discreet.responses.opening import find_files, read_head, sniff, warn_encoding
 from discreet.responses.parts import Parts
 from discreet.responses.table import Responses
+from discreet.responses.values import Codes
 from discreet.responses.wide import WideTable
 
 __all__ = ["read_responses"]
@@ -37,6 +38,7 @@ def read_responses(
     repeats: str = "error",
     one_means: str = "right",
     at_least: float | None = None,
+    missing: Codes = (),
     progress: Progress | None = None,
 ) -> Responses:
     r"""Read answers from CSV, TSV, Parquet or JSON lines, gzipped or not, long or wide.
@@ -62,6 +64,9 @@ def read_responses(
     at_least
         Numbers from here on become 1, smaller ones 0. Without it only 0, 1, true and false
         are accepted.
+    missing
+        Codes that stand for a missing answer, such as 9 or ``[9, 99]``; compared as text, so
+        that 9, 9.0 and "9" are one.
     progress
         Called now and then with the bytes read so far.
 
@@ -82,7 +87,7 @@ def read_responses(
     <Responses: 2 persons, 2 items, 2 answers (50% filled)>
     """
     reading = make_reading(
-        layout, person, item, response, ignore, group, repeats, one_means, at_least
+        layout, person, item, response, ignore, group, repeats, one_means, at_least, missing
     )
     files = find_files(path)
     encodings: dict[Path, str] = {}

@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from discreet.errors import BadResponses, BadUsage
 from discreet.responses.arrays import compact
 from discreet.responses.columns import LongPlan, Reading, WidePlan, plan_columns
-from discreet.responses.ids import encode_ids, plain_column
+from discreet.responses.ids import BadIds, encode_ids, plain_column
 from discreet.responses.long import LongTable
 from discreet.responses.packing import BadCell, pack_columns
 from discreet.responses.parts import Parts
 from discreet.responses.subsets import flip_answers
-from discreet.responses.values import explain_bad_answer
+from discreet.responses.values import Scoring, explain_bad_answer
 from discreet.responses.wide import WideTable
 
 __all__ = ["FrameSource", "as_arrow", "read_frame"]
@@ -125,11 +125,14 @@ def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> Parts 
     """Pack columns as they are; None if something needs more care (text, repeats, groups)."""
     table = source.table
     columns = [table.column(number) for number in plan.items]
-    if reading.at_least is not None or plan.groups or not all(map(_is_plain, columns)):
+    if reading.scoring != Scoring() or plan.groups or not all(map(_is_plain, columns)):
         return None
     persons = None
     if plan.person is not None:
-        ids = encode_ids(plain_column(table.column(plan.person)))
+        try:
+            ids = encode_ids(plain_column(table.column(plan.person)))
+        except BadIds:
+            return None
         if ids.indices.null_count or len(ids.dictionary) != len(ids):
             return None
         persons = ids.dictionary_decode()
@@ -138,7 +141,8 @@ def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> Parts 
     except BadCell as bad:
         name = source.names[plan.items[bad.column]]
         where = source.place(bad.row)
-        raise BadResponses(explain_bad_answer(where, name, bad.value, None, wide=True)) from None
+        message = explain_bad_answer(where, name, bad.value, reading.scoring, wide=True)
+        raise BadResponses(message) from None
     store = compact(planes)
     items = tuple(source.names[number] for number in plan.items)
     return Parts(items, persons, flip_answers(store) if reading.one_means == "wrong" else store, {})

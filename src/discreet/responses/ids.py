@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from discreet.responses.values import MISSING_WORDS, read_integers
 
-__all__ = ["IdCodes", "encode_ids", "plain_column"]
+__all__ = ["BadIds", "IdCodes", "encode_ids", "plain_column"]
 
 _ENTRIES = 1 << 20
 """Distinct ids that may wait for unification: about 20 MB. Past that, work is done at once."""
@@ -36,6 +36,14 @@ def _make_texts(words: list[str]) -> Any:
 _MISSING = _make_texts(sorted(MISSING_WORDS))
 
 
+class BadIds(Exception):
+    """A row of a column of ids holds something that is no text, such as a list."""
+
+    def __init__(self, row: int, value: object) -> None:
+        super().__init__(row, value)
+        self.row, self.value = row, value
+
+
 def plain_column(column: Any) -> Any:
     """Return a column without its dictionary, which may hold ids that no row uses."""
     if isinstance(column, pa.ChunkedArray):
@@ -45,8 +53,11 @@ def plain_column(column: Any) -> Any:
 
 def encode_ids(column: Any) -> Any:
     """Return ids as a dictionary of distinct texts; rows without an id are null."""
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    written = _as_text(encoded.dictionary)
+    try:
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        written = _as_text(encoded.dictionary)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        raise _find_bad_id(column) from None
     words = pc.utf8_trim_whitespace(written)
     indices = encoded.indices.cast(pa.int32())
     if _may_repeat(encoded.dictionary, written, words):
@@ -59,6 +70,14 @@ def encode_ids(column: Any) -> Any:
         indices = pc.if_else(dropped, pa.scalar(None, pa.int32()), indices)
         words = pc.fill_null(words, "")
     return pa.DictionaryArray.from_arrays(indices, words)
+
+
+def _find_bad_id(column: Any) -> BadIds:
+    for row, value in enumerate(column.to_pylist()):
+        is_text = isinstance(value, bytes) and value.decode(errors="ignore").encode() == value
+        if value is not None and not is_text:
+            return BadIds(row, value)
+    return BadIds(0, column.type)
 
 
 def _may_repeat(ids: Any, written: Any, words: Any) -> bool:

@@ -112,13 +112,23 @@ def _records(path: Path, progress: Callable[[int], None] | None) -> Iterator[tup
 
 def _parse(path: Path, line: int, text: bytes) -> Record:
     try:
-        record = json.loads(text)
-    except UnicodeDecodeError:
-        raise BadResponses(f"{path}, line {line}: not UTF-8, as JSON must be.") from None
+        record = json.loads(text, parse_float=_Spelled)
+        if b"\\u" in text:
+            json.dumps(record, ensure_ascii=False).encode()  # half a character cannot be
+    except UnicodeError:
+        raise BadResponses(
+            f"{path}, line {line}: not UTF-8, as JSON must be, or half a character (\\ud800 to "
+            "\\udfff without its other half). Correct the line or write the file again."
+        ) from None
     except json.JSONDecodeError as error:
         raise BadResponses(
             f"{path}, line {line}: not valid JSON ({error.msg} at character {error.pos + 1}). "
             "Each line must be one JSON object; correct the line or write the file again."
+        ) from None
+    except (ValueError, RecursionError):
+        raise BadResponses(
+            f"{path}, line {line}: a number of thousands of digits, or brackets nested hundreds "
+            "deep, which no answer needs. Correct the line or write the file again."
         ) from None
     if not isinstance(record, dict):
         raise BadResponses(
@@ -128,8 +138,16 @@ def _parse(path: Path, line: int, text: bytes) -> Record:
     return record
 
 
+class _Spelled(str):
+    """A number with a point or an exponent as the file spells it: floats would round it."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
 def _kind(value: object) -> str:
-    kinds = {list: "a list", str: "text", bool: "a truth value", type(None): "null"}
+    kinds = {list: "a list", dict: "an object", str: "text", bool: "a truth value"}
+    kinds[type(None)] = "null"
     return kinds.get(type(value), "a number")
 
 
@@ -204,9 +222,9 @@ class _Batch:
     def take(self, line: int, record: Record) -> None:
         """Add the answers of one record."""
         person_key, item_key, answer_key = self._shape.keys
-        person = str(self._records) if person_key is None else _text(record.get(person_key))
+        person = str(self._records) if person_key is None else self._id(line, record, person_key)
         self._records += 1
-        groups = [_text(record.get(name)) for name in self._reading.group]
+        groups = [self._id(line, record, name) for name in self._reading.group]
         if item_key is not None and answer_key is not None:
             for key in (item_key, answer_key):
                 if key not in record:
@@ -214,7 +232,7 @@ class _Batch:
                         f"{self._path}, line {line}: the record has no '{key}', which the first "
                         "record has. Add it (null where there is no answer) or remove the line."
                     )
-            pairs = [(_text(record[item_key]), answer_key, record[answer_key])]
+            pairs = [(self._id(line, record, item_key), answer_key, record[answer_key])]
         else:
             pairs = [(key, key, value) for key, value in self._find_answers(line, record)]
         if not pairs:
@@ -222,6 +240,15 @@ class _Batch:
         for item, key, value in pairs:
             self._check(line, key, value)
             self._append(line, person, item, _text(value), groups)
+
+    def _id(self, line: int, record: Record, key: str) -> str | None:
+        value = record.get(key)
+        if isinstance(value, (list, dict)):
+            raise BadResponses(
+                f"{self._path}, line {line}: found {_kind(value)} as '{key}' where text or a "
+                "number should be. Give every record one plain id, or correct the line."
+            )
+        return _whole(value) if isinstance(value, _Spelled) else _text(value)
 
     def _take_silent(self, line: int, person: str | None, groups: list[str | None]) -> None:
         if person is None or person.strip().lower() in MISSING_WORDS:
@@ -250,11 +277,11 @@ class _Batch:
         text = _text(value)
         if text is None or text in self._known:
             return
-        at_least = self._reading.at_least
-        self._known[text] = score_value(text, at_least)
+        scoring = self._reading.scoring
+        self._known[text] = score_value(text, scoring)
         if self._known[text] == BAD:
             where, wide = f"{self._path}, line {line}", self._shape.keys[1] is None
-            raise BadResponses(explain_bad_answer(where, key, value, at_least, wide=wide))
+            raise BadResponses(explain_bad_answer(where, key, value, scoring, wide=wide))
 
     def _append(
         self, line: int, person: str | None, item: str | None, answer: str | None,
@@ -273,9 +300,15 @@ class _Batch:
 
 
 def _text(value: object) -> str | None:
-    """Return a JSON value as the text that a CSV file would have; 7.0 is 7."""
+    """Return a JSON value as the text that a CSV file would have."""
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value) if not isinstance(value, (bool, list, dict)) else json.dumps(value)
+    if isinstance(value, (list, dict)):
+        return _kind(value)
+    return json.dumps(value) if isinstance(value, bool) else str(value)
+
+
+def _whole(number: str) -> str:
+    """Return an id spelt with a point or an exponent: 7.0 is 7."""
+    value = float(number)
+    return str(int(value)) if value.is_integer() else str(value)

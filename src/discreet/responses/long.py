@@ -15,15 +15,15 @@ import numpy.typing as npt
 
 from discreet.errors import BadResponses
 from discreet.responses.columns import LongPlan, Reading
-from discreet.responses.ids import IdCodes, encode_ids
+from discreet.responses.ids import BadIds, IdCodes, encode_ids
 from discreet.responses.packing import Repeated, store_long
 from discreet.responses.parts import Parts
 from discreet.responses.source import RowPlaces, Source
 from discreet.responses.store import BitPlanes, SparseRows
 from discreet.responses.subsets import flip_answers
-from discreet.responses.values import BAD, explain_bad_answer, score_array
+from discreet.responses.values import BAD, explain_bad_answer, score_array, show
 
-__all__ = ["LongTable", "assign_groups", "refuse_missing_id", "store_answers"]
+__all__ = ["LongTable", "assign_groups", "read_ids", "store_answers"]
 
 Codes = npt.NDArray[np.int32]
 
@@ -57,15 +57,14 @@ class LongTable:
 
     def add(self, batch: Sequence[Any], names: Sequence[str]) -> None:
         """Take in a batch: person, item and answer column, then group columns."""
-        persons, items = encode_ids(batch[0]), encode_ids(batch[1])
-        refuse_missing_id(persons, names[0], "person", self._rows)
-        refuse_missing_id(items, names[1], "item", self._rows)
-        values = score_array(batch[2], self._reading.at_least)
+        persons = read_ids(batch[0], names[0], "person", self._rows)
+        items = read_ids(batch[1], names[1], "item", self._rows)
+        values = score_array(batch[2], self._reading.scoring)
         self._refuse_bad(values, batch[2], names[2])
         self._persons.add(persons)
         self._items.add(items)
-        for codes, column in zip(self._groups.values(), batch[3:], strict=True):
-            codes.add(encode_ids(column))
+        for (name, codes), column in zip(self._groups.items(), batch[3:], strict=True):
+            codes.add(read_ids(column, name, "group", self._rows))
         self._values.append(values)
         self._rows.n_rows += len(values)
 
@@ -74,9 +73,9 @@ class LongTable:
             return
         row = int(np.flatnonzero(values == BAD)[0])
         where = self._rows.place(self._rows.n_rows + row)
-        at_least = self._reading.at_least
+        scoring = self._reading.scoring
         value = column[row].as_py()
-        raise BadResponses(explain_bad_answer(where, name, value, at_least, wide=False))
+        raise BadResponses(explain_bad_answer(where, name, value, scoring, wide=False))
 
     def finish(self) -> Parts:
         """Return the parts of the table."""
@@ -101,14 +100,21 @@ class LongTable:
         return Parts(items, names, store, groups)
 
 
-def refuse_missing_id(ids: Any, column: str, what: str, rows: RowPlaces) -> None:
-    """Stop at the first row without an id."""
-    if ids.indices.null_count == 0:
-        return
+def read_ids(column: Any, name: str, what: str, rows: RowPlaces) -> Any:
+    """Return a column of ids as texts; stop at the first row without one (but for groups)."""
+    try:
+        ids = encode_ids(column)
+    except BadIds as bad:
+        raise BadResponses(
+            f"{rows.place(rows.n_rows + bad.row)}, column '{name}': found {show(bad.value)}, which "
+            f"cannot be the {what} id: ids are text (UTF-8) or numbers. Write the column as text."
+        ) from None
+    if ids.indices.null_count == 0 or what == "group":
+        return ids
     row = int(np.flatnonzero(ids.indices.is_null().to_numpy(zero_copy_only=False))[0])
     raise BadResponses(
-        f"{rows.place(rows.n_rows + row)}, column '{column}': the {what} id is missing. Without it "
-        f"the answer belongs to no {what}. Fill it in, or remove the row."
+        f"{rows.place(rows.n_rows + row)}, column '{name}': the {what} id is missing. Without it "
+        f"the row belongs to no {what}. Fill it in, or remove the row."
     )
 
 

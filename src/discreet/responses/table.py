@@ -26,6 +26,7 @@ from discreet.responses.names import (
 from discreet.responses.packing import Repeated, store_long
 from discreet.responses.store import AnswerStore
 from discreet.responses.subsets import ABSENT, cap_answers, check_cap, select_columns
+from discreet.responses.values import Codes
 from discreet.secure import RandomSource
 
 __all__ = ["Responses"]
@@ -186,6 +187,7 @@ class Responses:
         repeats: str = "error",
         one_means: str = "right",
         at_least: float | None = None,
+        missing: Codes = (),
     ) -> Responses:
         """Take a long or wide data frame: pandas, polars, pyarrow, duckdb and others.
 
@@ -205,7 +207,7 @@ class Responses:
         from discreet.responses.frames import read_frame
 
         reading = make_reading(
-            layout, person, item, response, ignore, group, repeats, one_means, at_least
+            layout, person, item, response, ignore, group, repeats, one_means, at_least, missing
         )
         return cls(*read_frame(frame, reading))
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from discreet.errors import BadResponses
 from discreet.responses.arrays import compact
 from discreet.responses.columns import Reading, WidePlan
-from discreet.responses.ids import IdCodes, encode_ids
-from discreet.responses.long import assign_groups, refuse_missing_id, store_answers
+from discreet.responses.ids import IdCodes
+from discreet.responses.long import assign_groups, read_ids, store_answers
 from discreet.responses.packing import pack_columns, pack_rows
 from discreet.responses.parts import Parts
 from discreet.responses.source import RowPlaces, Source
@@ -71,14 +71,13 @@ class WideTable:
         person = () if plan.person is None else (plan.person,)
         for batch in source.batches((*person, *plan.groups, *plan.items)):
             if person:
-                ids = encode_ids(batch[0])
-                refuse_missing_id(ids, source.names[person[0]], "person", self._rows)
-                self._persons.add(ids)
+                name = source.names[person[0]]
+                self._persons.add(read_ids(batch[0], name, "person", self._rows))
             first_item = len(person) + len(plan.groups)
-            for codes, column in zip(
-                self._groups.values(), batch[len(person) : first_item], strict=True
+            for (name, codes), column in zip(
+                self._groups.items(), batch[len(person) : first_item], strict=True
             ):
-                codes.add(encode_ids(column))
+                codes.add(read_ids(column, name, "group", self._rows))
             self._add_answers(batch[first_item:], items)
 
     def _check_numbering(self, source: Source, plan: WidePlan) -> None:
@@ -95,7 +94,7 @@ class WideTable:
         n_rows = len(columns[0])
         if not n_rows:
             return
-        values = [score_array(column, self._reading.at_least) for column in columns]
+        values = [score_array(column, self._reading.scoring) for column in columns]
         self._refuse_bad(values, columns, items)
         done = 0
         while done < n_rows:
@@ -115,8 +114,8 @@ class WideTable:
         if bad:
             row, j = min(bad)
             where = self._rows.place(self._rows.n_rows + row)
-            value, at_least = columns[j][row].as_py(), self._reading.at_least
-            raise BadResponses(explain_bad_answer(where, items[j], value, at_least, wide=True))
+            value, scoring = columns[j][row].as_py(), self._reading.scoring
+            raise BadResponses(explain_bad_answer(where, items[j], value, scoring, wide=True))
 
     def _flush(self) -> None:
         if self._used:

@@ -22,7 +22,7 @@ from discreet.errors import BadResponses
 from discreet.responses.columns import LongPlan, Reading, WidePlan
 from discreet.responses.compiling import worth_compiling
 from discreet.responses.ids import encode_ids
-from discreet.responses.long import refuse_missing_id
+from discreet.responses.long import read_ids
 from discreet.responses.source import RowPlaces, Source
 from discreet.responses.values import BAD, explain_bad_answer, read_integers, score_array
 
@@ -201,8 +201,7 @@ class LongRows:
         whole = pa.types.is_signed_integer(column.type) and not column.null_count
         if whole and not self._as_text:
             return read_integers(column).astype(np.int64, copy=False)
-        ids = encode_ids(column)
-        refuse_missing_id(ids, name, "person", self.places)
+        ids = read_ids(column, name, "person", self.places)
         if self._as_text:
             return ids
         if not pc.all(pc.match_substring_regex(ids.dictionary, _WHOLE)).as_py():
@@ -214,8 +213,7 @@ class LongRows:
             known = self._look_up_items(read_integers(column))
             if known is not None:
                 return known
-        ids = encode_ids(column)
-        refuse_missing_id(ids, name, "item", self.places)
+        ids = read_ids(column, name, "item", self.places)
         words = ids.dictionary.to_pylist()
         codes = self.items.encode(words)
         if pa.types.is_integer(column.type):
@@ -240,19 +238,19 @@ class LongRows:
         self._numbers = table[: np.flatnonzero(table >= 0).max(initial=-1) + 1]
 
     def _read_answers(self, column: Any, name: str) -> Int8Array:
-        at_least = self._reading.at_least
-        if column.type == pa.int8() and not column.null_count and at_least is None:
+        scoring = self._reading.scoring
+        if column.type == pa.int8() and not column.null_count and scoring.at_least is None:
             values = read_integers(column)
             if int(values.view(np.uint8).max(initial=0)) <= 1:
                 return values
-        values = score_array(column, at_least)
+        values = score_array(column, scoring)
         bad = np.flatnonzero(values == BAD)
         if not bad.size:
             return values
         row = int(bad[0])
         where = self.places.place(self.places.n_rows + row)
         value = column[row].as_py()
-        raise BadResponses(explain_bad_answer(where, name, value, at_least, wide=False))
+        raise BadResponses(explain_bad_answer(where, name, value, scoring, wide=False))
 
     def persons(self) -> Iterator[Any]:
         """Yield the ids alone, of all rows."""
@@ -269,7 +267,7 @@ class LongRows:
         for part, plan in zip(self._parts, self._plans, strict=True):
             source, before = part.open(), rows
             for batch in source.batches((plan.person, plan.item, plan.response)):
-                values = score_array(batch[2], self._reading.at_least)
+                values = score_array(batch[2], self._reading.scoring)
                 hit = _equals(batch[0], person) & _equals(batch[1], item) & (values >= 0)
                 found = np.flatnonzero(hit)
                 if len(found) >= number:

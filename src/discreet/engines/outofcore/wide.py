@@ -23,8 +23,7 @@ from discreet.engines.outofcore.settings import Resources
 from discreet.errors import BadResponses
 from discreet.responses import Responses
 from discreet.responses.columns import Reading, WidePlan
-from discreet.responses.ids import encode_ids
-from discreet.responses.long import refuse_missing_id
+from discreet.responses.long import read_ids
 from discreet.responses.source import RowPlaces, Source
 from discreet.responses.wide import WideTable
 
@@ -86,8 +85,7 @@ class WideRows:
             source = part.open()
             places.begin(source)
             for (column,) in source.batches((plan.person or 0,)):
-                ids = encode_ids(column)
-                refuse_missing_id(ids, source.names[plan.person or 0], "person", places)
+                ids = read_ids(column, source.names[plan.person or 0], "person", places)
                 places.n_rows += len(ids)
                 yield pa.record_batch([ids.dictionary.take(ids.indices)], schema=schema)
 

@@ -19,7 +19,9 @@ import pyarrow.compute as pc
 
 from discreet.errors import BadResponses, BadUsage
 from discreet.responses.columns import LongPlan, Reading, WidePlan, plan_columns
-from discreet.responses.ids import encode_ids, plain_column
+from discreet.responses.ids import plain_column
+from discreet.responses.long import read_ids
+from discreet.responses.source import RowPlaces
 
 __all__ = ["NAME", "FrameRows", "Layout", "plan_frame", "sort_naturally"]
 
@@ -208,14 +210,17 @@ def _pick(frame: Any, columns: Sequence[int], person: int | None) -> tuple[Any, 
     return frame.selectExpr(*chosen, f"{same} AS key"), "key"
 
 
+class _Anywhere(RowPlaces):
+    """Rows of a Spark frame have no numbers."""
+
+    def place(self, row: int) -> str:
+        del row
+        return NAME
+
+
 def _name_items(column: Any, name: str) -> tuple[str, ...]:
     """Return the names of all items, in natural order."""
-    ids = encode_ids(plain_column(column))
-    if ids.indices.null_count:
-        raise BadResponses(
-            f"{NAME}, column '{name}': the item id is missing. Without it the answer belongs to "
-            "no item. Fill it in, or remove the row."
-        )
+    ids = read_ids(plain_column(column), name, "item", _Anywhere())
     items = np.unique(np.array(ids.dictionary.to_pylist(), dtype=object)).tolist()
     _refuse_many(len(items))
     return sort_naturally(items)
@@ -232,11 +237,15 @@ def sort_naturally(names: Sequence[str]) -> tuple[str, ...]:
 
     def key(name: str) -> tuple[list[tuple[int, int, str]], str]:
         pieces = [piece for piece in re.split(r"([0-9]+)", name) if piece]
-        return [
-            (0, int(piece), "") if piece[0] in "0123456789" else (1, 0, piece) for piece in pieces
-        ], name
+        return [_rank(piece) for piece in pieces], name
 
     return tuple(sorted(names, key=key))
+
+
+def _rank(piece: str) -> tuple[int, int, str]:
+    """Rank digits by size, however many there are, and before other text."""
+    digits = piece.lstrip("0")
+    return (0, len(digits), digits) if piece[0] in "0123456789" else (1, 0, piece)
 
 
 def _refuse_empty(rows: int) -> None:
