@@ -75,7 +75,7 @@ def make_reading(
     repeats: str,
     one_means: str,
     at_least: float | None,
-    missing: Codes,
+    missing: Codes = (),
 ) -> Reading:
     """Check the keywords that readers share."""
     _check_choice("layout", layout, (None, "long", "wide"))
