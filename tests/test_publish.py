@@ -65,25 +65,26 @@ def test_a_bundle_has_its_five_files_and_reads_back(answers, tmp_path):
     np.testing.assert_allclose(again.estimate.se, made.estimate.se, atol=1e-6)
     assert again.guarantee == made.guarantee
     record = json.loads((tmp_path / "out" / "privacy.json").read_text())
-    assert record["schema_version"] == 1
+    assert record["schema_version"] == 2
     assert "/" in record["noise"]["right_wrong"]["scale"] or record["noise"]["right_wrong"]["scale"]
 
 
 def test_an_existing_folder_is_refused_and_replaced_only_by_force(answers, tmp_path):
     made = publish(answers)
     made.save(tmp_path / "out")
-    (tmp_path / "out" / "old.txt").write_text("stays unless forced")
+    (tmp_path / "out" / "statement.md").write_text("stays unless forced")
     with pytest.raises(BadUsage, match="exists already"):
         made.save(tmp_path / "out")
-    assert (tmp_path / "out" / "old.txt").exists()
+    assert (tmp_path / "out" / "statement.md").read_text() == "stays unless forced"
     made.save(tmp_path / "out", force=True)
+    discreet.verify(tmp_path / "out")
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
 
 
 def test_force_never_replaces_what_is_not_a_bundle(answers, tmp_path):
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
-    with pytest.raises(BadUsage, match="not a release bundle"):
+    with pytest.raises(BadUsage, match="not part of a release bundle"):
         publish(answers).save(tmp_path / "thesis", force=True)
     assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
     assert [path.name for path in tmp_path.iterdir()] == ["thesis"]
@@ -91,14 +92,14 @@ def test_force_never_replaces_what_is_not_a_bundle(answers, tmp_path):
 
 def test_a_full_disk_leaves_nothing_behind(answers, tmp_path, monkeypatch):
     made = publish(answers)
-    real = Path.write_text
+    real = Path.open
 
     def fails(self, *arguments, **settings):
         if self.name == "registry.yaml":
             raise OSError(28, "No space left on device")
         return real(self, *arguments, **settings)
 
-    monkeypatch.setattr(Path, "write_text", fails)
+    monkeypatch.setattr(Path, "open", fails)
     with pytest.raises(OSError, match="No space left"):
         made.save(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

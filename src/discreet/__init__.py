@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from discreet.responses import Responses, read_responses
     from discreet.simulation import simulate
     from discreet.topk import Ranking, rank
+    from discreet.verification import verify
 
 __version__ = "0.1.0"
 
@@ -90,6 +91,7 @@ _HOME = {
     "score": "discreet.persons",
     "simulate": "discreet.simulation",
     "simulate_comparisons": "discreet.comparisons",
+    "verify": "discreet.verification",
     "write_bank": "discreet.linking",
 }
 """Every public name and the module it comes from; a module is its own home."""
@@ -136,6 +138,7 @@ __all__ = [
     "score",
     "simulate",
     "simulate_comparisons",
+    "verify",
     "write_bank",
 ]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from discreet.bundle import describe_release, read_bundle, write_bundle
+from discreet.bundle import describe_release, write_bundle
 from discreet.engines import Answers, open_persons
 from discreet.engines.answers import Contributions
 from discreet.errors import BadUsage
@@ -35,6 +35,7 @@ from discreet.privacy.mechanisms import (
 )
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.wall import Release, check_answers, release_statistics
+from discreet.verification import read_bundle
 
 __all__ = ["Published", "Terms", "charge_and_release", "read_release", "release"]
 
@@ -69,8 +70,8 @@ class Published:
     def save(self, folder: str | PathLike[str], *, force: bool = False) -> None:
         """Write the bundle: table, privacy record, statement, registry draft, page.
 
-        The folder appears whole or not at all. An existing one is refused, or with ``force``
-        replaced.
+        The folder appears whole or not at all. An existing one is refused; with ``force`` an
+        earlier release is replaced, if nothing else is in its folder.
         """
         write_bundle(folder, self.estimate, self.record, force=force)
 

@@ -26,6 +26,7 @@ from discreet.cli import (
     score,
     simulate,
     top,
+    verify,
 )
 from discreet.cli.failures import guard
 from discreet.cli.options import Shared, spread
@@ -68,6 +69,7 @@ for module in (
     compare,
     simulate,
     release,
+    verify,
     ledger,
     plan,
     audit,

@@ -22,7 +22,7 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import Column, note, print_json, print_table, say, working
 from discreet.cli.release import Bundle, LedgerFile, Neighbouring, Population, read_items, reminding
-from discreet.cli.writing import check_new_folder
+from discreet.place import check_place
 
 if TYPE_CHECKING:
     from discreet.comparisons import Comparisons, Strengths
@@ -158,7 +158,7 @@ def release(
     shared: Shared,
 ) -> None:
     """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
-    check_new_folder(out, force=force)
+    check_place(out, force=force)
     listed = read_items(items)
     from discreet.privacy.accounting import Budget, Neighbours
     from discreet.privacy.ledger import Ledger

@@ -16,7 +16,8 @@ from discreet.cli.calibration import (
 from discreet.cli.options import Force, Shared, command
 from discreet.cli.output import say, working
 from discreet.cli.release import print_release
-from discreet.cli.writing import check_new_folder, check_writable
+from discreet.cli.writing import check_writable
+from discreet.place import check_place
 
 __all__ = ["add_to"]
 
@@ -36,7 +37,7 @@ def demo(*, out: Out = Path("demo"), force: Force = False, shared: Shared) -> No
     bundle = out / "release"
     check_calibration_folder(out, force=force)
     check_writable(out, [LEDGER_FILE], force=force)
-    check_new_folder(bundle, force=force)
+    check_place(bundle, force=force)
     _calibrate(out, quiet=shared.quiet)
     say()
     # The answers were printed in 1970, so nothing is lost with the ledger of an earlier demo.

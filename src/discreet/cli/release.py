@@ -24,8 +24,8 @@ from discreet.cli.options import (
     command,
 )
 from discreet.cli.output import Column, note, print_json, print_table, say
-from discreet.cli.writing import check_new_folder
 from discreet.errors import BadUsage
+from discreet.place import check_place
 
 if TYPE_CHECKING:
     from discreet.publish import Published
@@ -93,7 +93,7 @@ def release(
     shared: Shared,
 ) -> None:
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
-    check_new_folder(out, force=force)
+    check_place(out, force=force)
     check_engine(limits)
     listed = read_items(items)
     from discreet.privacy.accounting import Budget, Neighbours

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.atomic import write_text
+from discreet.atomic import staged, write_text
 from discreet.cli.answers import read_answers
 from discreet.cli.calibration import (
     CALIBRATION_FILE,
@@ -74,13 +74,20 @@ def _is_calibration(place: Path) -> bool:
 
 
 def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
-    from discreet.bundle import read_bundle
+    from discreet.bundle import hash_text, seal_record
     from discreet.report.public import write_public_page
+    from discreet.verification import read_bundle
 
     _check_place(bundle, out, PUBLIC_FILE, force=force)
     estimate, record = read_bundle(bundle)
+    texts = {PUBLIC_FILE: write_public_page(estimate, record)}
+    if out is None and "files" in record:  # a later version may write another page
+        files = {**record["files"], PUBLIC_FILE: hash_text(texts[PUBLIC_FILE])}
+        texts[PRIVACY_FILE] = seal_record(record, files)
     path = (out or bundle) / PUBLIC_FILE
-    write_text(path, write_public_page(estimate, record), private=False)
+    with staged(path.parent, [*texts], private=False) as stage:
+        for name, text in texts.items():
+            (stage / name).write_text(text, encoding="utf-8", newline="")
     private = record["guarantee"]["is_private"]
     say(f"Wrote {path} ({'may be published' if private else 'not private: noise for tests only'})")
 

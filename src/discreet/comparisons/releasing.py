@@ -7,26 +7,18 @@ comparison or a count. The guarantee is for each judge.
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from discreet.bundle import describe_release, table_text, write_folder
-from discreet.chain import Status
+from discreet.bundle import describe_release, write_bundle
 from discreet.comparisons.counting import count_wins
 from discreet.comparisons.ranking import open_comparisons
 from discreet.comparisons.strengths import Strengths
 from discreet.comparisons.table import Comparisons
 from discreet.errors import BadUsage
-from discreet.estimate import Estimate, Solution
-from discreet.formats.registry import write_registry_entry
 from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.mechanisms.comparisons import (
@@ -39,7 +31,7 @@ from discreet.privacy.mechanisms.comparisons import (
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.wall import Release, release_statistics
 from discreet.publish import Terms, charge_and_release
-from discreet.report.statement import write_statement
+from discreet.verification import read_bundle
 
 __all__ = [
     "MECHANISMS",
@@ -54,7 +46,7 @@ MECHANISMS: dict[str, Callable[[], NetWins | WinPairs]] = {
     "net-wins": NetWins,
     "win-pairs": WinPairs,
 }
-COLUMNS = ("item", "strength", "se", "lower", "upper", "status")
+KIND = "comparisons"
 
 release_wins = partial(release_statistics, count=count_wins)
 """The wall for comparisons: it counts wins, and is otherwise the one wall."""
@@ -84,16 +76,10 @@ class PublishedRanking:
     def save(self, folder: str | PathLike[str], *, force: bool = False) -> None:
         """Write the table, the privacy record, the statement and the registry draft.
 
-        The folder appears whole or not at all. An existing one is refused, or with ``force``
-        replaced.
+        The folder appears whole or not at all. An existing one is refused; with ``force`` an
+        earlier release is replaced, if nothing else is in its folder.
         """
-        texts = {
-            "strengths.csv": table_text(self.strengths.to_dict(), COLUMNS),
-            "privacy.json": json.dumps(self.record, indent=2, ensure_ascii=False) + "\n",
-            "statement.md": write_statement(self.record),
-            "registry.yaml": write_registry_entry(self.record),
-        }
-        write_folder(folder, texts, force=force)
+        write_bundle(folder, self.strengths.estimate, self.record, force=force)
 
 
 def release_comparisons(
@@ -157,32 +143,15 @@ def release_comparisons(
     return PublishedRanking(
         strengths=Strengths(estimate),
         guarantee=released.guarantee,
-        record=_describe(released, estimate, choice),
+        record=describe_release(released, estimate, choice, KIND),
         noisy=released,
     )
 
 
 def read_released_ranking(folder: str | PathLike[str]) -> PublishedRanking:
     """Read back what :meth:`PublishedRanking.save` wrote."""
-    place = Path(folder)
-    try:
-        record = json.loads((place / "privacy.json").read_text(encoding="utf-8"))
-        with (place / "strengths.csv").open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, ValueError) as error:
-        raise BadUsage(f"{place} cannot be read as a released ranking: {error}") from error
-    guarantee = Guarantee.from_dict(record["guarantee"])
-    estimate = Estimate(
-        items=tuple(row["item"] for row in rows),
-        difficulty=np.array([float(row["strength"]) for row in rows]),
-        se=np.array([float(row["se"]) for row in rows]),
-        status=(Status.ESTIMATED,) * len(rows),
-        method=record["estimator"],
-        solution=Solution("read from a release folder", 0, 0.0),
-        persons=record["judges"],
-        guarantee=guarantee,
-    )
-    return PublishedRanking(Strengths(estimate), guarantee, record)
+    estimate, record = read_bundle(folder, KIND)
+    return PublishedRanking(Strengths(estimate), Guarantee.from_dict(record["guarantee"]), record)
 
 
 def _public_parameters(
@@ -209,12 +178,3 @@ def _choose(
             f"there is no mechanism for comparisons called {mechanism!r}; choose one of: {known}"
         )
     return MECHANISMS[mechanism](), f"{mechanism}: named by the steward"
-
-
-def _describe(released: Release, estimate: Estimate, choice: str) -> dict[str, Any]:
-    """Collect the public facts, in the words of comparisons."""
-    record = describe_release(released, estimate, choice)
-    record["kind"] = "comparisons"
-    record["max_comparisons"] = record.pop("max_answers")
-    record["judges"] = record.pop("persons")
-    return record

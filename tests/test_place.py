@@ -1,0 +1,202 @@
+"""The place of a release: proved by writing there, held by one process, filled whole."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import BadUsage
+from discreet.place import check_place, hold_place
+
+TEXTS = {"privacy.json": "{}\n", "statement.md": "words\n"}
+
+
+def fill(folder, **settings):
+    with hold_place(folder, **settings) as place:
+        place.fill(TEXTS)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_filled_place_holds_the_files_for_everyone_to_read_and_nothing_is_left_beside_it(
+    tmp_path,
+):
+    old = os.umask(0o077)
+    try:
+        fill(tmp_path / "deep" / "er" / "out", room=10_000)
+    finally:
+        os.umask(old)
+    out = tmp_path / "deep" / "er" / "out"
+    assert names(out) == sorted(TEXTS)
+    assert out.stat().st_mode & 0o777 == 0o755
+    assert {path.stat().st_mode & 0o777 for path in out.iterdir()} == {0o644}
+    assert names(out.parent) == ["out"]
+
+
+def test_what_is_not_filled_leaves_no_trace(tmp_path):
+    check_place(tmp_path / "a" / "b" / "out")
+    with hold_place(tmp_path / "a" / "out") as place:
+        assert place.stage.stat().st_mode & 0o077 == 0
+    assert names(tmp_path) == []
+
+
+def test_a_name_of_250_characters_is_as_good_as_any(tmp_path):
+    fill(tmp_path / ("n" * 250))
+    assert names(tmp_path) == ["n" * 250]
+
+
+def links(tmp_path):
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "round").symlink_to(tmp_path / "round")
+    fill(tmp_path / "bundle")
+    (tmp_path / "link").symlink_to(tmp_path / "bundle")
+    (tmp_path / "file").write_text("mine")
+    return {
+        "a dangling link": ("dangling", "symbolic link"),
+        "below a dangling link": ("dangling/out", "dangling is a file or a dangling link"),
+        "a link to a bundle": ("link", "symbolic link"),
+        "a link to itself": ("round", "symbolic link"),
+        "below a file": ("file/out", "file is a file or a dangling link"),
+        "a file": ("file", "a file, not an earlier release"),
+        "a name too long": ("n" * 256, "too long"),
+        "below a name too long": ("n" * 256 + "/out", "too long"),
+    }
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "a dangling link",
+        "below a dangling link",
+        "a link to a bundle",
+        "a link to itself",
+        "below a file",
+        "a file",
+        "a name too long",
+        "below a name too long",
+    ],
+)
+def test_what_cannot_become_a_folder_is_refused_with_its_reason(tmp_path, what):
+    name, words = links(tmp_path)[what]
+    before = names(tmp_path)
+    with pytest.raises(BadUsage, match=words):
+        check_place(tmp_path / name, force=True)
+    assert names(tmp_path) == before
+
+
+def test_a_folder_below_a_link_to_a_real_folder_is_fine(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    fill(tmp_path / "link" / "out")
+    assert names(tmp_path / "real") == ["out"]
+
+
+def test_the_second_process_at_one_place_is_refused(tmp_path):
+    with (
+        hold_place(tmp_path / "out") as place,
+        pytest.raises(BadUsage, match="another process is writing"),
+        hold_place(tmp_path / "out", force=True),
+    ):
+        raise AssertionError("two hold one place")
+    del place
+    fill(tmp_path / "out")
+
+
+def test_two_places_side_by_side_do_not_wait_for_each_other(tmp_path):
+    with hold_place(tmp_path / "one") as one, hold_place(tmp_path / "two") as two:
+        one.fill(TEXTS)
+        two.fill(TEXTS)
+    assert names(tmp_path) == ["one", "two"]
+
+
+def test_what_a_killed_process_left_is_cleared_away(tmp_path):
+    held = hold_place(tmp_path / "out", room=5000)
+    place = held.__enter__()
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left
+    kept = [(path, path.is_dir()) for path in tmp_path.iterdir()]
+    held.__exit__(None, None, None)
+    for path, is_folder in kept:  # as a kill would leave them: files, and nobody who holds them
+        path.mkdir() if is_folder else path.touch()
+    (place.stage / "difficulties.csv").write_text("half")
+    fill(tmp_path / "out")
+    assert names(tmp_path) == ["out"]
+    assert names(tmp_path / "out") == sorted(TEXTS)
+
+
+def test_a_release_that_a_killed_process_had_moved_away_comes_back(tmp_path):
+    fill(tmp_path / "out")
+    with hold_place(tmp_path / "out", force=True) as place:
+        old = place.old
+    (tmp_path / "out").rename(old)
+    with pytest.raises(BadUsage, match="exists already"):
+        check_place(tmp_path / "out")
+    assert names(tmp_path) == ["out"]
+    assert names(tmp_path / "out") == sorted(TEXTS)
+
+
+# --- force ------------------------------------------------------------------------------------
+
+
+def test_force_replaces_a_release_and_an_empty_folder(tmp_path):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(BadUsage, match=r"exists already.*--force"):
+        fill(tmp_path / "out")
+    fill(tmp_path / "out", force=True)
+    (tmp_path / "out" / "statement.md").write_text("old")
+    fill(tmp_path / "out", force=True)
+    assert (tmp_path / "out" / "statement.md").read_text() == "words\n"
+    assert names(tmp_path) == ["out"]
+
+
+def add_file(out):
+    (out / "notes.txt").write_text("mine")
+
+
+def add_hidden(out):
+    (out / ".git").mkdir()
+
+
+def add_folder(out):
+    (out / "report.html").mkdir()
+    (out / "report.html" / "thesis.txt").write_text("years of work")
+
+
+def add_link(out):
+    (out / "report.html").symlink_to(out / "statement.md")
+
+
+def lose_the_record(out):
+    (out / "privacy.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (add_file, "'notes.txt'"),
+        (add_hidden, r"'\.git'"),
+        (add_folder, r"'report\.html'"),
+        (add_link, r"'report\.html'"),
+        (lose_the_record, r"no privacy\.json"),
+    ],
+)
+def test_force_names_and_spares_what_is_not_part_of_a_release(tmp_path, change, named):
+    out = tmp_path / "out"
+    fill(out)
+    change(out)
+    before = sorted(out.rglob("*"))
+    with pytest.raises(BadUsage, match=named):
+        fill(out, force=True)
+    assert sorted(out.rglob("*")) == before
+    assert names(tmp_path) == ["out"]
+
+
+def test_force_does_not_replace_the_folder_where_one_stands(tmp_path, monkeypatch):
+    fill(tmp_path / "out")
+    monkeypatch.chdir(tmp_path / "out")
+    for here in (".", tmp_path / "out", Path("..") / "out"):
+        with pytest.raises(BadUsage, match="where you are"):
+            check_place(here, force=True)
+    assert names(tmp_path / "out") == sorted(TEXTS)
