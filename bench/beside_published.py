@@ -34,7 +34,7 @@ def one_run(persons, items, answered, cap, seed, epsilon=1.0, delta=1e-4):
     made = discreet.release(
         sim.responses,
         discreet.Budget(epsilon, delta),
-        items=sim.responses.items,
+        items=[str(number) for number in range(items)],
         max_answers=cap,
         mechanism="margins",
         noise=ExactNoise(source),

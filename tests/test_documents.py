@@ -1,5 +1,7 @@
 """Every document keeps its word: code runs, commands run, links lead somewhere."""
 
+import ast
+import doctest
 import os
 import re
 import subprocess
@@ -17,6 +19,7 @@ DOCUMENTS = sorted(
 BLOCK = re.compile(
     r"(?P<skip><!-- not run: [^>]+ -->\n+)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.M | re.S
 )
+RELEASES = {"release", "release_comparisons"}
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:|mailto:|#)(?P<target>[^)#\s]+)")
 
 
@@ -77,6 +80,63 @@ def test_the_api_page_lists_every_public_name():
     assert not missing
 
 
+def examples():
+    """Python that teaches: blocks of documents, examples in docstrings, scripts, the demo."""
+    for path in DOCUMENTS:
+        for block in blocks(path, "python"):
+            yield str(path.relative_to(ROOT)), block
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for example in doctest_codes(path):
+            yield str(path.relative_to(ROOT)), example
+    scripts = [*(ROOT / "bench").glob("*.py"), *(ROOT / "experiments").glob("*.py")]
+    for path in [*scripts, *(ROOT / "src" / "discreet" / "cli").glob("*.py")]:
+        yield str(path.relative_to(ROOT)), path.read_text()
+
+
+def doctest_codes(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            found = doctest.DocTestParser().get_examples(ast.get_docstring(node) or "")
+            yield "".join(example.source for example in found)
+
+
+def item_lists_of_releases(tree):
+    """The ``items=`` of every call of a release, and what a name there was given."""
+    given = {
+        target.id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in RELEASES:
+            for keyword in node.keywords:
+                if keyword.arg == "items":
+                    value = keyword.value
+                    yield given.get(value.id, value) if isinstance(value, ast.Name) else value
+
+
+def taken_from_data(value):
+    return {"items", "columns", "unique"} & {
+        node.attr for node in ast.walk(value) if isinstance(node, ast.Attribute)
+    }
+
+
+def test_no_example_releases_with_the_item_list_of_the_data():
+    seen = 0
+    for place, code in examples():
+        for value in item_lists_of_releases(ast.parse(code)):
+            seen += 1
+            assert not taken_from_data(value), f"{place}: items={ast.unparse(value)}"
+    assert seen >= 6
+
+
+def test_a_name_does_not_hide_the_item_list_of_the_data():
+    (value,) = item_lists_of_releases(ast.parse("x = a.items\nd.release(a, b, items=x)"))
+    assert taken_from_data(value)
+
+
 def test_the_readme_shows_the_output_that_its_example_prints(tmp_path):
     readme = ROOT / "README.md"
     (code,) = blocks(readme, "python")
@@ -87,13 +147,40 @@ def test_the_readme_shows_the_output_that_its_example_prints(tmp_path):
     assert done.stdout == shown, done.stderr
 
 
-def test_no_file_names_a_machine_path_or_a_download_address():
+BAD_WORDS = re.compile(r"(?<![\w.])/(work|root|farm)/|index[-]url|files[.]pythonhosted")
+
+
+def texts_of(root):
+    """Files of the project: those git knows, or without git all that are not hidden."""
     listed = subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout.split("\n")
-    bad = re.compile(r"(?<![\w.])/(work|root|farm)/|index-url|files\.pythonhosted")
-    for name in filter(None, listed):
-        path = ROOT / name
-        if path.suffix in {".md", ".py", ".toml", ".txt", ".cff", ""} and path.is_file():
-            for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
-                assert "bad = re.compile" in line or not bad.search(line), f"{name}:{number}"
+        ["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=False
+    ).stdout.split("\0")
+    if not any(listed):
+        walked = [path.relative_to(root) for path in root.rglob("*")]
+        listed = [str(path) for path in walked if not any(p.startswith(".") for p in path.parts)]
+    kinds = {".md", ".py", ".toml", ".txt", ".cff", ""}
+    paths = [root / name for name in listed if Path(name).suffix in kinds]
+    return [path for path in paths if path.is_file()]
+
+
+def bad_lines(paths):
+    return [
+        f"{path}:{number}"
+        for path in paths
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
+        if BAD_WORDS.search(line)
+    ]
+
+
+def test_no_file_names_a_machine_path_or_a_download_address():
+    paths = texts_of(ROOT)
+    assert {ROOT / "README.md", Path(__file__)} <= set(paths)
+    assert not bad_lines(paths)
+
+
+def test_a_machine_path_is_found_outside_git_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    page = tmp_path / "docs" / "page.md"
+    page.parent.mkdir()
+    page.write_text("fine\nsee /" + "work/notes\n")
+    assert bad_lines(texts_of(tmp_path)) == [f"{page}:2"]

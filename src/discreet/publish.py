@@ -102,6 +102,7 @@ def release(
         Epsilon, delta and the neighbouring relation.
     items
         The public item list; the release keeps its order. Items that nobody answered are fine.
+        Never the data's own list, which names an item that only one person answered.
     max_answers
         The public cap: a person with more answers keeps that many, chosen at random. By
         default every listed item.
@@ -123,7 +124,8 @@ def release(
     >>> import discreet
     >>> answers = discreet.datasets.lsat()
     >>> budget = discreet.Budget(epsilon=1.0, delta=1e-6)
-    >>> published = discreet.release(answers, budget, items=answers.items)
+    >>> items = ["Item1", "Item2", "Item3", "Item4", "Item5"]
+    >>> published = discreet.release(answers, budget, items=items)
     >>> published.guarantee.epsilon
     1.0
     """

@@ -164,7 +164,8 @@ class SpectralRasch(_Rasch):
 class PrivateRasch(_Rasch):
     """Rasch difficulties of the columns, released under differential privacy.
 
-    The columns of X are the public item list. Every call of ``fit`` is a release: cloning,
+    The columns of X are the public item list: they must be those of the test, not those that
+    somebody answered. Every call of ``fit`` is a release: cloning,
     cross-validation and grid search release again and again. Without a ledger nothing adds that
     up, and ``fit`` warns.
 

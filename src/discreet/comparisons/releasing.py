@@ -106,7 +106,7 @@ def release_comparisons(
         Epsilon, delta and the neighbouring relation.
     items
         The public list of objects; the release keeps its order. Objects that nobody compared
-        are fine.
+        are fine. Never the data's own list, which names an object that only one judge saw.
     max_comparisons
         The public cap: a judge with more comparisons keeps that many, chosen at random.
     mechanism
@@ -125,8 +125,9 @@ def release_comparisons(
     >>> from discreet import Budget
     >>> from discreet.comparisons import simulate_comparisons
     >>> votes = simulate_comparisons(500, 10, 5, rng=np.random.default_rng(1)).comparisons
+    >>> objects = [f"object {number}" for number in range(10)]
     >>> released = release_comparisons(
-    ...     votes, Budget(epsilon=1.0), items=votes.items, max_comparisons=5
+    ...     votes, Budget(epsilon=1.0), items=objects, max_comparisons=5
     ... )
     >>> released.guarantee.unit
     "one judge's whole set of comparisons"
