@@ -9,6 +9,7 @@ import pytest
 from typer.main import get_command
 
 from commandline import discreet
+from discreet.calibrate import METHODS
 from discreet.cli.app import app
 from discreet.cli.options import MECHANISM_NAMES
 from discreet.privacy.mechanisms import MECHANISMS
@@ -55,6 +56,23 @@ def test_every_command_and_option_says_what_it_is_for(name):
     assert ended.code == 0
     for parameter in COMMANDS[name].params:
         assert parameter.help, f"{name} {parameter.name}"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_names_every_command(name):
+    words = name.split()
+    for depth, word in enumerate(words):
+        ended = discreet(*words[:depth], "--help")
+        assert ended.code == 0
+        assert re.search(rf"^  {word}  +\w", ended.out, re.M)
+
+
+@pytest.mark.parametrize("name", ["dif", "fit", "report", "top"])
+def test_every_method_is_named_in_help_and_page(name):
+    (option,) = [option for option in COMMANDS[name].params if option.name == "method"]
+    for method in METHODS:
+        assert re.search(rf"\b{method}\b", option.help)
+        assert f"`{method}`" in section("fit")
 
 
 def test_every_mechanism_is_named_in_help_and_page():

@@ -40,7 +40,8 @@ Level = Annotated[
     float, typer.Option(metavar="P", help="Flag items with a p-value below P, 0 to 1.")
 ]
 Method = Annotated[
-    str, typer.Option(metavar="NAME", help="conditional (the default) or another method of fit.")
+    str,
+    typer.Option(metavar="NAME", help="conditional (the default), refined, spectral or marginal."),
 ]
 
 

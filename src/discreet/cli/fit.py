@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["Method", "Regularisation", "add_to"]
 
 Method = Annotated[
-    str, typer.Option(metavar="NAME", help="refined (the default) or spectral (the paper's).")
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="refined (the default), spectral (the paper's), conditional or marginal.",
+    ),
 ]
 Regularisation = Annotated[
     float,
