@@ -61,6 +61,28 @@ def compete(path: str, processes: str) -> list[str]:
     return [answer_of(*child) for child in [fork(release) for _ in range(int(processes))]]
 
 
+def watch(path: str, writers: str, readers: str, times: str) -> list[str]:
+    """Some release again and again while others look: every look finds a whole history."""
+    ledger, spend = Ledger.open(path), spend_of(0.001)
+
+    def write() -> str:
+        for _ in range(int(times)):
+            ledger.complete(ledger.reserve(spend, fingerprint="f", description="watched"))
+        return "whole"
+
+    def look() -> str:
+        seen = 0
+        for _ in range(int(times)):
+            found = len(ledger.releases()), len(Ledger.open(path).releases())
+            if not seen <= found[0] <= found[1]:
+                return f"{found} after {seen}"
+            seen = found[1]
+        return "whole"
+
+    actions = [look] * int(readers) + [write] * int(writers)
+    return [answer_of(*child) for child in [fork(action) for action in actions]]
+
+
 def kill(folder: str, kills: str) -> dict[str, int]:
     """Kill a process at a random moment of its releases, again and again."""
     rng, spend = random.Random(7), spend_of(0.01)
@@ -117,5 +139,5 @@ def fill_disk(path: str) -> str:
 
 
 if __name__ == "__main__":
-    actions = {one.__name__: one for one in (compete, kill, lack_rights, fill_disk)}
+    actions = {one.__name__: one for one in (compete, watch, kill, lack_rights, fill_disk)}
     print(json.dumps(actions[sys.argv[1]](*sys.argv[2:])))

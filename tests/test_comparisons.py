@@ -17,6 +17,7 @@ from discreet.comparisons import (
 )
 from discreet.comparisons.counting import measure_reach
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
+from discreet.responses.digests import ROWS
 from discreet.secure import SeededSource
 
 NAMES = ("ash", "elm", "oak", "yew")
@@ -152,6 +153,8 @@ def test_a_fingerprint_depends_on_judges_sets_and_on_nothing_else(rows, random):
         names[new] = NAMES[old]
     moved = [(j, place[r[1]], place[r[2]]) for j, r in zip(relabelled, shuffled, strict=True)]
     assert votes(moved, items=names, judges=4).sum_digests(b"k") == data.sum_digests(b"k")
+    assert votes(rows, judges=9, items=[*NAMES, "new"]).sum_digests(b"k") == data.sum_digests(b"k")
+    assert votes(rows, judges=9).sum_digests(b"k", ROWS) != data.sum_digests(b"k", ROWS)
     turned = [(rows[0][0], rows[0][2], rows[0][1]), *rows[1:]]
     assert votes(turned, judges=4).sum_digests(b"k") != data.sum_digests(b"k")
 

@@ -146,21 +146,69 @@ def test_a_first_laplace_release_at_the_limit_is_accepted_by_the_default_rule(le
 
 
 def test_different_data_is_charged_together_unless_declared_disjoint(ledger):
-    charge(ledger, 0.9, fingerprint="one")
+    charge(ledger, 0.9, fingerprint="one", population="this year")
     with pytest.raises(BudgetExceeded):
-        charge(ledger, 0.9, fingerprint="two")
-    charge(ledger, 0.9, fingerprint="two", population="next year")
-    assert ledger.spent() == ledger.spent(EVERYONE)
-    assert ledger.spent("next year")[0] == pytest.approx(0.9, rel=1e-3)
+        charge(ledger, 0.9, fingerprint="two", population="this year")
+    charge(ledger, 0.8, fingerprint="two", population="next year")
+    assert ledger.spent("this year")[0] == pytest.approx(0.9, rel=1e-3)
+    assert ledger.spent("next year")[0] == pytest.approx(0.8, rel=1e-3)
+    assert ledger.spent() == ledger.spent("this year")
     with pytest.raises(BudgetExceeded):
         charge(ledger, 0.9, fingerprint="three", population="next year")
 
 
+def test_everyone_counts_against_every_population(ledger):
+    charge(ledger, 1.0, fingerprint="all")
+    for name in ("grade 8", "x"):  # a part of everyone, or all but one person
+        with pytest.raises(BudgetExceeded, match="'everyone' counts against every population"):
+            charge(ledger, 0.1, fingerprint=name, population=name)
+        assert ledger.left(name) == (0.0, 0.0)
+        assert ledger.spent(name) == ledger.spent()
+    assert len(ledger.releases()) == 1
+
+
+def test_every_population_counts_against_everyone(ledger):
+    charge(ledger, 0.3, population="grade 7", fingerprint="7")
+    charge(ledger, 0.9, population="grade 8", fingerprint="8")
+    with pytest.raises(BudgetExceeded, match=r"have spent epsilon 0\.8999"):
+        charge(ledger, 0.5, fingerprint="all")
+    assert ledger.spent() == ledger.spent("grade 8")
+    assert ledger.left() == ledger.left("grade 8")
+    assert ledger.left()[0] < ledger.left("grade 7")[0] < ledger.left("grade 9")[0] == 1.0
+    charge(ledger, 0.1, fingerprint="all")
+    allowance = GaussianAllowance(ledger.limit)
+    expected = allowance.spent([spend_of(0.9), spend_of(0.1)])
+    assert ledger.spent() == ledger.spent("grade 8") == (expected, 1e-6)
+    assert ledger.spent("grade 9")[0] == pytest.approx(0.1, rel=1e-3)
+
+
+@pytest.mark.parametrize("population", [EVERYONE, "grade 7", "grade 8", "new"])
+def test_what_is_left_is_accepted_and_more_is_not_in_every_population(ledger, population):
+    charge(ledger, 0.2, fingerprint="all")
+    charge(ledger, 0.5, population="grade 7", fingerprint="7")
+    charge(ledger, 0.8, population="grade 8", fingerprint="8")
+    left, delta = ledger.left(population)
+    more = calibrate_counts(500, Budget(left * 1.01, delta))[1]
+    with pytest.raises(BudgetExceeded, match=f"epsilon {left:.4g} is left"):
+        ledger.reserve(more, fingerprint="p", description="", population=population)
+    rest = calibrate_counts(500, Budget(left, delta))[1]
+    ledger.reserve(rest, fingerprint="p", description="", population=population)
+    assert ledger.spent(population)[0] <= 1.0
+
+
 def test_the_same_data_cannot_be_declared_disjoint_from_itself(ledger):
-    charge(ledger, 0.1, fingerprint="one")
+    charge(ledger, 0.1, fingerprint="one", population="spring")
     with pytest.raises(LedgerError, match="not disjoint"):
         charge(ledger, 0.1, fingerprint="one", population="a fresh start")
     assert len(ledger.releases()) == 1
+
+
+def test_the_same_data_is_simply_charged_where_populations_overlap(ledger):
+    charge(ledger, 0.1, fingerprint="one")
+    charge(ledger, 0.1, fingerprint="one", population="spring")
+    charge(ledger, 0.1, fingerprint="one")
+    allowance = GaussianAllowance(ledger.limit)
+    assert ledger.spent("spring") == (allowance.spent([spend_of(0.1)] * 3), 1e-6)
 
 
 def test_a_fingerprint_ignores_order_and_sees_everything_else():
@@ -356,6 +404,39 @@ def test_fifty_processes_at_once_never_overspend(ledger):
     assert len(granted) == fit > 10
     assert {entry.reservation for entry in ledger.releases()} == set(granted)
     assert ledger.spent()[0] <= 1.0
+
+
+def test_readers_never_take_a_growing_ledger_for_a_damaged_one(ledger):
+    assert drive("watch", ledger.path, 2, 2, 10) == ["whole"] * 4
+    assert len(ledger.releases()) == 20
+
+
+@pytest.mark.slow
+def test_many_readers_never_take_a_growing_ledger_for_a_damaged_one(ledger):
+    assert drive("watch", ledger.path, 4, 8, 50) == ["whole"] * 12
+    assert len(ledger.releases()) == 200
+
+
+@pytest.mark.parametrize("read", [Ledger.releases, lambda one: Ledger.open(one.path)])
+def test_no_charge_comes_between_the_two_halves_of_a_read(ledger, monkeypatch, read):
+    from discreet.privacy.ledger import file
+
+    charge(ledger, 0.1)
+    competitor = Ledger.open(ledger.path, timeout=0.05)
+    whole, refusals = file.seal, []
+
+    def compete(key, text):  # the head is read, the entries are not
+        monkeypatch.setattr(file, "seal", whole)
+        with pytest.raises(LedgerError, match="locked") as refusal:
+            charge(competitor, 0.1)
+        refusals.append(refusal)
+        return whole(key, text)
+
+    monkeypatch.setattr(file, "seal", compete)
+    read(ledger)
+    assert len(refusals) == 1
+    charge(competitor, 0.1)
+    assert len(ledger.releases()) == 2
 
 
 def test_a_kill_at_any_moment_loses_no_spend(tmp_path):

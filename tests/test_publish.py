@@ -9,6 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import discreet
 from discreet import datasets
@@ -199,6 +202,25 @@ def test_the_fingerprint_does_not_depend_on_the_order_of_persons_or_items(answer
         )
     first, second = discreet.Ledger.open(path).releases()
     assert first.fingerprint == second.fingerprint
+
+
+@given(cells=arrays(np.int8, (6, 3), elements=st.integers(-1, 1)), data=st.data())
+def test_the_fingerprint_is_that_of_the_answered_cells(cells, data):
+    def digest(cells, items=("a", "b", "c")):
+        known = np.where(cells < 0, np.nan, cells)
+        return Responses.from_array(known, items=items).sum_digests(b"k")
+
+    empty = np.full((6, 1), -1)
+    assert digest(np.hstack([empty, cells]), ("new", "a", "b", "c")) == digest(cells)
+    assert digest(np.vstack([cells, np.full((2, 3), -1)])) == digest(cells)
+    person, item = data.draw(st.integers(0, 5)), data.draw(st.integers(0, 2))
+    other = cells.copy()
+    other[person, item] = data.draw(
+        st.sampled_from(sorted({-1, 0, 1} - {int(cells[person, item])}))
+    )
+    assert digest(other) != digest(cells)
+    renamed = digest(cells, ("a", "b", "d"))
+    assert (renamed == digest(cells)) == (cells[:, 2] < 0).all()
 
 
 def test_the_same_answers_cannot_be_declared_another_population(answers, tmp_path):

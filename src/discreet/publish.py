@@ -112,7 +112,8 @@ def release(
     ledger
         Where the spend is recorded and limited; ``None`` is allowed and said in the guarantee.
     population
-        Name of this data's persons, who are in no other population of the ledger.
+        Name of this data's persons, who are in no other named population of the ledger.
+        "everyone" counts against every population, and every population against it.
     engine
         Where answers are counted, as for :func:`discreet.count_pairs`: in memory if they fit, and
         otherwise where they are, with bounded memory. The guarantee is the same.
@@ -233,9 +234,11 @@ def _reserve(terms: Terms, calibration: Calibration, data: Contributions) -> str
     if terms.book is None:
         return None
     spend = calibration.spend
+    fingerprint, former = terms.book.recognise(data)
     return terms.book.reserve(
         spend,
-        fingerprint=terms.book.recognise(data),
+        fingerprint=fingerprint,
+        former=former,
         description=f"{spend.mechanism}, epsilon {spend.epsilon:g}, delta {spend.delta:g}",
         population=terms.population,
     )

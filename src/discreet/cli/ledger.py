@@ -11,7 +11,7 @@ from discreet.cli.options import AsJson, Delta, Epsilon, Relation, Shared, comma
 from discreet.cli.output import Column, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.history import History
 
 __all__ = ["add_to"]
 
@@ -50,24 +50,27 @@ def show(file: LedgerFile, *, as_json: AsJson = False, shared: Shared) -> None:
     from discreet.privacy.ledger import Ledger
 
     ledger = Ledger.open(file)
+    history = ledger.history()
     if as_json:
-        print_json(_document(ledger))
+        print_json(_document(history))
         return
-    epsilon, delta = ledger.spent()
+    epsilon, delta = history.spent()
     say(f"Ledger {ledger.id}, rule: {ledger.rule}")
     say(f"Limit  epsilon {ledger.limit.epsilon:.4g} at delta {ledger.limit.delta:g}")
     say(f"Spent  epsilon {epsilon:.4g} at delta {delta:g}")
-    say(f"Left   epsilon {ledger.left()[0]:.4g} for one more release")
+    for population in history.populations:
+        about = "" if len(history.populations) == 1 else f" about {population!r}"
+        say(f"Left   epsilon {history.left(population)[0]:.4g} for one more release{about}")
     say()
-    _print_history([entry.to_dict() for entry in ledger.releases()])
+    _print_history([entry.to_dict() for entry in history.entries])
 
 
-def _document(ledger: Ledger) -> dict[str, Any]:
-    spent = ledger.spent()
+def _document(history: History) -> dict[str, Any]:
+    spent = history.spent()
     return {
         "spent": {"epsilon": spent[0], "delta": spent[1]},
-        "limit": {"epsilon": ledger.limit.epsilon, "delta": ledger.limit.delta},
-        "releases": [entry.to_dict() for entry in ledger.releases()],
+        "limit": {"epsilon": history.limit.epsilon, "delta": history.limit.delta},
+        "releases": [entry.to_dict() for entry in history.entries],
     }
 
 

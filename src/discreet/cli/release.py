@@ -69,7 +69,8 @@ Population = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="Declares that these persons are in no other population of the ledger.",
+        help="Declares that these persons are in no other named population of the ledger; "
+        "'everyone' counts against every population, and every population against it.",
     ),
 ]
 

@@ -115,7 +115,8 @@ def release_comparisons(
     ledger
         Where the spend is recorded and limited; ``None`` is allowed and said in the guarantee.
     population
-        Name of this data's judges, who are in no other population of the ledger.
+        Name of this data's judges, who are in no other named population of the ledger.
+        "everyone" counts against every population, and every population against it.
     noise
         Where noise comes from; by default the exact sampler on secure randomness.
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from discreet.comparisons.counting import ComparisonCounts, count_wins
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.mechanisms.protocol import Weighting
-from discreet.responses.digests import digest_rows
+from discreet.responses.digests import CELLS, ROWS, digest_rows
 from discreet.responses.names import check_codes, check_items, make_ids
 from discreet.secure import RandomSource, random_ranks
 
@@ -252,9 +252,11 @@ class Comparisons:
         """Number of judges: what the wall calls them."""
         return self.n_judges
 
-    def sum_digests(self, key: bytes) -> tuple[int, int]:
-        """Return the sum of the judges' keyed digests, and the number of judges."""
-        return digest_rows(key, self.rows())
+    def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+        """Return the sum of the judges' keyed digests, and how many were added."""
+        made = np.diff(self._starts).tolist()
+        rows = zip(self.rows(), made, strict=True)
+        return digest_rows(key, (row for row, count in rows if count or rule == ROWS))
 
     def rows(self) -> Iterator[bytes]:
         """Yield each judge's comparisons as bytes: the same whatever the order of anything."""

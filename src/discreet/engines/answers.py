@@ -12,6 +12,7 @@ from typing import Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from discreet.responses.digests import CELLS
 from discreet.secure import RandomSource
 
 __all__ = ["Answers", "Contributions", "Totals"]
@@ -58,11 +59,10 @@ class Contributions(Protocol):
         """
         ...
 
-    def sum_digests(self, key: bytes) -> tuple[int, int]:
-        """Return the sum of all persons' keyed digests, and the number of persons.
+    def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+        """Return the sum of the persons' keyed digests, and how many were added.
 
-        A person's digest is that of the answers as ``int8`` (1, 0, -1 for missing), the items in
-        the order of their names; see :func:`discreet.responses.digests.digest_rows`.
+        See :mod:`discreet.responses.digests` for the rules.
         """
         ...
 

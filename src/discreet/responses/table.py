@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from discreet.errors import BadResponses
 from discreet.responses.arrays import store_array
-from discreet.responses.digests import digest_store
+from discreet.responses.digests import CELLS, digest_store
 from discreet.responses.names import (
     check_codes,
     check_groups,
@@ -280,13 +280,14 @@ class Responses:
         store = cap_answers(self._store, most, source)
         return Responses(self._items, self._persons, store, self._groups)
 
-    def sum_digests(self, key: bytes) -> tuple[int, int]:
-        """Return the sum of all persons' keyed digests and their number, for the ledger.
+    def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+        """Return the sum of the persons' keyed digests and their number, for the ledger.
 
         See :mod:`discreet.responses.digests`. The items are taken in the order of their names,
         so the order of columns does not matter, nor does that of persons.
         """
-        return digest_store(key, self.select(sorted(self._items)).store)
+        ordered = self.select(sorted(self._items))
+        return digest_store(key, ordered.items, ordered.store, rule)
 
     def rows(self, start: int, stop: int) -> npt.NDArray[np.int8]:
         """Return persons ``start`` to ``stop`` as a matrix of 1, 0 and -1 (missing)."""

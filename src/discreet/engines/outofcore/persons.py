@@ -26,7 +26,7 @@ from discreet.errors import BadUsage, DiscreetError
 from discreet.responses import Responses
 from discreet.responses.columns import Reading
 from discreet.responses.delimited import NotUtf8
-from discreet.responses.digests import add_digests, digest_store
+from discreet.responses.digests import CELLS, add_digests, digest_store
 from discreet.responses.names import check_items
 from discreet.responses.opening import warn_encoding
 from discreet.responses.subsets import check_cap
@@ -207,8 +207,8 @@ class StreamedAnswers(Closable):
         self._check_persons(tally.persons)
         return tally.counts(self.items)
 
-    def sum_digests(self, key: bytes) -> tuple[int, int]:
-        """Return the sum of all persons' keyed digests and their number, for the ledger.
+    def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+        """Return the sum of the persons' keyed digests and their number, for the ledger.
 
         Capped answers are refused before anything is drawn: the digest would use their one pass
         up, and the ledger knows data by what it was before the cap.
@@ -219,9 +219,12 @@ class StreamedAnswers(Closable):
                 "Give release the answers without a cap: it draws the cap itself, from max_answers"
             )
         ordered = self.select(sorted(self.items))
-        total, persons = add_digests(digest_store(key, one.store) for one in ordered.batches())
+        persons, parts = 0, []
+        for one in ordered.batches():
+            persons += one.n_persons
+            parts.append(digest_store(key, one.items, one.store, rule))
         self._check_persons(persons)
-        return total, persons
+        return add_digests(parts)
 
     def _check_persons(self, found: int) -> None:
         if found != self.n_persons:

@@ -35,7 +35,7 @@ from discreet.engines.spark.tasks import (
 from discreet.errors import BadResponses
 from discreet.responses import Responses
 from discreet.responses.columns import Reading
-from discreet.responses.digests import add_digests, digest_store
+from discreet.responses.digests import CELLS, add_digests, digest_store
 from discreet.responses.names import check_items
 from discreet.responses.store import SparseRows
 from discreet.responses.subsets import ABSENT, check_cap, number_items
@@ -220,17 +220,17 @@ class SparkAnswers:
         job = replace(self._job, steps=(*self._job.steps, step))
         return SparkAnswers(job, self.items, self.n_persons, None)
 
-    def sum_digests(self, key: bytes) -> tuple[int, int]:
-        """Return the sum of all persons' keyed digests, and the number of persons.
+    def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+        """Return the sum of the persons' keyed digests, and how many were added.
 
         Digests are computed on executors, so the ledger's key is sent there with the tasks:
         whoever runs the cluster could test guesses of answers against a fingerprint. They hold
         the answers themselves anyway.
         """
         ordered = self.select(sorted(self.items))
-        total, found = add_digests(ordered._job.ask_each(partial(digest_store, key)))
-        self.check_persons(found)
-        return total, found
+        found = ordered._job.ask_each(partial(_digest, key, ordered.items, rule))
+        self.check_persons(sum(persons for persons, _ in found))
+        return add_digests(part for _, part in found)
 
 
 class SparkStore:
@@ -303,6 +303,13 @@ class SparkStore:
         """
         found = self._job.ask_sample(function, persons, self.n_persons)
         return found[0] if found else None
+
+
+def _digest(
+    key: bytes, items: tuple[str, ...], rule: str, store: Store
+) -> tuple[int, tuple[int, int]]:
+    """Return how many persons a store has, and their digest."""
+    return store.n_persons, digest_store(key, items, store, rule)
 
 
 def _person_totals(store: Store) -> tuple[Int64Array, Int64Array]:

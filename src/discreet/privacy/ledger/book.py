@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet.errors import BadUsage, BudgetExceeded, LedgerError
+from discreet.errors import BadUsage, LedgerError
 from discreet.privacy.accounting import (
     Allowance,
     BasicAllowance,
@@ -27,29 +27,32 @@ from discreet.privacy.accounting import (
     Spend,
 )
 from discreet.privacy.accounting.budget import as_neighbours
-from discreet.privacy.ledger.entries import Entry, by_population, read_entry
+from discreet.privacy.ledger.entries import Entry, read_entry
 from discreet.privacy.ledger.file import (
+    believe,
     check_whole,
     create_file,
-    damaged,
     fingerprint_rows,
     open_file,
     random_bytes,
+    read_bodies,
     seal,
     seal_digest,
+    transaction,
 )
+from discreet.privacy.ledger.history import EVERYONE, History
+from discreet.responses.digests import CELLS, ROWS
 
-__all__ = ["EVERYONE", "Digestible", "Ledger"]
+__all__ = ["Digestible", "Ledger"]
 
-EVERYONE = "everyone"
 BUSY_SECONDS = 60.0
 
 
 class Digestible(Protocol):
     """Answers that can be recognised by a ledger."""
 
-    def sum_digests(self, key: bytes) -> tuple[int, int]:
-        """Return the sum of the persons' keyed digests, and the number of persons."""
+    def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+        """Return the sum of the persons' keyed digests, and how many were added."""
         ...
 
 
@@ -125,7 +128,7 @@ class Ledger:
     @classmethod
     def open(cls, path: str | PathLike[str], *, timeout: float = BUSY_SECONDS) -> Ledger:
         """Open a ledger and check it whole; a damaged one is refused, never repaired."""
-        with open_file(Path(path), timeout) as connection:
+        with open_file(Path(path), timeout) as connection, transaction(connection):
             check_whole(connection, Path(path))
             settings, key = connection.execute("SELECT settings, key FROM ledger").fetchone()
             ledger = _from_settings(Path(path), settings, key, timeout)
@@ -143,16 +146,26 @@ class Ledger:
         """
         return fingerprint_rows(self.key, rows)
 
-    def recognise(self, answers: Digestible) -> str:
-        """Return the fingerprint of answers, wherever they are.
+    def recognise(self, answers: Digestible) -> tuple[str, str | None]:
+        """Return the fingerprint of answers, wherever they are, and the one they had in schema 1.
 
-        It is that of every person's answers (1, 0, -1 for missing, as bytes), the items in the
-        order of their names; so it is the same from memory, from a stream and from a cluster.
+        It is that of every person's answered items with the answers, in any order; so it is the
+        same from memory, from a stream and from a cluster, and neither a column nor a person
+        without an answer changes it. The second is None where no entry is as old as that.
         """
-        return seal_digest(self.key, *answers.sum_digests(self.key))
+        marks = [seal_digest(self.key, *answers.sum_digests(self.key))]
+        if any(entry.recognised_by == ROWS for entry in self.releases()):
+            marks.append(seal_digest(self.key, *answers.sum_digests(self.key, ROWS)))
+        return marks[0], marks[1] if len(marks) > 1 else None
 
     def reserve(
-        self, spend: Spend, *, fingerprint: str, description: str, population: str = EVERYONE
+        self,
+        spend: Spend,
+        *,
+        fingerprint: str,
+        former: str | None = None,
+        description: str,
+        population: str = EVERYONE,
     ) -> str:
         """Charge a release before its noise is drawn, and return the reservation.
 
@@ -160,33 +173,23 @@ class Ledger:
         ----------
         spend : Spend
             What the release costs.
-        fingerprint : str
-            From `fingerprint`; it never leaves the ledger.
+        fingerprint, former : str
+            From `recognise`; they never leave the ledger.
         description : str
             A line for the history; public parameters only.
         population : str
-            The steward's declaration that the persons in this data are disjoint from those of
-            every other population of the ledger. Charges add within one population.
+            The steward's declaration that the persons in this data are in no other named
+            population of the ledger. Charges add within one population. "everyone", the default,
+            declares nothing: it counts against every population, and every population against it.
 
         Raises
         ------
         BudgetExceeded
             When the limit does not allow it; nothing is charged then.
         """
-        with open_file(self.path, self.timeout) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                entries = self._read(connection)
-                self._check_relation(entries, spend)
-                self._check_disjoint(entries, fingerprint, population)
-                self._check_room(entries, spend, population)
-                reservation = self._insert(connection, spend, fingerprint, description, population)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-        return reservation
+        with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
+            self._read(connection).check(spend, fingerprint, former, population)
+            return self._insert(connection, spend, fingerprint, description, population)
 
     def complete(self, reservation: str) -> None:
         """Note that a reserved release was written; it changes nothing about what is spent."""
@@ -201,50 +204,33 @@ class Ledger:
                 f"this ledger reserved."
             )
 
+    def history(self) -> History:
+        """Return everything that is in the ledger now, as of one moment."""
+        with open_file(self.path, self.timeout) as connection, transaction(connection):
+            return self._read(connection)
+
     def releases(self) -> tuple[Entry, ...]:
         """Return the history, oldest first."""
-        with open_file(self.path, self.timeout) as connection:
-            return tuple(self._read(connection))
+        return self.history().entries
 
-    def spent(self, population: str | None = None) -> tuple[float, float]:
-        """Return (epsilon, delta) spent; by default of the population that spent most."""
-        groups = by_population(self.releases())
-        chosen = groups.values() if population is None else [groups.get(population, [])]
-        allowance = self._allowance
-        epsilon = max((allowance.spent(spends) for spends in chosen), default=0.0)
-        return epsilon, self.limit.delta if epsilon else 0.0
+    def spent(self, population: str = EVERYONE) -> tuple[float, float]:
+        """Return the most (epsilon, delta) that was spent on one person of a population."""
+        return self.history().spent(population)
 
     def left(self, population: str = EVERYONE) -> tuple[float, float]:
         """Return the (epsilon, delta) that one more release of this population may have."""
-        spends = by_population(self.releases()).get(population, [])
-        epsilon = self._allowance.left(spends)
-        return epsilon, self.limit.delta if epsilon else 0.0
+        return self.history().left(population)
 
-    @property
-    def _allowance(self) -> Allowance:
-        return _allowance(self.limit, self.rule, self.set_aside)
-
-    def _read(self, connection: sqlite3.Connection) -> list[Entry]:
+    def _read(self, connection: sqlite3.Connection) -> History:
         """Read the history and check the seal that runs through it."""
-        try:
-            return self._read_sealed(connection)
-        except (KeyError, TypeError, ValueError) as error:
-            raise damaged(self.path, f"an entry cannot be read ({error})") from error
-
-    def _read_sealed(self, connection: sqlite3.Connection) -> list[Entry]:
-        settings, head = connection.execute("SELECT settings, head FROM ledger").fetchone()
-        tag = seal(self.key, settings)
-        entries = []
-        for number, body, row_tag, completed_at in connection.execute(
-            "SELECT number, body, tag, completed_at FROM releases ORDER BY number"
-        ):
-            tag = seal(self.key, tag + body)
-            if tag != row_tag:
-                raise damaged(self.path, f"release {number} does not match its seal")
-            entries.append(read_entry(number, json.loads(body), completed_at))
-        if tag != head:
-            raise damaged(self.path, "its history does not match its seal")
-        return entries
+        bodies = read_bodies(connection, self.path, self.key)
+        with believe(self.path, "an entry"):
+            entries = tuple(
+                read_entry(number, json.loads(body), completed_at)
+                for number, body, completed_at in bodies
+            )
+        allowance = _allowance(self.limit, self.rule, self.set_aside)
+        return History(self.path, entries, self.limit, allowance, self.neighbours)
 
     def _insert(
         self,
@@ -259,6 +245,7 @@ class Ledger:
             "reservation": reservation,
             "population": population,
             "fingerprint": fingerprint,
+            "recognised_by": CELLS,
             "description": description,
             "spend": spend.to_dict(),
             "reserved_at": _now(),
@@ -273,40 +260,9 @@ class Ledger:
         connection.execute("UPDATE ledger SET head = ?", (tag,))
         return reservation
 
-    def _check_relation(self, entries: Sequence[Entry], spend: Spend) -> None:
-        fixed = self.neighbours or (entries[0].spend.neighbours if entries else spend.neighbours)
-        if spend.neighbours is not fixed:
-            raise LedgerError(
-                f"{self.path}: this ledger counts under {fixed}, the release is calibrated under "
-                f"{spend.neighbours}. The two do not add; release under {fixed} or make another "
-                f"ledger for another population."
-            )
-
-    def _check_disjoint(self, entries: Sequence[Entry], fingerprint: str, population: str) -> None:
-        for entry in entries:
-            if entry.fingerprint == fingerprint and entry.population != population:
-                raise LedgerError(
-                    f"{self.path}: these very answers were already charged to population "
-                    f"{entry.population!r}, so their persons are not disjoint from it as "
-                    f"{population!r} would declare. Charge them to {entry.population!r}."
-                )
-
-    def _check_room(self, entries: Sequence[Entry], spend: Spend, population: str) -> None:
-        spends = by_population(entries).get(population, [])
-        allowance = self._allowance
-        if allowance.accepts(spends, spend):
-            return
-        raise BudgetExceeded(
-            f"{self.path}: the release asks for epsilon {spend.epsilon:g} with delta "
-            f"{spend.delta:g}. The limit is epsilon {self.limit.epsilon:g} with delta "
-            f"{self.limit.delta:g}; {len(spends)} releases have spent epsilon "
-            f"{allowance.spent(spends):.4g}, and epsilon {allowance.left(spends):.4g} is left "
-            f"for one more Gaussian release. Nothing was charged; ask for less."
-        )
-
 
 def _from_settings(path: Path, settings: str, key: bytes, timeout: float) -> Ledger:
-    try:
+    with believe(path, "what it says about itself"):
         values = json.loads(settings)
         relation = values["neighbours"]
         return Ledger(
@@ -319,8 +275,6 @@ def _from_settings(path: Path, settings: str, key: bytes, timeout: float) -> Led
             timeout=timeout,
             key=key,
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise damaged(path, f"its settings cannot be read ({error})") from error
 
 
 def _allowance(limit: Budget, rule: str, set_aside: float) -> Allowance:

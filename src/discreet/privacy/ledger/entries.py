@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.privacy.accounting import Spend
+from discreet.responses.digests import ROWS
 
-__all__ = ["Entry", "by_population", "read_entry"]
+__all__ = ["Entry", "read_entry"]
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,14 @@ class Entry:
     reserved_at: str
     completed_at: str | None
     fingerprint: str = field(repr=False)  # for the steward's ledger only, never printed
+    recognised_by: str = ROWS
+
+    def is_about(self, fingerprint: str, former: str | None) -> bool:
+        """Say whether this entry has the same answers, by the rule of its own time.
+
+        ``former`` is the fingerprint of those answers by the rule of schema 1.
+        """
+        return self.fingerprint == (former if self.recognised_by == ROWS else fingerprint)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for `discreet ledger show --json`."""
@@ -40,16 +48,8 @@ class Entry:
         }
 
 
-def by_population(entries: Iterable[Entry]) -> dict[str, list[Spend]]:
-    """Return the spends of each population, oldest first."""
-    groups: dict[str, list[Spend]] = {}
-    for entry in entries:
-        groups.setdefault(entry.population, []).append(entry.spend)
-    return groups
-
-
 def read_entry(number: int, values: dict[str, Any], completed_at: str | None) -> Entry:
-    """Rebuild an entry from its stored values."""
+    """Rebuild an entry from its stored values; those of schema 1 know one rule only."""
     return Entry(
         number=number,
         reservation=values["reservation"],
@@ -59,4 +59,5 @@ def read_entry(number: int, values: dict[str, Any], completed_at: str | None) ->
         reserved_at=values["reserved_at"],
         completed_at=completed_at,
         fingerprint=values["fingerprint"],
+        recognised_by=values.get("recognised_by", ROWS),
     )

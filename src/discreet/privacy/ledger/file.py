@@ -24,19 +24,20 @@ from discreet.secure import SystemSource
 
 __all__ = [
     "MissingLedger",
+    "believe",
     "check_whole",
     "create_file",
-    "damaged",
-    "digest_rows",
     "fingerprint_rows",
     "open_file",
     "random_bytes",
+    "read_bodies",
     "seal",
     "seal_digest",
+    "transaction",
 ]
 
 APPLICATION_ID = 0x44495343  # "DISC", so that another program's database is not taken for ours
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 SCHEMA = """
 CREATE TABLE ledger (settings TEXT NOT NULL, key BLOB NOT NULL, head TEXT NOT NULL);
@@ -88,7 +89,7 @@ def fingerprint_rows(key: bytes, rows: Iterable[Any]) -> str:
     return seal_digest(key, *digest_rows(key, rows))
 
 
-def damaged(path: Path, what: str) -> LedgerError:
+def _damaged(path: Path, what: str) -> LedgerError:
     """Return the error for a ledger whose contents cannot be believed."""
     return LedgerError(
         f"{path}: the ledger is damaged: {what}. What was spent is not certain any more, so no "
@@ -153,7 +154,7 @@ def open_file(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     except sqlite3.Error as error:
         raise _explain(error, path, timeout) from error
     except UnicodeDecodeError as error:  # SQLite quotes damaged bytes in its own messages
-        raise damaged(path, "it holds text that is no text") from error
+        raise _damaged(path, "it holds text that is no text") from error
 
 
 def _check_place(path: Path) -> None:
@@ -171,27 +172,89 @@ def _check_place(path: Path) -> None:
 
 def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
     (kind,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
     if kind != APPLICATION_ID:
         raise LedgerError(
             f"{path} is not a ledger of this library. Point to the file that "
             f"'discreet ledger create' made."
         )
-    if version != SCHEMA_VERSION:
+    if _version(connection) == 1:
+        _take_over(connection, path)
+    if _version(connection) != SCHEMA_VERSION:
         raise LedgerError(
-            f"{path} has ledger schema version {version}, this version of the library reads "
-            f"{SCHEMA_VERSION}. Use the version that wrote it."
+            f"{path} has ledger schema version {_version(connection)}, this version of the library "
+            f"reads {SCHEMA_VERSION}. Use the version that wrote it."
         )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _take_over(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring a ledger of schema 1 up to date in one transaction; a damaged one stays as it is.
+
+    Every entry stays as it was sealed. Keys that the bodies of schema 1 do not have get their
+    defaults where they are read.
+    """
+    with transaction(connection, "IMMEDIATE"):
+        if _version(connection) != 1:
+            return  # another process was faster
+        check_whole(connection, path)
+        (key,) = connection.execute("SELECT key FROM ledger").fetchone()
+        read_bodies(connection, path, key)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, kind: str = "DEFERRED") -> Iterator[None]:
+    """Do all of it or nothing; what is read in it is of one moment."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def check_whole(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse a file that SQLite itself finds damaged, or whose one settings row is gone."""
     (verdict,) = connection.execute("PRAGMA quick_check").fetchone()
     if verdict != "ok":
-        raise damaged(path, str(verdict))
+        raise _damaged(path, str(verdict))
     (rows,) = connection.execute("SELECT count(*) FROM ledger").fetchone()
     if rows != 1:
-        raise damaged(path, f"it has {rows} rows of settings instead of one")
+        raise _damaged(path, f"it has {rows} rows of settings instead of one")
+
+
+@contextmanager
+def believe(path: Path, what: str) -> Iterator[None]:
+    """Call a ledger damaged where its contents are not what they must be."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(path, f"{what} cannot be read ({error})") from error
+
+
+def read_bodies(
+    connection: sqlite3.Connection, path: Path, key: bytes
+) -> list[tuple[int, str, str | None]]:
+    """Return number, body and time of completion of each entry, checked against the seal."""
+    with believe(path, "its history"):
+        settings, head = connection.execute("SELECT settings, head FROM ledger").fetchone()
+        tag = seal(key, settings)
+        bodies = []
+        for number, body, row_tag, completed_at in connection.execute(
+            "SELECT number, body, tag, completed_at FROM releases ORDER BY number"
+        ):
+            tag = seal(key, tag + body)
+            if tag != row_tag:
+                raise _damaged(path, f"release {number} does not match its seal")
+            bodies.append((number, body, completed_at))
+    if tag != head:
+        raise _damaged(path, "its history does not match its seal")
+    return bodies
 
 
 def _explain(error: sqlite3.Error, path: Path, timeout: float) -> LedgerError:
@@ -213,4 +276,4 @@ def _explain(error: sqlite3.Error, path: Path, timeout: float) -> LedgerError:
         )
     if code == sqlite3.SQLITE_NOTADB:
         return LedgerError(f"{path} is not a ledger of this library, or it is damaged ({error}).")
-    return damaged(path, str(error))
+    return _damaged(path, str(error))
