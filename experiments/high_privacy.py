@@ -65,7 +65,7 @@ def draw(rows: list[dict[str, Any]]) -> Figure:
                 needed, 0.04, f"  margins: {float(f'{needed:.2g}'):,.0f} persons", fontsize=9,
                 color=colour, transform=axes.get_xaxis_transform(), bbox=look,
             )  # fmt: skip
-        words = f"one person changes the odds of any result by at most {np.expm1(epsilon):.0%}"
+        words = f"one person changes any probability by at most {np.expm1(epsilon):.0%}, and delta"
         axes.set_title(f"epsilon = {epsilon:g}: {words}", loc="left", fontsize=10)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     return figure

@@ -213,13 +213,14 @@ AnswersFile = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Epsilon = Annotated[
-    float, typer.Option("--epsilon", metavar="E", help="The bound on the privacy loss, above 0.")
+    float,
+    typer.Option(
+        "--epsilon", metavar="E", help="One person changes any probability e^E times at most."
+    ),
 ]
 Delta = Annotated[
     float,
-    typer.Option(
-        "--delta", metavar="D", help="The chance that the bound fails, from 0 to below 1."
-    ),
+    typer.Option("--delta", metavar="D", help="And by D more (0 to below 1; default 1e-6)."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
 Seed = Annotated[int | None, typer.Option(metavar="S", min=0, help="Makes the result repeatable.")]

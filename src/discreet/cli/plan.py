@@ -25,7 +25,10 @@ AnswersEach = Annotated[
     typer.Option("--answers", metavar="A", help="Items that each person answers (default: all)."),
 ]
 MaybeEpsilon = Annotated[
-    float | None, typer.Option("--epsilon", metavar="E", help="The bound on the privacy loss.")
+    float | None,
+    typer.Option(
+        "--epsilon", metavar="E", help="One person changes any probability e^E times at most."
+    ),
 ]
 Target = Annotated[
     float | None,

@@ -46,7 +46,7 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
     local = record["mechanism"] == "randomized-response"
     kind = KINDS[record.get("kind", "answers")]
     fields: dict[str, Any] = {
-        "status": "Draft",
+        "status": "Draft" if guarantee["is_private"] else "NOT PRIVATE: not to be registered",
         "deployment": {
             "product": {
                 "name": "TO FILL IN: name of the test or data set",

@@ -11,6 +11,7 @@ import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from html import escape
 from importlib.resources import files
 from itertools import product
@@ -24,13 +25,22 @@ from discreet import __version__
 from discreet.planning.plans import ACCURACY, HOPELESS, LARGE_EPSILON, Plan, order_probability
 from discreet.planning.predict import predict_rmse, predict_rmse_without_privacy
 from discreet.planning.setting import Setting
-from discreet.privacy.accounting import Neighbours
+from discreet.privacy.accounting import (
+    GaussianBound,
+    Neighbours,
+    largest_mu,
+    show_chance,
+    show_share,
+    surest_belief,
+    tail_probability,
+)
 from discreet.privacy.mechanisms import MECHANISMS
 
 __all__ = ["Grid", "PlanTable", "make_page", "tabulate"]
 
 WITHOUT = "without privacy"
 CHECKED_POINTS = 120
+SHOWN_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
 @dataclass(frozen=True)
@@ -221,6 +231,7 @@ def _facts(plan: Plan, off: tuple[float, float, float]) -> Mapping[str, str]:
         "version": __version__,
         "delta": f"{plan.delta:g}",
         "neighbours": escape(str(plan.neighbours)),
+        "beliefs": _believe(plan),
         "difficulty_spread": f"{assumed['difficulty_spread']:g}",
         "ability_spread": f"{assumed['ability_spread']:g}",
         "ability_mean": f"{assumed['ability_mean']:g}",
@@ -229,6 +240,18 @@ def _facts(plan: Plan, off: tuple[float, float, float]) -> Mapping[str, str]:
         "interpolation_most": f"{100 * off[1]:.1f}%",
         "interpolation_worst": f"{100 * off[2]:.1f}%",
     }
+
+
+def _believe(plan: Plan) -> str:
+    """Say for some epsilons how sure somebody can become, in rows of a table."""
+    rows = []
+    for epsilon in sorted({*SHOWN_EPSILONS, plan.epsilon}):
+        sure, beyond = surest_belief(epsilon, plan.neighbours), "cannot be had"
+        if plan.delta > 0:
+            curve = GaussianBound(Fraction(largest_mu(epsilon, plan.delta)) ** 2)
+            beyond = show_chance(tail_probability(curve, epsilon, plan.neighbours))
+        rows.append(f"<tr><th>{epsilon:g}</th><td>{show_share(sure)}</td><td>{beyond}</td></tr>")
+    return "".join(rows)
 
 
 def _fill(data: Mapping[str, Any], facts: Mapping[str, str]) -> str:

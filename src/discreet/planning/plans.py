@@ -76,12 +76,12 @@ class Plan:
 
     @property
     def epsilon(self) -> float:
-        """The bound on the privacy loss."""
+        """One person changes any probability by a factor of at most e^epsilon, and delta."""
         return self.setting.epsilon
 
     @property
     def delta(self) -> float:
-        """The chance with which that bound may fail."""
+        """What one person may change any probability by, beyond the factor e^epsilon."""
         return self.setting.delta
 
     @property

@@ -16,11 +16,12 @@ from discreet.estimate import Estimate
 from discreet.markup import HtmlColumn
 from discreet.report.page import fact_boxes, fill, item_table, wrap_page
 from discreet.report.pictures import difficulty_picture
-from discreet.report.statement import explain_epsilon, write_statement
+from discreet.report.statement import explain_promise, write_statement
 
 __all__ = ["write_public_page"]
 
 TITLE = "Item difficulties, released with differential privacy"
+TEST_TITLE = "Item difficulties, not private: made with noise for tests"
 COLUMNS = ("item", "difficulty", "se", "lower", "upper")
 
 
@@ -28,9 +29,11 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
     """Return the page."""
     guarantee = record["guarantee"]
     warning = "" if guarantee["is_private"] else "Not private: made with a seeded source for tests."
+    title = TEST_TITLE if warning else TITLE
     body = fill(
         "public.html",
         {
+            "title": title,
             "warning": f'<p class="alarm">{warning}</p>' if warning else "",
             "summary": escape(_summarise(estimate, record)),
             "facts": fact_boxes(_facts(record)),
@@ -40,11 +43,10 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
             "method": escape(_method(estimate, record)),
         },
     )
-    return wrap_page(TITLE, body)
+    return wrap_page(title, body)
 
 
 def _summarise(estimate: Estimate, record: Mapping[str, Any]) -> str:
-    guarantee = record["guarantee"]
     known = estimate.estimated
     if not known.any():
         return "The noise leaves nothing to say about these items."
@@ -53,7 +55,7 @@ def _summarise(estimate: Estimate, record: Mapping[str, Any]) -> str:
     return (
         f"{len(estimate.items)} items. Hardest by estimate: {hardest}; easiest: {easiest}. "
         f"The typical standard error is {np.nanmedian(estimate.se):.2f} logits. "
-        f"{explain_epsilon(guarantee['epsilon'])}."
+        f"{explain_promise(record)}"
     )
 
 

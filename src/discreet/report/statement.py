@@ -6,10 +6,11 @@ In: the privacy record. Out: Markdown that a steward can sign and a reader can u
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import exp
 from typing import Any
 
-__all__ = ["explain_epsilon", "write_statement"]
+from discreet.privacy.accounting import Guarantee, explain_belief
+
+__all__ = ["explain_promise", "write_statement"]
 
 RELATION = {
     "replace-one": "if any one {person}'s {answers} had been replaced by others (the number of "
@@ -36,32 +37,23 @@ WORDS = {
 """How a release speaks of its data, by the record's ``kind``."""
 
 
-def explain_epsilon(epsilon: float) -> str:
-    """Say what epsilon means for a guess about one person.
-
-    Bayes: a guesser who held a fact for as likely as not can be at most e^eps / (1 + e^eps)
-    sure of it afterwards.
-    """
-    sure = 100 / (1 + exp(-epsilon))
-    shown = "more than 99.9%" if sure > 99.9 else f"at most {sure:.0f}%"
-    return (
-        f"Somebody who thinks that a fact about one person is as likely as not can become "
-        f"{shown} sure of it by reading this release"
-    )
+def explain_promise(record: Mapping[str, Any]) -> str:
+    """Say what a release promises to one person; nothing where the noise was for tests."""
+    guarantee = Guarantee.from_dict(record["guarantee"])
+    if not guarantee.is_private:
+        return "It promises nothing to anybody, because its noise can be drawn again."
+    words = WORDS[record.get("kind", "answers")]
+    return explain_belief(guarantee, person=words["person"], answers=words["answers"])
 
 
 def write_statement(record: Mapping[str, Any]) -> str:
     """Return the statement as Markdown."""
-    guarantee = record["guarantee"]
-    delta, words = guarantee["delta"], WORDS[record.get("kind", "answers")]
-    exception = f", except with probability {delta:g}" if delta else ""
+    guarantee, words = record["guarantee"], WORDS[record.get("kind", "answers")]
     parts = [
         "# Privacy statement",
         _warning(guarantee),
         f"This release publishes the {words['published']} of {len(record['items'])} "
-        f"{words['items']}. It was made with differential privacy: nothing in it would look much "
-        f"different {RELATION[guarantee['neighbours']].format_map(words)}. "
-        f"{explain_epsilon(guarantee['epsilon'])}{exception}.",
+        f"{words['items']}. {_compare(guarantee, words)}{explain_promise(record)}",
         "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in _facts(record)),
         *guarantee["conditions"],
         guarantee["ledger_note"],
@@ -72,6 +64,15 @@ def write_statement(record: Mapping[str, Any]) -> str:
         "privacy noise. They were computed from the noisy values alone.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _compare(guarantee: Mapping[str, Any], words: Mapping[str, str]) -> str:
+    if not guarantee["is_private"]:
+        return ""
+    return (
+        "It was made with differential privacy: nothing in it would look much different "
+        f"{RELATION[guarantee['neighbours']].format_map(words)}. "
+    )
 
 
 def _warning(guarantee: Mapping[str, Any]) -> str:

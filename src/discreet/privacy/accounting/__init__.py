@@ -4,6 +4,14 @@ Public parameters in, noise scales and promises out; nothing here ever sees an a
 Every rounding goes to the side that promises less. Proofs: docs/privacy-accounting.md.
 """
 
+from discreet.privacy.accounting.belief import (
+    best_guess,
+    explain_belief,
+    show_chance,
+    show_share,
+    surest_belief,
+    tail_probability,
+)
 from discreet.privacy.accounting.budget import NO_LEDGER, UNIT, Budget, Guarantee, Neighbours
 from discreet.privacy.accounting.composition import (
     Allowance,
@@ -66,6 +74,7 @@ __all__ = [
     "Guarantee",
     "Neighbours",
     "Spend",
+    "best_guess",
     "bound_moves",
     "bound_rounded_move",
     "calibrate_counts",
@@ -77,6 +86,7 @@ __all__ = [
     "counts_bound",
     "counts_delta",
     "counts_spend",
+    "explain_belief",
     "gaussian_delta",
     "gaussian_epsilon",
     "graph_bound",
@@ -93,7 +103,11 @@ __all__ = [
     "pure_spend",
     "rho_delta",
     "rho_epsilon",
+    "show_chance",
+    "show_share",
     "shuffled_delta",
     "shuffled_epsilon",
     "shuffled_epsilon_closed_form",
+    "surest_belief",
+    "tail_probability",
 ]

@@ -69,8 +69,8 @@ def _check_delta(delta: float) -> float:
     if not 0 <= number < 1 or 0 < number < SMALLEST_DELTA:
         raise BadBudget(
             f"delta must be 0 or lie between {SMALLEST_DELTA:g} and 1 (1 excluded), found "
-            f"{delta!r}. It bounds the chance that epsilon fails to hold; choose it well below "
-            f"one divided by the number of persons."
+            f"{delta!r}. Publishing one person's answers with that probability would be allowed; "
+            f"choose it well below one divided by the number of persons."
         )
     return number
 
@@ -82,9 +82,10 @@ class Budget:
     Parameters
     ----------
     epsilon : float
-        Bound on the privacy loss; finite and above 0.
+        One person changes the probability of any set of results by a factor of at most e^epsilon;
+        finite and above 0.
     delta : float
-        Chance with which that bound may fail; in [0, 1). 0 suits pure mechanisms only.
+        And by delta beyond that; in [0, 1). 0 suits pure mechanisms only.
     neighbours : Neighbours or str
         "replace-one" or "add-remove".
 
@@ -125,7 +126,9 @@ class Guarantee:
     """What a release promises, in the words and numbers that go into `privacy.json`.
 
     `rho` is None where the mechanism has no zero-concentrated guarantee (shuffling); `ledger` is
-    the id of the ledger that was charged, or None, and then `ledger_note` says so.
+    the id of the ledger that was charged, or None, and then `ledger_note` says so. `tail` bounds
+    the probability that somebody becomes surer of a fact about a person than epsilon allows: 0
+    for pure epsilon, None where no bound is known (random graphs, shuffling).
     """
 
     epsilon: float
@@ -137,6 +140,7 @@ class Guarantee:
     ledger: str | None = None
     is_private: bool = True
     conditions: tuple[str, ...] = ()
+    tail: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", as_neighbours(self.neighbours))

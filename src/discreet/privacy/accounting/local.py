@@ -75,7 +75,7 @@ def _shuffled_spend(budget: Budget, mechanism: str) -> Spend:
         epsilon=budget.epsilon,
         delta=budget.delta,
         bound=GaussianBound(mu_squared, extra_delta=Fraction(budget.delta)),
-        rho=None,
+        is_average=True,
     )
 
 

@@ -229,4 +229,5 @@ def graph_spend(
         delta=delta,
         bound=graph_bound(moves, sigma, Fraction(delta) * MISSED_SHARE),
         rho=rho,
+        is_average=True,
     )

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import BadBudget
+from discreet.privacy.accounting.belief import tail_probability
 from discreet.privacy.accounting.budget import Budget, Guarantee, Neighbours
 from discreet.privacy.accounting.gaussian import GaussianBound
 from discreet.privacy.accounting.rounding import float_up, round_up
@@ -47,6 +48,9 @@ class Spend:
         The Gaussian curve that dominates it; composition adds these. Rounded up when made.
     rho : Fraction or None
         Zero-concentrated guarantee, where there is one. Rounded up when made.
+    is_average : bool
+        Whether the release keeps delta on an average that lies below `bound` (random graphs,
+        shuffled rows), so that `bound` says little about this release alone.
     """
 
     mechanism: str
@@ -55,6 +59,7 @@ class Spend:
     delta: float
     bound: GaussianBound
     rho: Fraction | None = None
+    is_average: bool = False
 
     def __post_init__(self) -> None:
         Budget(self.epsilon, self.delta, self.neighbours)  # refuses what means nothing
@@ -78,6 +83,13 @@ class Spend:
         """Say whether the guarantee has delta 0."""
         return self.delta == 0
 
+    @property
+    def tail(self) -> float | None:
+        """Return the probability of becoming surer of a fact than epsilon allows, if known."""
+        if self.is_average:
+            return None
+        return 0.0 if self.is_pure else tail_probability(self.bound, self.epsilon, self.neighbours)
+
     def guarantee(
         self,
         *,
@@ -100,6 +112,7 @@ class Spend:
             ledger=ledger,
             is_private=is_private,
             conditions=conditions,
+            tail=self.tail,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,6 +127,7 @@ class Spend:
             "exponent": str(self.bound.exponent),
             "extra_delta": str(self.bound.extra_delta),
             "rho": None if self.rho is None else str(self.rho),
+            "is_average": self.is_average,
         }
 
     @classmethod
@@ -132,4 +146,5 @@ class Spend:
                 Fraction(values["extra_delta"]),
             ),
             rho=None if rho is None else Fraction(rho),
+            is_average=values.get("is_average", False),
         )
