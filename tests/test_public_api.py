@@ -1,14 +1,24 @@
 """The public surface: every promised name is there, documented, and loads lazily."""
 
+import dataclasses
 import importlib
 import inspect
 import pkgutil
+import pydoc
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import discreet
+from discreet import itemfit
+from discreet.privacy.noise import ExactNoise
+from discreet.secure import SeededSource
+
+ROOT = Path(__file__).parents[1]
 
 # The contract: names that users and other programs rely on.
 PROMISED = {
@@ -40,7 +50,90 @@ def test_every_public_name_loads_and_is_documented(name):
 
 
 def test_every_public_name_has_a_home_and_nothing_else_has():
-    assert set(discreet._HOME) == set(discreet.__all__) - {"__version__"}
+    modules = {name for name in discreet.__all__ if inspect.ismodule(getattr(discreet, name))}
+    assert set(discreet._HOME) == set(discreet.__all__) - {"__version__"} - modules
+
+
+def names_in_documents():
+    """Every ``discreet.something`` that a document names, with its first word."""
+    pages = [ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md")]
+    text = "\n".join(page.read_text() for page in pages)
+    found = set(re.findall(r"(?<![\w./-])discreet((?:\.[A-Za-z_]\w*)+)(?!\w|://)", text))
+    return sorted({name.lstrip(".") for name in found} - {"NAME"})
+
+
+def test_every_name_in_the_documents_exists():
+    assert {"fit", "plots", "itemfit", "datasets.lsat"} <= set(names_in_documents())
+    for name in names_in_documents():
+        assert pydoc.locate(f"discreet.{name}") is not None, name
+
+
+def test_every_name_and_module_in_the_documents_is_reached_by_importing_the_package_alone():
+    first = sorted({name.split(".")[0] for name in names_in_documents()})
+    for name in first:
+        # Asked of the loader itself: the attribute may be there because another test set it.
+        assert discreet.__getattr__(name) is getattr(discreet, name)
+
+
+def public_results():
+    """A result of every kind, of many persons and items with long names."""
+    items = [f"an item with a long name, number {number}" for number in range(120)]
+    sim = discreet.simulate(persons=600, items=120, rng=np.random.default_rng(1))
+    answers = discreet.Responses.from_array(sim.responses.to_array(), items=items)
+    estimate = discreet.fit(answers)
+    half = discreet.fit(discreet.Responses.from_array(answers.to_array()[:300], items=items))
+    known = dict(zip(items[:100], estimate.difficulty[:100], strict=True))
+    noise = ExactNoise(SeededSource(1))
+    budget = discreet.Budget(epsilon=1.0, delta=1e-6)
+    compared = discreet.simulate_comparisons(300, 120, 20, rng=np.random.default_rng(1))
+    objects = [f"object {number}" for number in range(120)]
+    published = discreet.release(answers, budget, items=items, noise=noise)
+    fitted = itemfit.measure_fit(answers, estimate)
+    return [
+        sim, answers, estimate, published, published.guarantee, published.noisy, budget, compared,
+        discreet.count_pairs(answers),
+        discreet.rank(estimate, top=60),
+        discreet.score(answers, estimate),
+        discreet.fit_anchored(answers, known),
+        discreet.link_calibrations(estimate, half),
+        discreet.create_bank(estimate, scale="mathematics", source="first"),
+        discreet.plan(persons=1000, items=50, answers=20, epsilon=1.0),
+        compared.comparisons,
+        discreet.count_comparisons(compared.comparisons),
+        discreet.rank_comparisons(compared.comparisons),
+        discreet.release_comparisons(
+            compared.comparisons, budget, items=objects, max_comparisons=20, noise=noise
+        ),
+        fitted, fitted.items, fitted.persons, fitted.item_reliability,
+        itemfit.correlate_residuals(answers, estimate),
+        itemfit.find_dif(answers, "mean score"),
+        itemfit.run_wald(answers),
+        itemfit.run_andersen(answers),
+        itemfit.trace_information(estimate),
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results():
+    return public_results()
+
+
+def test_every_public_result_shows_itself_in_one_short_line(results):
+    for result in results:
+        shown = repr(result)
+        assert len(shown) < 1200, f"{type(result).__name__}: {len(shown)} characters"
+        assert "\n" not in shown
+        assert "array(" not in shown
+
+
+def test_every_public_value_is_among_the_results_that_show_themselves_shortly(results):
+    values = {
+        value
+        for module in (discreet, itemfit)
+        for value in (getattr(module, name) for name in module.__all__)
+        if dataclasses.is_dataclass(value) and isinstance(value, type)
+    }
+    assert values - {type(result) for result in results} == {discreet.Ledger}
 
 
 def test_dir_lists_the_public_names():

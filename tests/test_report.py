@@ -15,6 +15,7 @@ from commandline import discreet as run
 from discreet.calibrate import fit
 from discreet.chain import Status
 from discreet.datasets import lsat
+from discreet.itemfit import correlate_residuals
 from discreet.markup import html_cell
 from discreet.report.diagnostics import Diagnostics, diagnose
 from discreet.report.drawing import round_ticks
@@ -185,6 +186,34 @@ def test_remarks_stand_beside_the_items_they_are_about(broken):
     assert "dependent" in remarks["<i8>"]
     assert "few answers" in remarks["<i25>"]
     assert remarks["<i0>"] == []
+
+
+def test_all_dependent_pairs_count_however_many_are_listed():
+    answers = lsat().to_array().astype(float)
+    rng = np.random.default_rng(1)
+    # 40 items that say one of four things: 4 * 10 * 9 / 2 pairs, far more than are listed.
+    copies = np.hstack([answers[:, [k]].repeat(10, axis=1) for k in range(4)])
+    spoilt = np.where(rng.random(copies.shape) < 0.1, 1 - copies, copies)
+    responses = Responses.from_array(spoilt)
+    estimate = fit(responses)
+    diagnostics = diagnose(responses, estimate)
+    residuals = correlate_residuals(responses, estimate, method="warm")
+    excess = residuals.q3[np.triu_indices(40, 1)] - residuals.mean
+    count = int((excess > 0.2).sum())
+    assert count > 2 * len(diagnostics.dependent)
+    assert f"{count} pairs of items depend on each other" in titles(estimate, diagnostics)
+    page = write_steward_page(estimate, diagnostics)
+    assert f"by more than 0.2 and more than chance for {count} pairs of items" in page
+    assert all("dependent" in remarks for remarks in remarks_on_items(estimate, diagnostics))
+    assert Diagnostics.from_dict(diagnostics.to_dict()) == diagnostics
+
+
+def test_a_file_that_lists_only_the_largest_dependent_pairs_gives_no_count(broken):
+    estimate, diagnostics = broken
+    older = diagnostics.to_dict()
+    del older["dependencies"]
+    page = write_steward_page(estimate, Diagnostics.from_dict(older))
+    assert "pairs of items" not in page
 
 
 def test_the_methods_text_has_the_numbers_of_the_estimate(broken):

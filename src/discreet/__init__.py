@@ -7,6 +7,7 @@ The public names below are loaded on first use, so that ``import discreet`` and
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -72,8 +73,6 @@ _HOME = {
     "count_comparisons": "discreet.comparisons",
     "count_pairs": "discreet.engines",
     "create_bank": "discreet.linking",
-    "datasets": "discreet.datasets",
-    "errors": "discreet.errors",
     "fit": "discreet.calibrate",
     "fit_anchored": "discreet.linking",
     "grow_bank": "discreet.linking",
@@ -94,7 +93,7 @@ _HOME = {
     "verify": "discreet.verification",
     "write_bank": "discreet.linking",
 }
-"""Every public name and the module it comes from; a module is its own home."""
+"""Every public name and the module it comes from; modules are found by their own name."""
 
 __all__ = [
     "Anchored",
@@ -144,10 +143,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    home = _HOME.get(name, f"discreet.{name}")
+    if name.startswith("_") or find_spec(home) is None:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    home = importlib.import_module(_HOME[name])
-    value = home if _HOME[name] == f"discreet.{name}" else getattr(home, name)
+    module = importlib.import_module(home)
+    value = getattr(module, name) if name in _HOME else module
     globals()[name] = value
     return value
 

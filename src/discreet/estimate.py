@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from discreet.chain import Status
 from discreet.errors import BadUsage
-from discreet.markup import HtmlColumn, preview_table
+from discreet.markup import HtmlColumn, brief_repr, preview_table
 from discreet.stationary import Solution
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ class Estimate(ItemTable):
     persons: int | None = None
     guarantee: Guarantee | None = None
     warnings: tuple[str, ...] = field(default=())
+
+    __repr__ = brief_repr
 
     def __post_init__(self) -> None:
         for array in (self.difficulty, self.se, self.covariance, self.answers, self.right):

@@ -1,21 +1,45 @@
-"""Tables as HTML: for the notebook and for the reports, so that there is one way to write them.
+"""How results show themselves: as a line in a terminal, as an HTML table in notebooks and reports.
 
-In: columns of values. Out: a string. Every name is escaped; numbers that do not exist are
-shown as a dash, never as "nan".
+In: a result, or columns of values. Out: a string. In HTML every name is escaped; numbers that do
+not exist are shown as a dash, never as "nan".
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from html import escape
 from math import isfinite
+from reprlib import Repr
 from typing import Any
 
-__all__ = ["HtmlColumn", "html_cell", "html_table", "preview_table"]
+__all__ = ["HtmlColumn", "brief_repr", "html_cell", "html_table", "preview_table"]
 
 PREVIEW_ROWS = 12
 """Rows of a table in a notebook: more would bury the next cell."""
+
+
+class _Brief(Repr):
+    """Short lists whole, long ones by their beginning, arrays by their kind and shape."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxstring, self.maxother = 2, 60, 60
+
+    def repr_mappingproxy(self, mapping: Any, level: int) -> str:
+        return self.repr_dict(mapping, level)
+
+    def repr_ndarray(self, array: Any, _level: int) -> str:
+        return f"{array.dtype}{list(array.shape)}"
+
+
+_BRIEF = _Brief()
+
+
+def brief_repr(result: Any) -> str:
+    """Say what a result holds in one line, whatever its size; the ``__repr__`` of all of them."""
+    held = (f"{field.name}={_BRIEF.repr(getattr(result, field.name))}" for field in fields(result))
+    return " ".join(f"{type(result).__name__}({', '.join(held)})".split())
 
 
 @dataclass(frozen=True)

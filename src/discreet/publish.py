@@ -22,6 +22,7 @@ from discreet.engines.answers import Contributions
 from discreet.errors import BadUsage
 from discreet.estimate import Estimate
 from discreet.estimators.released import estimate_release
+from discreet.markup import brief_repr
 from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.mechanisms import (
@@ -62,6 +63,8 @@ class Published:
     guarantee: Guarantee
     record: dict[str, Any]
     noisy: Release | None = None
+
+    __repr__ = brief_repr
 
     def _repr_html_(self) -> str:
         """Show the promise and the first items in a notebook."""

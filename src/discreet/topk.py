@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from discreet.errors import BadUsage
 from discreet.estimate import Estimate, check_level, draw_errors, two_sided_quantile
+from discreet.markup import brief_repr
 
 __all__ = ["Ranking", "rank"]
 
@@ -69,6 +70,8 @@ class Ranking:
     level: float
     easiest: bool
     quantile: float
+
+    __repr__ = brief_repr
 
 
 def rank(

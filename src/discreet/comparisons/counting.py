@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadResponses, BadUsage
+from discreet.markup import brief_repr
 
 if TYPE_CHECKING:
     from discreet.comparisons.table import Comparisons
@@ -52,6 +53,8 @@ class ComparisonCounts:
     compared: Int64Array
     won: Int64Array
     judges: int
+
+    __repr__ = brief_repr
 
     def __post_init__(self) -> None:
         m = len(self.items)

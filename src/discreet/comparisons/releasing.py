@@ -19,6 +19,7 @@ from discreet.comparisons.ranking import open_comparisons
 from discreet.comparisons.strengths import Strengths
 from discreet.comparisons.table import Comparisons
 from discreet.errors import BadUsage
+from discreet.markup import brief_repr
 from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.mechanisms.comparisons import (
@@ -72,6 +73,8 @@ class PublishedRanking:
     guarantee: Guarantee
     record: dict[str, Any]
     noisy: Release | None = None
+
+    __repr__ = brief_repr
 
     def save(self, folder: str | PathLike[str], *, force: bool = False) -> None:
         """Write the table, the privacy record, the statement and the registry draft.

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from discreet.comparisons.table import Comparisons
 from discreet.errors import BadUsage
+from discreet.markup import brief_repr
 
 __all__ = ["SimulatedComparisons", "simulate_comparisons"]
 
@@ -21,6 +22,8 @@ class SimulatedComparisons:
 
     comparisons: Comparisons
     strength: FloatArray
+
+    __repr__ = brief_repr
 
 
 def simulate_comparisons(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from discreet.chain import Status
 from discreet.estimate import Estimate, ItemTable, Solution, describe_access
-from discreet.markup import HtmlColumn, preview_table
+from discreet.markup import HtmlColumn, brief_repr, preview_table
 from discreet.privacy.accounting import Guarantee
 from discreet.topk import Ranking, rank
 
@@ -59,6 +59,8 @@ class Strengths(ItemTable):
 
     estimate: Estimate
     warnings: tuple[str, ...] = ()
+
+    __repr__ = brief_repr
 
     @property
     def items(self) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from discreet.counts.matrix import (
     settle_matrix,
 )
 from discreet.errors import BadResponses, BadUsage
+from discreet.markup import brief_repr
 
 __all__ = ["PairCounts", "merge_counts", "name_weighting"]
 
@@ -75,6 +76,8 @@ class PairCounts:
     persons: int
     weighting: str = UNWEIGHTED
     note: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    __repr__ = brief_repr
 
     def __post_init__(self) -> None:
         m = len(self.items)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from discreet.datasets.reading import column_numbers, read_text
 from discreet.errors import BadResponses, BadUsage
+from discreet.markup import brief_repr
 from discreet.responses import Responses
 
 __all__ = ["Ratings", "binarise_ratings", "movielens", "prepare_ratings"]
@@ -48,6 +49,8 @@ class Ratings:
     person: Int64Array
     item: Int64Array
     rating: FloatArray
+
+    __repr__ = brief_repr
 
 
 def movielens(path: str | PathLike[str]) -> Ratings:

@@ -18,6 +18,7 @@ from discreet.errors import BadUsage, DisconnectedItems
 from discreet.estimate import Estimate
 from discreet.itemfit.multiplicity import adjust
 from discreet.itemfit.splitting import Split, split_persons
+from discreet.markup import brief_repr
 from discreet.persons.scores import accept_responses
 
 __all__ = ["DifTable", "WaldTest", "find_dif", "run_wald"]
@@ -70,6 +71,8 @@ class WaldTest:
     p_value: FloatArray
     status: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+
+    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
@@ -125,6 +128,8 @@ class DifTable:
     level: float
     persons: dict[str, int]
     warnings: tuple[str, ...] = ()
+
+    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.itemfit.residuals import Prepared, ResidualChunk, prepare
+from discreet.markup import brief_repr
 from discreet.persons import PersonScores, known_difficulties
 from discreet.persons.scores import accept_responses
 
@@ -65,6 +66,8 @@ class ItemFit:
     point_measure: FloatArray
     status: tuple[str, ...]
 
+    __repr__ = brief_repr
+
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
         return {
@@ -88,6 +91,8 @@ class PersonFit:
     infit_t: FloatArray
     outfit: FloatArray
     outfit_t: FloatArray
+
+    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column; the columns of the scores first."""
@@ -141,6 +146,8 @@ class FitStatistics:
     person_reliability: Reliability
     item_reliability: Reliability
     warnings: tuple[str, ...] = ()
+
+    __repr__ = brief_repr
 
 
 def measure_fit(responses: Any, calibration: Any, *, method: str = "ml") -> FitStatistics:

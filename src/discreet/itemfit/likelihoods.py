@@ -14,6 +14,7 @@ import numpy.typing as npt
 from discreet.errors import DisconnectedItems
 from discreet.estimators.conditional import find_maximum
 from discreet.itemfit.splitting import Split, split_persons
+from discreet.markup import brief_repr
 from discreet.persons.calibrated import name_some
 from discreet.persons.scores import accept_responses
 from discreet.responses import Responses
@@ -53,6 +54,8 @@ class AndersenTest:
     log_likelihood: float
     log_likelihoods: tuple[float, ...]
     warnings: tuple[str, ...] = ()
+
+    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, and its difficulty in each group."""

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from discreet.errors import BadUsage
+from discreet.markup import brief_repr
 from discreet.persons import PersonScores, PersonStatus, known_difficulties, score
 from discreet.persons.scores import accept_responses
 from discreet.responses import Responses
@@ -122,6 +123,8 @@ class ResidualCorrelations:
     share: float
     loading: FloatArray
 
+    __repr__ = brief_repr
+
     def to_dict(self) -> dict[str, list[Any]]:
         """Pairs, the largest excess over the mean first: item, other, q3, excess, persons."""
         first, second = np.triu_indices(len(self.items), 1)
@@ -204,6 +207,8 @@ class InformationCurve:
     information: FloatArray
     se: FloatArray
     expected_score: FloatArray
+
+    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[float]]:
         """One list per column: ability, information, se, expected_score."""

@@ -26,6 +26,7 @@ from discreet.estimators.sandwich import sum_products
 from discreet.estimators.scores import PersonScores
 from discreet.linking.anchors import accept_anchors
 from discreet.linking.grounded import GroundedFit, solve_grounded
+from discreet.markup import brief_repr
 from discreet.persons.calibrated import name_some
 from discreet.persons.scores import accept_responses
 from discreet.responses import Responses
@@ -65,6 +66,8 @@ class Anchored:
     displacement: FloatArray
     displacement_se: FloatArray
     reason: tuple[str, ...]
+
+    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, anchor, displacement, se, reason."""

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from discreet.atomic import write_text
 from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.linking.joining import FLAG_AT, Link, link_calibrations
+from discreet.markup import brief_repr
 from discreet.privacy.accounting import Guarantee
 
 __all__ = ["Bank", "create_bank", "grow_bank", "is_bank", "read_bank", "write_bank"]
@@ -65,6 +66,8 @@ class Bank:
     source: tuple[str, ...]
     status: tuple[str, ...]
     guarantee: Guarantee | None = None
+
+    __repr__ = brief_repr
 
     def __post_init__(self) -> None:
         self.difficulty.setflags(write=False)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.estimate import Estimate
+from discreet.markup import brief_repr
 from discreet.persons.calibrated import name_some
 from discreet.privacy.accounting import Guarantee, compose_guarantees
 
@@ -88,6 +89,8 @@ class Link:
     warnings: tuple[str, ...] = ()
     guarantee: Guarantee | None = None
     linked: object = None
+
+    __repr__ = brief_repr
 
     @property
     def flagged_items(self) -> tuple[str, ...]:

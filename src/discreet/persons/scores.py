@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from discreet.errors import BadUsage
 from discreet.estimators.patterns import Patterns, group_patterns
+from discreet.markup import brief_repr
 from discreet.persons.calibrated import known_difficulties, name_some
 from discreet.persons.prior import NormalPrior, estimate_prior, posterior_moments
 from discreet.persons.solving import solve_likelihood
@@ -87,6 +88,8 @@ class PersonScores:
     prior: NormalPrior | None = None
     warnings: tuple[str, ...] = ()
 
+    __repr__ = brief_repr
+
     def __post_init__(self) -> None:
         for array in (self.ability, self.se, self.score, self.answered, self.status):
             array.setflags(write=False)
@@ -119,6 +122,8 @@ class ScoreTable:
     se: FloatArray
     status: tuple[PersonStatus, ...]
     method: str
+
+    __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: score, ability, se, status."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from discreet.engines import count_pairs
 from discreet.engines.answers import Answers, Contributions
 from discreet.errors import BadResponses, DiscreetError
+from discreet.markup import brief_repr
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.mechanisms import RandomizedResponse
 from discreet.privacy.mechanisms.protocol import Calibration, Mechanism, NoiseLaw, Public
@@ -58,6 +59,8 @@ class Release:
     settings: Mapping[str, Any]
     guarantee: Guarantee
     seal: object
+
+    __repr__ = brief_repr
 
     def __post_init__(self) -> None:
         if self.seal is not _SEAL:

@@ -20,6 +20,7 @@ from discreet.itemfit.residuals import ITEM_LIMIT
 from discreet.persons import PersonScores, PersonStatus
 from discreet.plots.binning import bin_answers
 from discreet.report.differences import find_differences
+from discreet.report.thresholds import DEPENDENT
 from discreet.responses import Responses
 from discreet.responses.packing import pack_rows
 
@@ -77,8 +78,11 @@ class Diagnostics:
         Per item; ``None`` without a number.
     dependent
         Pairs of items whose residual correlation lies above the mean one by more than chance
-        (5% over all pairs together): item, other, how far above, persons. The largest first;
-        ``None`` where it was not computed.
+        (5% over all pairs together): item, other, how far above, persons. The largest, and
+        those first; ``None`` where it was not computed.
+    dependencies
+        Per item, in how many such pairs it is that lie above by more than ``DEPENDENT``. All of
+        them count, also those that are not among the largest.
     curves
         Observed curve of every item with a difficulty.
     sampled
@@ -112,6 +116,12 @@ class Diagnostics:
     sampled: int | None = None
     differing: tuple[tuple[str, str, str, str, float, str], ...] | None = None
     notes: tuple[str, ...] = ()
+    dependencies: tuple[int, ...] = ()
+
+    @property
+    def dependent_pairs(self) -> int:
+        """How many pairs depend on each other so much that it matters."""
+        return sum(self.dependencies) // 2
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -121,6 +131,8 @@ class Diagnostics:
     def from_dict(cls, plain: Mapping[str, Any]) -> Diagnostics:
         """Take back what :meth:`to_dict` gave, also after a trip through JSON."""
         values = {name: _tuples(value) for name, value in plain.items() if name != "curves"}
+        if "dependencies" not in values:  # an older file knows the largest pairs only
+            values["dependent"] = None
         curves = {item: _tuples(points) for item, points in plain["curves"].items()}
         return cls(**values, curves=curves)
 
@@ -143,6 +155,7 @@ def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
     known = np.isfinite(scores.ability)
     starts, counts = _histogram(scores.ability[known])
     differing, notes = find_differences(looked)
+    dependent, dependencies = _dependent(looked, estimate)
     return Diagnostics(
         ability_starts=starts,
         ability_counts=counts,
@@ -156,7 +169,8 @@ def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
         item_reliability=_finite(fit.item_reliability.reliability),
         matching=_matching(looked, estimate, scores),
         **_item_columns(fit, estimate),
-        dependent=_dependent(looked, estimate),
+        dependent=dependent,
+        dependencies=dependencies,
         curves=_curves(looked, estimate, scores),
         sampled=None if looked is responses else looked.n_persons,
         differing=differing,
@@ -223,10 +237,11 @@ def _matching(responses: Responses, estimate: Estimate, scores: PersonScores) ->
 
 def _dependent(
     responses: Responses, estimate: Estimate
-) -> tuple[tuple[str, str, float, int], ...] | None:
+) -> tuple[tuple[tuple[str, str, float, int], ...] | None, tuple[int, ...]]:
+    """Return the most dependent pairs, and in how many dependent pairs every item is."""
     m = int(estimate.estimated.sum())
     if m > ITEM_LIMIT or responses.n_persons * m**2 > PAIR_LIMIT:
-        return None
+        return None, ()
     found = correlate_residuals(responses, estimate, method="warm")
     first, second = np.triu_indices(len(found.items), 1)
     excess = found.q3[first, second] - found.mean
@@ -236,10 +251,14 @@ def _dependent(
     chance = two_sided_quantile(0.05 / max(int(known.sum()), 1)) / np.sqrt(np.maximum(persons, 1))
     clear = np.flatnonzero(known & (excess > chance))
     best = clear[np.argsort(-excess[clear], kind="stable")][:DEPENDENT_SHOWN]
-    return tuple(
+    large = clear[excess[clear] > DEPENDENT]
+    within = np.bincount(np.concatenate([first[large], second[large]]), minlength=len(found.items))
+    times = dict(zip(found.items, within.tolist(), strict=True))
+    shown = tuple(
         (found.items[first[p]], found.items[second[p]], float(excess[p]), int(persons[p]))
         for p in best
     )
+    return shown, tuple(times.get(item, 0) for item in estimate.items)
 
 
 def _curves(responses: Responses, estimate: Estimate, scores: PersonScores) -> dict[str, Curve]:

@@ -10,7 +10,7 @@ from discreet.estimate import Estimate, Status
 from discreet.report.diagnostics import Diagnostics
 from discreet.report.finding import Finding
 from discreet.report.itemchecks import ESTIMATE_CHECKS, ITEM_CHECKS, fit_remarks, weak_items
-from discreet.report.testchecks import TEST_CHECKS, dependent_pairs
+from discreet.report.testchecks import TEST_CHECKS
 from discreet.report.thresholds import ROUGH_SE
 
 __all__ = ["find_problems", "remarks_on_items"]
@@ -53,7 +53,6 @@ def remarks_on_items(estimate: Estimate, diagnostics: Diagnostics | None) -> lis
             remarks[index].append("wrong direction?" if value < 0 else "hardly discriminates")
         for row in diagnostics.differing or ():
             remarks[estimate.items.index(row[0])].append(f"differs by {row[1]}")
-        for pair in dependent_pairs(diagnostics):
-            for name in pair[:2]:
-                remarks[estimate.items.index(name)].append("dependent")
+        for index in (k for k, pairs in enumerate(diagnostics.dependencies) if pairs):
+            remarks[index].append("dependent")
     return [list(dict.fromkeys(one)) for one in remarks]

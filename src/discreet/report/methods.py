@@ -5,6 +5,7 @@ from __future__ import annotations
 from discreet import __version__
 from discreet.estimate import Estimate, Status
 from discreet.report.diagnostics import Diagnostics
+from discreet.report.finding import count_of
 from discreet.report.thresholds import DEPENDENT
 
 __all__ = ["write_methods"]
@@ -70,9 +71,8 @@ def _describe_checks(diagnostics: Diagnostics) -> list[str]:
     if diagnostics.reliability is not None:
         sentences.append(f"Person separation reliability was {diagnostics.reliability:.2f}.")
     if diagnostics.dependent is not None:
-        count = sum(pair[2] > DEPENDENT for pair in diagnostics.dependent)
         sentences.append(
             f"Residual correlations (Q3; Yen, 1984) exceeded their mean by more than {DEPENDENT:g} "
-            f"for {count} pairs of items."
+            f"and more than chance for {count_of(diagnostics.dependent_pairs, 'pair')} of items."
         )
     return sentences

@@ -18,15 +18,10 @@ from discreet.report.thresholds import (
     RELIABILITY_LOW,
 )
 
-__all__ = ["TEST_CHECKS", "dependent_pairs"]
+__all__ = ["TEST_CHECKS"]
 
 MANY_TIMES = 10
 """A test this many times as long is beyond what the formula can promise."""
-
-
-def dependent_pairs(diagnostics: Diagnostics) -> list[tuple[str, str, float, int]]:
-    """Return the pairs whose residuals correlate so much that it matters."""
-    return [pair for pair in diagnostics.dependent or () if pair[2] > DEPENDENT]
 
 
 def _check_reliability(diagnostics: Diagnostics) -> list[Finding]:
@@ -72,15 +67,16 @@ def _check_extreme_persons(diagnostics: Diagnostics) -> list[Finding]:
 
 
 def _check_dependence(diagnostics: Diagnostics) -> list[Finding]:
-    pairs = dependent_pairs(diagnostics)
-    if not pairs:
+    count = diagnostics.dependent_pairs
+    if not count or diagnostics.dependent is None:
         return []
-    names = [f"{first} with {second} ({excess:.2f})" for first, second, excess, _ in pairs[:3]]
-    more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
+    worst = diagnostics.dependent[: min(count, 3)]
+    names = [f"{first} with {second} ({excess:.2f})" for first, second, excess, _ in worst]
+    more = f" and {count - 3:,} more" if count > 3 else ""
     return [
         Finding(
             Severity.LOOK,
-            f"{count_of(len(pairs), 'pair')} of items {'depends' if len(pairs) == 1 else 'depend'} "
+            f"{count_of(count, 'pair')} of items {'depends' if count == 1 else 'depend'} "
             "on each other",
             f"Residual correlation more than {DEPENDENT:g} above the mean: "
             f"{', '.join(names)}{more}.",

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
+from discreet.markup import brief_repr
 from discreet.responses import Responses
 from discreet.responses.packing import pack_rows
 from discreet.responses.store import (
@@ -63,6 +64,8 @@ class Simulation:
     responses: Responses
     difficulty: FloatArray
     ability: FloatArray
+
+    __repr__ = brief_repr
 
     def __post_init__(self) -> None:
         self.difficulty.setflags(write=False)
