@@ -70,6 +70,13 @@ def test_timss_agrees_with_conditional_maximum_likelihood():
     assert np.abs(error).max() < 0.25
     assert np.sqrt(np.mean((error / se) ** 2)) < 0.45
     assert np.corrcoef(estimate.difficulty, b)[0, 1] > 0.999
+    distance = np.abs(error / se)
+    readme = " ".join((Path(__file__).parents[1] / "README.md").read_text().split())
+    assert (
+        f"the median distance is {np.median(distance):.2f} standard errors, "
+        f"{(distance < 1).sum()} items lie within one, "
+        f"and the farthest item {distance.max():.2f} away"
+    ) in readme
 
 
 @pytest.mark.slow
