@@ -34,6 +34,7 @@ from discreet.privacy.mechanisms.comparisons import (
     pick_comparison_mechanism,
 )
 from discreet.privacy.noise import ExactNoise
+from discreet.report.statement import write_statement
 from discreet.secure import SeededSource
 
 BUDGET = Budget(1.0, 1e-6)
@@ -270,6 +271,23 @@ def test_the_guarantee_names_the_judge_and_the_noise_source():
     assert not released.guarantee.is_private
     assert released.record["judges"] == 400
     assert "max_answers" not in released.record
+
+
+def test_noise_for_tests_is_captioned_as_such():
+    made = release(made_votes().comparisons)
+    assert "not private" in made.strengths._repr_html_()
+    assert "released with privacy" not in made.strengths._repr_html_()
+    text = write_statement(made.record)
+    assert "NOT PRIVATE" in text
+    assert "differential privacy" not in text
+
+
+def test_the_statement_speaks_of_judges():
+    made = release(made_votes().comparisons, noise=ExactNoise())
+    assert "knows everybody else's comparisons, and for whom a fact about one judge's" in (
+        write_statement(made.record)
+    )
+    assert "released with privacy" in made.strengths._repr_html_()
 
 
 def test_the_number_of_judges_is_not_released_under_add_remove():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import discreet
+from commandline import discreet as commandline
 from discreet import datasets
 from discreet.bundle import write_bundle
 from discreet.errors import BadBudget, BadResponses, BadUsage, BudgetExceeded, LedgerError
@@ -291,6 +292,20 @@ def test_the_statement_says_what_matters(answers, tmp_path):
         assert needed in text
     assert "GDPR" not in text
     assert "FERPA" not in text
+
+
+def test_nothing_in_a_bundle_with_noise_for_tests_claims_privacy(answers, tmp_path):
+    publish(answers).save(tmp_path / "bundle")
+    page = (tmp_path / "bundle" / "report.html").read_text(encoding="utf-8")
+    for text in (page, (tmp_path / "bundle" / "statement.md").read_text(encoding="utf-8")):
+        assert "differential privacy" not in text
+        assert "It promises nothing to anybody" in text
+    assert "<h1>Item difficulties, not private" in page
+    registry = (tmp_path / "bundle" / "registry.yaml").read_text(encoding="utf-8")
+    assert registry.startswith("status: 'NOT PRIVATE")
+    ended = commandline("report", tmp_path / "bundle")
+    assert ended.code == 0
+    assert "(not private: noise for tests only)" in ended.out
 
 
 def test_the_registry_draft_is_yaml_with_the_registrys_fields(answers, tmp_path):

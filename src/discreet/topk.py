@@ -1,6 +1,7 @@
 """Rankings with confidence: which items are in the top K, and how sure that is.
 
-In: an estimate, confidential or released. Out: a :class:`Ranking`. No answers are needed.
+In: an estimate, confidential or released. Out: a :class:`Ranking`, which may be shown to whom the
+estimate may be shown. No answers are needed.
 
 All differences between two items are bounded at once: with probability ``level`` every true
 difference lies within ``quantile`` standard errors of the estimated one. An item is surely in
