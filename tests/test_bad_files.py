@@ -1,6 +1,10 @@
 """Values, ids and files that no reader may take for something else, whatever holds them."""
 
+import errno
 import json
+import shlex
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 
@@ -10,15 +14,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from commandline import Ended, discreet, environment
+from discreet.cli.failures import describe
 from discreet.comparisons import read_comparisons
 from discreet.engines import count_pairs
 from discreet.engines.outofcore import count_source
+from discreet.engines.outofcore.buckets import Buckets
+from discreet.engines.outofcore.checkpoint import Checkpoint
 from discreet.engines.spark.layout import sort_naturally
 from discreet.errors import BadResponses, BadUsage
 from discreet.formats.warehouse import read_warehouse
 from discreet.rasch import SpectralRasch
 from discreet.responses import Responses, read_responses
 from discreet.responses.columns import make_reading
+from discreet.responses.threads import set_threads, thread_count
 
 RIGHT = ["1", " 1 ", "1.0", "1.00", "TRUE", "True"]
 WRONG = ["0", "0.0", "false"]
@@ -244,3 +253,106 @@ def test_characters_outside_the_basic_plane_are_ids_like_others(tmp_path):
     file = tmp_path / "answers.jsonl"
     file.write_text(RECORD % ('"\\ud83d\\ude00"', '"x"', "1") + "\n")
     assert read_responses(file).persons.tolist() == ["\U0001f600"]
+
+
+# -- numbers and places beyond all measure ---------------------------------------------------
+
+TABLE = "person,x,y\na,1,0\nb,0,1\nc,1,1\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["counts", "--engine", "duckdb", "--memory", "1e308", "--out", "c.npz"], "--memory"),
+        (["counts", "--engine", "duckdb", "--memory", "1e200", "--out", "c.npz"], "memory must be"),
+        (["fit", "--threads", "2147483648"], "--threads"),
+        (["fit", "--anchors", "anchors.csv"], "logits"),
+        (["score", "--with", "far.json"], "logits"),
+        (["simulate", "--persons", "9" * 20, "--items", "3", "--out", "s.csv"], "persons"),
+        (["simulate", "--persons", "3", "--items", "9" * 20, "--out", "s.csv"], "items"),
+    ],
+)
+def test_numbers_beyond_all_measure_are_wrong_usage(tmp_path, monkeypatch, words, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "answers.csv").write_text(TABLE)
+    (tmp_path / "anchors.csv").write_text("item,difficulty\nx,700\n")
+    items = [
+        {"item": "x", "difficulty": 700, "se": 1, "status": "estimated"},
+        {"item": "y", "difficulty": 0, "se": 1, "status": "estimated"},
+    ]
+    document = {"format": "discreet-calibration", "version": 1, "method": "refined"}
+    (tmp_path / "far.json").write_text(json.dumps({**document, "items": items}))
+    file = [] if words[0] == "simulate" else ["answers.csv"]
+    ended = discreet(words[0], *file, *words[1:])
+    assert ended.code == 2, ended.err
+    assert said in ended.err
+    assert "inside discreet" not in ended.err
+
+
+def test_more_threads_than_can_be_started_are_refused_everywhere(monkeypatch):
+    with pytest.raises(BadUsage, match="from 1 to"):
+        set_threads(2**31)
+    monkeypatch.setenv("DISCREET_THREADS", "9" * 5000)
+    with pytest.raises(BadUsage, match="DISCREET_THREADS"):
+        thread_count()
+
+
+def run_in_shell(command: str, folder: Path) -> Ended:
+    line = f"{shlex.quote(sys.executable)} -m discreet {command}"
+    done = subprocess.run(
+        line, shell=True, cwd=folder, capture_output=True, text=True, env=environment(), check=False
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def test_a_closed_standard_output_is_refused_before_anything_is_done(tmp_path):
+    (tmp_path / "answers.csv").write_text(TABLE)
+    ended = run_in_shell("fit answers.csv --out out >&-", tmp_path)
+    assert ended.code == 2
+    assert ended.err.startswith("Error: standard output is closed")
+    assert not (tmp_path / "out").exists()
+    ended = run_in_shell("fit answers.csv --json 2>&-", tmp_path)
+    assert ended.code == 0
+    assert len(ended.document["items"]) == 2
+    assert run_in_shell("fit answers.csv >&- 2>&-", tmp_path).code == 2
+
+
+def test_a_file_that_cannot_grow_is_named(tmp_path):
+    (tmp_path / "answers.csv").write_text(TABLE)
+    # The kernel refuses to write past a limit in the same way as on a full disk.
+    code = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100));"
+    code += "from discreet.cli import main; raise SystemExit(main())"
+    for words in (
+        "counts answers.csv --out some.npz",
+        "simulate --persons 99 --items 9 --out a.csv",
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words.split()],
+            cwd=tmp_path, capture_output=True, text=True, env=environment(), check=False,
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert "standard output or a file" not in done.stderr
+        assert "some.npz" in done.stderr or "Error: ." in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.csv"]
+
+
+def test_rows_that_cannot_be_distributed_name_the_folder(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    file = tmp_path / "answers.csv"
+    file.write_text("person,item,response\nb,x,1\na,x,0\n")
+    monkeypatch.setattr(Buckets, "_flush", refuse)
+    with pytest.raises(OSError, match="No space") as found:
+        count_source(file, checkpoint=tmp_path / "kept")
+    assert found.value.filename == str(tmp_path / "kept" / "rows")
+    assert describe(found.value)[1].startswith(f"{tmp_path}/kept/rows: the disk is full")
+
+
+def test_a_second_process_on_one_checkpoint_is_refused(tmp_path):
+    file = write_csv(tmp_path, "1")
+    kept = tmp_path / "kept"
+    with Checkpoint(kept, "").lock(), pytest.raises(BadUsage, match="in use by another process"):
+        count_source(file, checkpoint=kept)
+    assert count_source(file, checkpoint=kept).persons == 2
+    assert not kept.exists()

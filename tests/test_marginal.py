@@ -215,3 +215,15 @@ def test_an_unknown_distribution_is_refused():
         discreet.fit(discreet.datasets.lsat(), method="marginal", ability="uniform")
     with pytest.raises(BadUsage, match="'marginal' only"):
         discreet.fit(discreet.datasets.lsat(), ability="empirical")
+
+
+def test_unlinked_items_are_named_and_answers_that_link_nothing_are_refused():
+    rng = np.random.default_rng(9)
+    answers = np.full((200, 5), np.nan)
+    answers[:100, :3] = rng.integers(0, 2, (100, 3))
+    answers[100:, 3:] = rng.integers(0, 2, (100, 2))
+    found = discreet.fit(answers, method="marginal")
+    assert "do not link 2 of 5 items to the other 3: 3, 4; marginal" in found.warnings[0]
+    alike = np.repeat([[1, 1], [0, 0]], 20, axis=0)
+    with pytest.raises(DisconnectedItems, match="none of the 2 items is linked"):
+        discreet.fit(alike, method="marginal")

@@ -19,6 +19,7 @@ __all__ = [
     "create_private",
     "make_folder",
     "make_temporary",
+    "naming",
     "staged",
     "sync_folder",
     "write_text",
@@ -26,6 +27,16 @@ __all__ = [
 
 PRIVATE, PUBLIC = 0o600, 0o644
 PRIVATE_FOLDER, PUBLIC_FOLDER = 0o700, 0o755
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name what was written in errors that do not: a full disk is noticed between two bytes."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
 
 
 @contextmanager
@@ -44,14 +55,15 @@ def staged(folder: Path, names: Sequence[str], *, private: bool = True) -> Itera
     made = make_folder(folder, private=private)
     stage = Path(tempfile.mkdtemp(dir=folder, prefix=".discreet-"))
     try:
-        stage.chmod(PRIVATE_FOLDER)
-        for name in names:
-            create_private(stage / name)
-        yield stage
-        for name in names:
-            _finish(stage / name, PRIVATE if private else PUBLIC)
-            (stage / name).replace(folder / name)
-        sync_folder(folder)
+        with naming(folder / names[0] if len(names) == 1 else folder):
+            stage.chmod(PRIVATE_FOLDER)
+            for name in names:
+                create_private(stage / name)
+            yield stage
+            for name in names:
+                _finish(stage / name, PRIVATE if private else PUBLIC)
+                (stage / name).replace(folder / name)
+            sync_folder(folder)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
         for one in reversed(made):

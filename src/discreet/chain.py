@@ -6,6 +6,7 @@ counts among the largest strongly connected set. Nothing here sees a person.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ __all__ = [
     "build_chain",
     "classify",
     "is_strongly_connected",
+    "name_some",
     "regularise",
 ]
 
@@ -258,11 +260,16 @@ def _left_out_warnings(items: tuple[str, ...], codes: npt.NDArray[np.object_]) -
     for status, reason in REASONS.items():
         where = np.flatnonzero(codes == status)
         if len(where):
-            names = ", ".join(items[i] for i in where[:NAMED_ITEMS])
-            more = f" and {len(where) - NAMED_ITEMS} more" if len(where) > NAMED_ITEMS else ""
+            names = name_some([items[i] for i in where])
             noun = "item" if len(where) == 1 else "items"
-            sentences.append(f"no difficulty for {len(where)} {noun} that {reason}: {names}{more}")
+            sentences.append(f"no difficulty for {len(where)} {noun} that {reason}: {names}")
     return sentences
+
+
+def name_some(names: Sequence[str]) -> str:
+    """Join the first few names, and say how many more there are."""
+    more = f" and {len(names) - NAMED_ITEMS} more" if len(names) > NAMED_ITEMS else ""
+    return ", ".join(names[:NAMED_ITEMS]) + more
 
 
 def _explain_disconnected(counts: PairTable, status: tuple[Status, ...]) -> str:

@@ -98,7 +98,7 @@ def make_resources(limits: Limits) -> Resources:
     """Return the limits as the engine wants them."""
     from discreet.engines.outofcore import Resources
 
-    if not isfinite(limits.memory):
+    if not isfinite(limits.memory * GIGABYTE):
         raise BadUsage(f"--memory must be a number of gigabytes, found {limits.memory}")
     return Resources(memory=int(limits.memory * GIGABYTE), spill=limits.spill)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
 from io import TextIOWrapper
+from pathlib import Path
 
 import typer
 from typer.main import get_command
@@ -28,7 +30,7 @@ from discreet.cli import (
     top,
     verify,
 )
-from discreet.cli.failures import guard
+from discreet.cli.failures import USAGE, guard
 from discreet.cli.options import Shared, spread
 from discreet.cli.output import show_warning
 
@@ -81,6 +83,8 @@ for module in (
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
     code = 0
+    if not _has_streams():
+        return USAGE
     _survive_odd_names()
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)
@@ -91,6 +95,16 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except typer.Exit as end:
             code = int(end.exit_code)
     return code
+
+
+def _has_streams() -> bool:
+    """Refuse to run without standard output: results would be lost after the work is done."""
+    if sys.stderr is None:  # print would send what belongs there to standard output
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for as long as the program runs)
+    if sys.stdout is None:
+        message = "Error: standard output is closed, so that no result could be shown. Open it, "
+        print(f"{message}or send it to a file or to /dev/null.", file=sys.stderr)
+    return sys.stdout is not None
 
 
 def _parse_and_call(arguments: Sequence[str] | None) -> int:

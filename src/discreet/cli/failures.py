@@ -23,7 +23,7 @@ import typer
 
 from discreet.errors import DiscreetError
 
-__all__ = ["EXIT_CODES", "drop_output", "guard"]
+__all__ = ["EXIT_CODES", "USAGE", "drop_output", "guard"]
 
 EXIT_CODES = {
     0: "done",

@@ -134,6 +134,7 @@ class Shared:
             "--threads",
             metavar="N",
             min=1,
+            max=4096,
             help="Use at most N threads (default: every core).",
             callback=_limit_threads,
         ),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from discreet.chain import Status, build_chain, classify
+from discreet.chain import Status, build_chain, classify, name_some
 from discreet.counts import PairCounts
 from discreet.engines import count_pairs
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
@@ -82,9 +82,13 @@ def fit_marginal(
     kept = np.flatnonzero((counts.right > 0) & (counts.right < counts.answers))
     patterns = group_patterns(responses.store, kept)
     _check(patterns, counts, ability)
-    found = maximise_marginal(
-        patterns, counts.right[kept], ability=ability, start=_start(counts, kept)
-    )
+    try:
+        found = maximise_marginal(
+            patterns, counts.right[kept], ability=ability, start=_start(counts, kept)
+        )
+    except NotConverged:
+        build_chain(counts)  # says so where the answers link nothing: then that is why
+        raise
     status, warnings = _explain(counts, kept, found)
     difficulty, se = (np.full(len(counts.items), np.nan) for _ in range(2))
     difficulty[kept], se[kept] = found.difficulty, np.sqrt(found.covariance.diagonal())
@@ -267,13 +271,13 @@ def _explain(
 ) -> tuple[tuple[Status, ...], tuple[str, ...]]:
     """Statuses and warnings: items that pairs do not link are linked by assumption only."""
     status, linked, warnings = classify(counts)
-    apart = sum(status[i] == Status.NOT_CONNECTED for i in kept)
+    apart = [counts.items[i] for i in kept if status[i] == Status.NOT_CONNECTED]
     said = [text for text in warnings if "do not link" not in text and "unconnected" not in text]
     if apart:
         said.append(
-            f"the answers themselves do not link {apart} of {len(kept)} items to the others "
-            f"({len(linked)} are linked); marginal likelihood compares them only by assuming "
-            "that all persons come from one ability distribution"
+            f"the answers themselves do not link {len(apart)} of {len(kept)} items to the other "
+            f"{len(linked)}: {name_some(apart)}; marginal likelihood compares them only by "
+            "assuming that all persons come from one ability distribution"
         )
     if found.sd < SMALL_SD:
         said.append(

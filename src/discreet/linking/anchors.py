@@ -11,7 +11,7 @@ from typing import Any
 
 from discreet.errors import BadUsage
 from discreet.linking.bank import Bank
-from discreet.persons.calibrated import known_difficulties, name_some
+from discreet.persons.calibrated import check_logits, known_difficulties, name_some
 
 __all__ = ["accept_anchors"]
 
@@ -77,6 +77,7 @@ def _collect(pairs: list[Any]) -> dict[str, float]:
                 f"the anchor of item '{name}' is {value}; an anchor must be a finite number of "
                 "logits. Leave the item out of the anchors to have it estimated"
             )
+        check_logits(name, value)
         if values.get(name, value) != value:
             raise BadUsage(
                 f"the anchors contradict each other: item '{name}' has the difficulties "

@@ -11,14 +11,17 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from discreet.chain import name_some
 from discreet.errors import BadUsage
 
-__all__ = ["Calibration", "known_difficulties", "name_some"]
+__all__ = ["Calibration", "check_logits", "known_difficulties", "name_some"]
 
 FloatArray = npt.NDArray[np.float64]
 
-NAMED = 5
-"""How many items a warning names."""
+
+FAR = 50.0
+"""Logits beyond which no answer can ever be surprising in floating point, so that nothing can be
+estimated against them: they are on another scale."""
 
 
 class Calibration(Protocol):
@@ -64,10 +67,16 @@ def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
     known = np.flatnonzero(np.isfinite(difficulty))
     if not len(known):
         raise BadUsage(f"none of the {len(names)} items of the calibration has a difficulty")
+    largest = known[np.argmax(np.abs(difficulty[known]))]
+    check_logits(names[largest], difficulty[largest])
     return tuple(names[i] for i in known), difficulty[known]
 
 
-def name_some(names: list[str]) -> str:
-    """Join the first few names, and say how many more there are."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+def check_logits(item: str, difficulty: float) -> None:
+    """Refuse a difficulty that cannot be in logits."""
+    if abs(difficulty) > FAR:
+        raise BadUsage(
+            f"item '{item}' has the difficulty {difficulty:g}, but difficulties are in logits, "
+            f"from -{FAR:g} to {FAR:g}. Numbers on another scale (mean 500, for example) must be "
+            "turned back into logits first"
+        )

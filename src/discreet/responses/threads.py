@@ -20,13 +20,15 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 VARIABLE = "DISCREET_THREADS"
+MOST_THREADS = 4096
+"""More than any machine has, and few enough to start."""
 _chosen: ContextVar[int | None] = ContextVar("discreet_threads", default=None)
 
 
 def set_threads(count: int | None) -> None:
     """Choose the number of threads for this context; None goes back to the default."""
-    if count is not None and count < 1:
-        raise BadUsage(f"the number of threads must be at least 1, found {count}")
+    if count is not None and not 1 <= count <= MOST_THREADS:
+        raise BadUsage(f"the number of threads must be from 1 to {MOST_THREADS}, found {count}")
     _chosen.set(count)
 
 
@@ -38,9 +40,9 @@ def thread_count() -> int:
     text = os.environ.get(VARIABLE, "")
     if not text:
         return _usable_cores()
-    if not text.isdecimal() or int(text) < 1:
+    if not (text.isascii() and text.isdecimal() and 1 <= float(text) <= MOST_THREADS):
         raise BadUsage(
-            f"the environment variable {VARIABLE} must be a whole number of at least 1, "
+            f"the environment variable {VARIABLE} must be a whole number from 1 to {MOST_THREADS}, "
             f"found {text!r}; correct or unset it"
         )
     return int(text)

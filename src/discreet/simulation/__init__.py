@@ -43,6 +43,9 @@ Vector: TypeAlias = Sequence[float] | npt.NDArray[np.floating] | None
 BLOCK_PERSONS = 64 * BLOCK_WORDS
 """Persons drawn before they are packed: one full block of bit planes."""
 
+MOST_CELLS = 1 << 53
+"""Cells that can be counted in floating point, and addressed."""
+
 PIECE_CELLS = 1 << 21
 """Cells drawn at a time: 16 MB of float64, so that temporaries stay near the cache."""
 
@@ -118,6 +121,11 @@ def simulate(
     (1000, 50)
     """
     n, m = _count("persons", persons), _count("items", items)
+    if n * m > MOST_CELLS:
+        raise BadUsage(
+            f"{n:,} persons and {m:,} items are {n * m:,} cells, more than any machine holds; "
+            "draw fewer"
+        )
     choose = _design(design)
     each = _items_each(answered, m, design)
     rng = _generator(rng)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet.atomic import create_private, make_folder
+from discreet.atomic import create_private, make_folder, naming
 from discreet.engines.outofcore.blocks import Block
 from discreet.errors import BadUsage
 from discreet.responses.values import read_integers
@@ -71,9 +71,11 @@ class Buckets:
         try:
             self._open()
             for block in blocks:
-                self._add(block)
+                with naming(self.folder):
+                    self._add(block)
                 rows_done(len(block.value))
-            self._flush()
+            with naming(self.folder):
+                self._flush()
         finally:
             self._close()
 

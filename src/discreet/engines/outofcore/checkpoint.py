@@ -8,11 +8,15 @@ of the weighting guards against going on with other data. Confidential, like all
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 import pickle
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -96,6 +100,24 @@ class Checkpoint:
         self._saved, self._pause = time.monotonic(), INTERVAL
         if self.folder is not None:
             make_folder(self.folder)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes out: two runs would overwrite each other's counts."""
+        if self.folder is None:
+            yield
+            return
+        handle = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise BadUsage(
+                f"the checkpoint in '{self.folder}' is in use by another process, and two would "
+                "overwrite each other's counts. Wait until it ends, or name another folder."
+            ) from None
+        finally:
+            os.close(handle)
 
     @property
     def _file(self) -> Path:

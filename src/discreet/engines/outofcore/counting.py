@@ -183,6 +183,10 @@ class _Run:
         self._fresh = State("ordered" if same_again else "buckets")
 
     def count(self) -> PairCounts:
+        with self._checkpoint.lock():
+            return self._count()
+
+    def _count(self) -> PairCounts:
         saved = self._checkpoint.load()
         start, state = saved or (None, self._fresh)
         while True:

@@ -18,7 +18,7 @@ from discreet.errors import BadUsage
 __all__ = ["Progress", "Reporter", "Resources", "available_memory"]
 
 GIBIBYTE = 1 << 30
-LEAST_MEMORY = 1 << 24
+LEAST_MEMORY, MOST_MEMORY = 1 << 24, 1 << 60
 REPORT_INTERVAL = 0.2
 """Seconds between two reports: as often as a person can read them."""
 
@@ -70,9 +70,10 @@ class Resources:
     spill: str | PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        if self.memory < LEAST_MEMORY:
+        if not LEAST_MEMORY <= self.memory <= MOST_MEMORY:
             raise BadUsage(
-                f"memory must be at least {LEAST_MEMORY:,} bytes (16 MB), found {self.memory!r}"
+                f"memory must be at least {LEAST_MEMORY:,} bytes (16 MB) and less than there is in "
+                f"the world, found {self.memory:g}"
             )
 
     @property

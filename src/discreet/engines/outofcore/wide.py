@@ -20,7 +20,7 @@ from discreet.engines.outofcore.batches import Batch
 from discreet.engines.outofcore.blocks import Block, ItemNames
 from discreet.engines.outofcore.origins import Part
 from discreet.engines.outofcore.settings import Resources
-from discreet.errors import BadResponses
+from discreet.errors import BadResponses, DiscreetError
 from discreet.responses import Responses
 from discreet.responses.columns import Reading, WidePlan
 from discreet.responses.long import read_ids
@@ -74,7 +74,8 @@ class WideRows:
                 "SELECT 1 FROM ids GROUP BY person HAVING count(*) > 1 LIMIT 1"
             ).fetchall()
         except duckdb.Error as error:
-            raise (failures[0] if failures else error) from None
+            lost = DiscreetError(f"the persons of a wide table could not be compared: {error}")
+            raise (failures[0] if failures else lost) from None
         finally:
             connection.close()
         return bool(again)
