@@ -1,4 +1,4 @@
-"""The small formulas behind the guarantee, each held against its definition.
+"""The small formulas behind guarantees and rankings, each held against its definition.
 
 Larger tests reach these too, but only through results in which a wrong digit hides.
 """
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadUsage
 from discreet.estimate import Estimate, Solution, Status, two_sided_quantile
+from discreet.linking.joining import _robust_centre
 from discreet.privacy.accounting import Neighbours, gaussian_delta, moves, unit_moves
 from discreet.privacy.accounting.gaussian import GaussianBound
 from discreet.privacy.accounting.moves import bound_rounded_move, search_scale
@@ -226,3 +227,13 @@ def test_without_a_covariance_differences_are_widened_for_the_mean_that_was_take
     half = (ranking.gap_interval[1] - ranking.gap_interval[0]) / 2
     assert half == pytest.approx(ranking.quantile * spread * math.sqrt(2))
     assert ranking.quantile == pytest.approx(two_sided_quantile(0.05 / 6))
+
+
+def test_the_robust_scatter_of_a_link_is_corrected_for_few_items():
+    # Deviations from the median 2 are 2, 1, 0, 1, 8, and their median is 1.
+    middle, scatter = _robust_centre(np.array([0.0, 1.0, 2.0, 3.0, 10.0]), np.zeros(5))
+    assert middle == 2.0
+    assert scatter == pytest.approx(1.4826 * 5 / 4.2)
+    # The errors of the two calibrations explain a part of it.
+    _, beyond = _robust_centre(np.array([0.0, 1.0, 2.0, 3.0, 10.0]), np.full(5, 0.5))
+    assert beyond == pytest.approx(math.sqrt(scatter**2 - 0.5))
