@@ -221,7 +221,7 @@ Epsilon = Annotated[
 ]
 Delta = Annotated[
     float,
-    typer.Option("--delta", metavar="D", help="And by D more (0 to below 1; default 1e-6)."),
+    typer.Option("--delta", metavar="D", help="And by D more; from 0 to below 1."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
 Seed = Annotated[int | None, typer.Option(metavar="S", min=0, help="Makes the result repeatable.")]
