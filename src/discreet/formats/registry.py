@@ -40,10 +40,13 @@ KINDS = {
 """How the registry speaks of the data, by the record's ``kind``."""
 
 
+MODELS = {"none": "Local", "trusted": "Shuffle"}
+"""Whom the guarantee holds against, by who shuffles randomised answers."""
+
+
 def write_registry_entry(record: Mapping[str, Any]) -> str:
     """Return the YAML draft for a release, from its privacy record."""
     guarantee = record["guarantee"]
-    local = record["mechanism"] == "randomized-response"
     kind = KINDS[record.get("kind", "answers")]
     fields: dict[str, Any] = {
         "status": "Draft" if guarantee["is_private"] else "NOT PRIVATE: not to be registered",
@@ -74,7 +77,7 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
                 or "Holds as stated, without further conditions.",
             },
             "model": {
-                "model_name": "Local" if local else "Central",
+                "model_name": MODELS.get(record["settings"].get("shuffler"), "Central"),
                 "release_type": "One release",
                 "data_source_type": "Static",
                 "access_type": "Non-interactive",
@@ -106,6 +109,8 @@ def _unprotected(record: Mapping[str, Any]) -> str:
     known = [f"the list of {kind['items']}", f"the cap of {cap} {given} per {kind['person']}"]
     if record[people] is not None:
         known.append(f"the number of {people}")
+    if "shuffler" in record["settings"]:
+        known.append(f"the pattern of answered {kind['items']} of each {kind['person']}")
     return ", ".join(known)
 
 

@@ -158,13 +158,14 @@ class Guarantee:
 
     @property
     def summary(self) -> str:
-        """The promise in one line."""
+        """The promise in one line, with what it depends on."""
         if not self.is_private:
             return SEEDED_NOISE
-        return (
+        promise = (
             f"epsilon {self.epsilon:g}, delta {self.delta:g}, {self.neighbours}; "
             f"protects {self.unit}"
         )
+        return f"{promise}. {' '.join(self.conditions)}" if self.conditions else promise
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
