@@ -54,7 +54,8 @@ def test_release_charges_the_ledger_and_writes_the_folder(here):
     assert [row["item"] for row in document["items"]] == ["ash", "elm", "oak"]
     assert (here / "ranking" / "strengths.csv").exists()
     assert discreet(*RELEASE).code == 2  # the folder exists
-    shown = discreet(*RELEASE, "--force", "--mechanism", "net-wins")
+    shown = discreet(*RELEASE, "--force", "--mechanism", "net-wins", "--judges", "40")
+    assert json.loads((here / "ranking" / "privacy.json").read_text())["judges"] == 40
     assert "protects one judge's whole set of comparisons" in shown.out
     spent = json.loads(discreet("ledger", "show", "judges.db", "--json").out)
     assert len(spent["releases"]) == 2
@@ -67,6 +68,7 @@ def test_release_charges_the_ledger_and_writes_the_folder(here):
         (("--mechanism", "margins"), 2),
         (("--judge", "nobody"), 2),
         (("--max-comparisons", "0"), 2),
+        (("--judges", "3"), 3),
         (("--items", "absent.txt"), 2),
     ],
 )

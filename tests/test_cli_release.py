@@ -84,6 +84,27 @@ def test_the_relation_is_the_one_asked_for(desk):
     assert document["neighbours"] == "add-remove"
 
 
+def test_a_public_number_of_persons_is_published_and_binds(desk):
+    ended = release(desk, persons=999)
+    assert (ended.code, spent(desk)["releases"]) == (3, [])
+    assert "1,000 people, more than the 999" in ended.err
+    assert release(desk, persons=1200).code == 0
+    record = json.loads((desk / "release" / "privacy.json").read_text())
+    assert (record["persons"], record["number_fixed"]) == (1200, True)
+
+
+def test_the_ledger_shows_what_is_left_for_every_population(desk):
+    release(desk, epsilon=0.3, population="grade 8")
+    assert release(desk, epsilon=0.3, out=desk / "second").code == 0
+    shown = discreet("ledger", "show", desk / "spent.db").out
+    everyone, grade = (line for line in shown.splitlines() if line.startswith("Left"))
+    assert everyone.endswith("for one more release about 'everyone'")
+    assert grade == everyone.replace("everyone", "grade 8")
+    ended = release(desk, epsilon=1, population="grade 8", out=desk / "third")
+    assert ended.code == 4
+    assert "'everyone' counts against every population" in ended.err
+
+
 def test_the_ledger_is_charged_once_per_release(desk):
     release(desk)
     document = spent(desk)

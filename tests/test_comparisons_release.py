@@ -296,6 +296,21 @@ def test_the_number_of_judges_is_not_released_under_add_remove():
     assert released.strengths.judges is None
 
 
+@pytest.mark.parametrize("mechanism", ["net-wins", "win-pairs"])
+def test_a_public_number_of_judges_counts_those_without_comparisons_in(mechanism):
+    data = made_votes().comparisons
+    released = release(data, mechanism=mechanism, judges=500)
+    assert released.record["judges"] == released.strengths.judges == 500
+    moved = released.strengths.strength - release(data, mechanism=mechanism).strengths.strength
+    assert (abs(moved) < 0.5 * released.strengths.se).all()
+    listed = release(data, mechanism=mechanism, judges=[*data.judges, "without comparisons"])
+    assert listed.record["judges"] == 401
+    with pytest.raises(BadResponses, match="400 people, more than the 399"):
+        release(data, mechanism=mechanism, judges=399)
+    with pytest.raises(BadResponses, match="1 judges that are not on the list"):
+        release(data, mechanism=mechanism, judges=list(data.judges)[1:])
+
+
 def test_the_budget_is_reserved_before_noise_is_drawn(tmp_path):
     book = Ledger.create(tmp_path / "spent.db", epsilon=1.0, delta=1e-6)
 

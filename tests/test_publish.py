@@ -16,14 +16,16 @@ from hypothesis.extra.numpy import arrays
 import discreet
 from commandline import discreet as commandline
 from discreet import datasets
-from discreet.bundle import write_bundle
+from discreet.bundle import bundle_texts, write_bundle
 from discreet.errors import BadBudget, BadResponses, BadUsage, BudgetExceeded, LedgerError
-from discreet.privacy.mechanisms import MECHANISMS
+from discreet.privacy.mechanisms import MECHANISMS, RandomizedResponse
 from discreet.privacy.noise import ExactNoise
+from discreet.report.statement import write_statement
 from discreet.responses import Responses
 from discreet.secure import SeededSource
 
 FILES = {"difficulties.csv", "privacy.json", "statement.md", "registry.yaml", "report.html"}
+ITEMS = ["Item1", "Item2", "Item3", "Item4", "Item5"]
 PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}
 
 
@@ -165,8 +167,6 @@ def test_a_refused_release_draws_no_noise(answers, tmp_path):
 
 
 def test_a_mistake_in_the_data_charges_nothing(answers, tmp_path):
-    from discreet.privacy.mechanisms import RandomizedResponse
-
     ledger = discreet.Ledger.create(tmp_path / "spent.db", 1.0, 1e-6)
     with pytest.raises(BadResponses, match="not on the item list"):
         publish(answers, items=answers.items[:3], ledger=ledger)
@@ -230,6 +230,97 @@ def test_the_same_answers_cannot_be_declared_another_population(answers, tmp_pat
     publish(answers, ledger=path, population="spring")
     with pytest.raises(LedgerError, match="already charged"):
         publish(answers, ledger=path, population="autumn")
+
+
+# randomized response throws a coin for every cell, so the same seed does not give the same noise
+@pytest.mark.parametrize("name", sorted(set(MECHANISMS) - {"randomized-response"}))
+def test_a_public_number_of_persons_hides_who_has_no_rows(answers, name):
+    whole = answers.to_array()
+    without = Responses.from_array(whole[1:], items=ITEMS)
+    made = publish(without, name, persons=1000)
+    assert made.record["persons"] == made.estimate.persons == 1000
+    assert publish(without, name).record["persons"] == 999
+    # a person without rows contributes what a person without answers does
+    empty = np.vstack([np.full((1, 5), np.nan), whole[1:]])
+    same = publish(Responses.from_array(empty, items=ITEMS), name, persons=1000)
+    for cells in made.noisy.values:
+        assert np.array_equal(made.noisy.values[cells], same.noisy.values[cells])
+    assert np.allclose(made.estimate.difficulty, same.estimate.difficulty)
+
+
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
+def test_a_generous_number_of_persons_hardly_moves_the_estimate(answers, name):
+    exact, generous = (publish(answers, name, epsilon=4, persons=n) for n in (1000, 1500))
+    assert abs(exact.estimate.difficulty - generous.estimate.difficulty).max() < 0.1
+    assert (generous.estimate.se > 0.9 * exact.estimate.se).all()
+
+
+def test_more_persons_than_the_public_number_are_refused_before_the_charge(answers, tmp_path):
+    ledger = discreet.Ledger.create(tmp_path / "spent.db", 1.0)
+    with pytest.raises(BadResponses, match="1,000 people, more than the 999"):
+        publish(answers, persons=999, ledger=ledger)
+    assert ledger.releases() == ()
+
+
+def test_persons_may_be_a_list_of_ids(answers):
+    some = Responses.from_array(answers.to_array()[:3], items=ITEMS)
+    made = publish(some, persons=["0", 1, "2", "somebody without rows"])
+    assert made.record["persons"] == 4
+    with pytest.raises(BadResponses, match="1 persons that are not on the list, for example '2'"):
+        publish(some, persons=["0", "1", "3", "4"])
+    with pytest.raises(BadUsage, match="names '0' more than once"):
+        publish(some, persons=["0", "0", "1", "2"])
+
+
+@pytest.mark.parametrize("wrong", ["1000", 1000.5])
+def test_a_number_of_persons_that_is_none_is_refused(answers, wrong):
+    with pytest.raises(BadUsage, match="whole number or a list of ids"):
+        publish(answers, persons=wrong)
+
+
+def test_under_add_remove_no_number_of_persons_is_public(answers):
+    budget = discreet.Budget(1.0, neighbours="add-remove")
+    with pytest.raises(BadUsage, match="under add-remove their number is not published"):
+        discreet.release(answers, budget, items=ITEMS, persons=1000)
+
+
+def test_a_shuffler_amplifies_by_rows_that_are_there(answers):
+    with pytest.raises(BadResponses, match="every person answers every listed item"):
+        publish(answers, RandomizedResponse(shuffler="trusted"), persons=100_000)
+
+
+def test_the_statement_says_whether_taking_part_is_protected(answers):
+    budget = discreet.Budget(1.0, 1e-6)
+    counted, fixed = (
+        write_statement(discreet.release(answers, budget, items=ITEMS, persons=n).record)
+        for n in (None, 1200)
+    )
+    assert "that somebody is in the data at all is not protected" in counted
+    assert "replaced by others, or by none (the number of persons is public and was" in fixed
+    assert "not protected" not in fixed
+
+
+@pytest.mark.parametrize(("shuffler", "model"), [("none", "Local"), ("trusted", "Shuffle")])
+def test_randomized_response_says_what_it_does_not_protect_and_against_whom(
+    answers, shuffler, model
+):
+    mechanism = RandomizedResponse(shuffler=shuffler)
+    budget = discreet.Budget(1.0, 1e-6 if shuffler == "trusted" else 0.0)
+    made = discreet.release(answers, budget, items=ITEMS, mechanism=mechanism)
+    texts = bundle_texts(made.estimate, made.record)
+    assert "the pattern of answered items of each person" in texts["registry.yaml"]
+    assert f"model_name: '{model}'" in texts["registry.yaml"]
+    for text in (made.guarantee.summary, texts["statement.md"]):
+        assert "Which items were answered is not protected" in text
+        assert ("trusted shuffler" in text) == (shuffler == "trusted")
+
+
+def test_other_mechanisms_protect_the_pattern_of_answered_items(answers):
+    made = discreet.release(answers, discreet.Budget(1.0), items=ITEMS)
+    registry = bundle_texts(made.estimate, made.record)["registry.yaml"]
+    assert "pattern" not in registry
+    assert "model_name: 'Central'" in registry
+    assert made.guarantee.summary.endswith("protects one person's whole set of answers")
 
 
 def test_without_a_ledger_the_guarantee_says_so(answers):

@@ -668,6 +668,16 @@ def test_the_wall_refuses_another_number_of_persons_than_it_was_prepared_for(tmp
         values_of(Fewer())
 
 
+def test_a_stream_takes_a_public_number_of_persons_and_cannot_compare_ids(tmp_path):
+    folder = write(tmp_path / "answers", table())
+    with_number = values_of(folder, engine="duckdb", persons=50)
+    assert same(with_number, values_of(folder, engine="memory", persons=50))
+    with pytest.raises(BadResponses, match="40 people, more than the 39"):
+        values_of(folder, engine="duckdb", persons=39)
+    with pytest.raises(BadUsage, match="Give the number of persons, or engine='memory'"):
+        values_of(folder, engine="duckdb", persons=["a", "b"])
+
+
 # -- randomized response ---------------------------------------------------------------------
 
 

@@ -101,6 +101,7 @@ def describe_release(
         "items": list(release.public.items),
         KINDS[kind].cap: release.public.max_answers,
         KINDS[kind].persons: release.public.persons,
+        "number_fixed": release.public.is_fixed,
         "software": f"discreet {discreet.__version__}",
     }
 

@@ -8,7 +8,7 @@ overspent. Nothing after the wall sees an answer or a count.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from os import PathLike
@@ -23,7 +23,7 @@ from discreet.errors import BadUsage
 from discreet.estimate import Estimate
 from discreet.estimators.released import estimate_release
 from discreet.markup import brief_repr
-from discreet.privacy.accounting import Budget, Guarantee, Neighbours
+from discreet.privacy.accounting import Budget, Guarantee
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.mechanisms import (
     AUTO,
@@ -34,6 +34,7 @@ from discreet.privacy.mechanisms import (
     find_mechanism,
     pick_mechanism,
 )
+from discreet.privacy.mechanisms.people import number_people
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.wall import Release, check_answers, release_statistics
 from discreet.verification import read_bundle
@@ -85,6 +86,7 @@ def release(
     *,
     items: Sequence[str],
     max_answers: int | None = None,
+    persons: int | Iterable[object] | None = None,
     mechanism: str | AnyMechanism = AUTO,
     ledger: Ledger | str | PathLike[str] | None = None,
     population: str = EVERYONE,
@@ -109,6 +111,11 @@ def release(
     max_answers
         The public cap: a person with more answers keeps that many, chosen at random. By
         default every listed item.
+    persons
+        Under replace-one the public number of persons, fixed in advance, or a list of their ids;
+        persons without any row are counted in, and more persons than that (or others) are refused.
+        By default the number of persons in the data is published, which does not hide whether
+        somebody is in the data at all.
     mechanism
         A name, or a mechanism with settings of its own. ``"auto"`` takes the one that is more
         accurate for these public parameters, and ``record["choice"]`` says which and why.
@@ -138,7 +145,7 @@ def release(
         check_mechanism(mechanism)
     book = Ledger.open(ledger) if isinstance(ledger, (str, PathLike)) else ledger
     with open_persons(source, engine) as answers:
-        public = _public_parameters(answers, budget, items, max_answers)
+        public = _public_parameters(answers, budget, items, max_answers, persons)
         chosen, choice = _choose(mechanism, public)
         released, estimate = charge_and_release(
             answers, chosen, public, budget, Terms(book, population, noise)
@@ -222,14 +229,18 @@ def _choose(mechanism: str | AnyMechanism, public: Public) -> tuple[AnyMechanism
 
 
 def _public_parameters(
-    answers: Answers, budget: Budget, items: Sequence[str], max_answers: int | None
+    answers: Answers,
+    budget: Budget,
+    items: Sequence[str],
+    max_answers: int | None,
+    persons: int | Iterable[object] | None,
 ) -> Public:
     if isinstance(items, str):
         raise BadUsage("items must be a list of item names, found one string")
     listed = tuple(str(item) for item in items)
-    persons = answers.n_persons if budget.neighbours is Neighbours.REPLACE_ONE else None
     cap = len(listed) if max_answers is None else max_answers
-    return Public(items=listed, max_answers=cap, neighbours=budget.neighbours, persons=persons)
+    number = number_people(answers, budget, persons, "persons")
+    return Public(listed, cap, budget.neighbours, number, is_fixed=persons is not None)
 
 
 def _reserve(terms: Terms, calibration: Calibration, data: Contributions) -> str | None:

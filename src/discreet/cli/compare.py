@@ -100,6 +100,13 @@ MaxComparisons = Annotated[
         "--max-comparisons", metavar="C", min=1, help="Use at most C comparisons of each judge."
     ),
 ]
+Judges = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="The public number of judges, fixed in advance. Default: counted in the data.",
+    ),
+]
 MechanismName = Annotated[
     str,
     typer.Option(
@@ -145,6 +152,7 @@ def release(
     *,
     items: ItemsFile,
     max_comparisons: MaxComparisons,
+    judges: Judges = None,
     epsilon: Epsilon,
     delta: Delta = 1e-6,
     ledger: LedgerFile,
@@ -174,6 +182,7 @@ def release(
             budget,
             items=listed,
             max_comparisons=max_comparisons,
+            judges=judges,
             mechanism=mechanism,
             ledger=book,
             population=population,

@@ -63,6 +63,13 @@ MechanismName = Annotated[
         help="auto (from the list and the cap), " + MECHANISM_NAMES,
     ),
 ]
+Persons = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="The public number of persons, fixed in advance. Default: counted in the data.",
+    ),
+]
 Neighbouring = Annotated[Relation, typer.Option(help="Between which data sets.")]
 
 Population = Annotated[
@@ -80,6 +87,7 @@ def release(
     *,
     items: ItemsFile,
     max_answers: MaxAnswers = None,
+    persons: Persons = None,
     epsilon: Epsilon,
     delta: Delta = 1e-6,
     ledger: LedgerFile,
@@ -113,6 +121,7 @@ def release(
             budget,
             items=listed,
             max_answers=max_answers,
+            persons=persons,
             mechanism=mechanism,
             ledger=book,
             population=population,

@@ -7,7 +7,7 @@ comparison or a count. The guarantee is for each judge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -20,7 +20,7 @@ from discreet.comparisons.strengths import Strengths
 from discreet.comparisons.table import Comparisons
 from discreet.errors import BadUsage
 from discreet.markup import brief_repr
-from discreet.privacy.accounting import Budget, Guarantee, Neighbours
+from discreet.privacy.accounting import Budget, Guarantee
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.mechanisms.comparisons import (
     UNIT,
@@ -29,6 +29,7 @@ from discreet.privacy.mechanisms.comparisons import (
     WinPairs,
     pick_comparison_mechanism,
 )
+from discreet.privacy.mechanisms.people import number_people
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.wall import Release, release_statistics
 from discreet.publish import Terms, charge_and_release
@@ -91,6 +92,7 @@ def release_comparisons(
     *,
     items: Sequence[str],
     max_comparisons: int,
+    judges: int | Iterable[object] | None = None,
     mechanism: str | NetWins | WinPairs = AUTO,
     ledger: Ledger | str | PathLike[str] | None = None,
     population: str = EVERYONE,
@@ -112,6 +114,9 @@ def release_comparisons(
         are fine. Never the data's own list, which names an object that only one judge saw.
     max_comparisons
         The public cap: a judge with more comparisons keeps that many, chosen at random.
+    judges
+        Under replace-one the public number of judges, fixed in advance, or a list of their ids; as
+        ``persons`` of :func:`discreet.release`.
     mechanism
         ``"net-wins"``, ``"win-pairs"``, or one of them with settings of its own. ``"auto"`` takes
         the one with less noise for these public parameters, and ``record["choice"]`` says which.
@@ -139,7 +144,7 @@ def release_comparisons(
     noise = noise or ExactNoise()
     book = Ledger.open(ledger) if isinstance(ledger, (str, PathLike)) else ledger
     source = open_comparisons(data)
-    public = _public_parameters(source, budget, items, max_comparisons)
+    public = _public_parameters(source, budget, items, max_comparisons, judges)
     chosen, choice = _choose(mechanism, public)
     terms = Terms(book, population, noise, unit=UNIT)
     released, estimate = charge_and_release(
@@ -160,13 +165,19 @@ def read_released_ranking(folder: str | PathLike[str]) -> PublishedRanking:
 
 
 def _public_parameters(
-    data: Comparisons, budget: Budget, items: Sequence[str], max_comparisons: int
+    data: Comparisons,
+    budget: Budget,
+    items: Sequence[str],
+    max_comparisons: int,
+    judges: int | Iterable[object] | None,
 ) -> ComparedPublic:
     if isinstance(items, str):
         raise BadUsage("items must be a list of names, found one string")
-    judges = data.n_judges if budget.neighbours is Neighbours.REPLACE_ONE else None
+    number = number_people(data, budget, judges, "judges")
     listed = tuple(str(item) for item in items)
-    return ComparedPublic(listed, max_comparisons, budget.neighbours, judges)
+    return ComparedPublic(
+        listed, max_comparisons, budget.neighbours, number, is_fixed=judges is not None
+    )
 
 
 def _choose(

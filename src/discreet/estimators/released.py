@@ -141,13 +141,13 @@ def _fit_randomized_response(release: Release, standard_errors: bool) -> NoiseFi
         release.values[name].astype(np.float64)
         for name in ("right_right", "right_wrong", "wrong_wrong")
     )
+    given = float(np.trace(both + none))
     counts = keep**2 * one + lie**2 * one.T + keep * lie * (both + none)
     np.fill_diagonal(counts, 0.0)
     together = both + one + one.T + none
     np.fill_diagonal(together, 0.0)
-    persons = max(release.public.persons or 0, 1)
-    # Persons who answered q items are in q (q - 1) ordered pairs.
-    answers = (1 + sqrt(1 + 4 * together.sum() / persons)) / 2
+    # Persons who answered q items are in q (q - 1) ordered pairs; those without answers in none.
+    answers = 1 + together.sum() / max(given, 1.0)
     variance = max(flip * (1 - flip) / (1 - 2 * flip) ** 2, LEAST_VARIANCE)
     takers = together.sum(axis=1).mean() / max(answers - 1, 1e-9)
     pairs = max(len(counts) * (len(counts) - 1), 1)

@@ -101,7 +101,8 @@ def release_statistics(
         values = mechanism.randomise(cast(Answers, capped), calibration, noise.source)
     else:
         counts = count(capped, weighting=mechanism.weighting(public, calibration))
-        values = _noisy_cells(counts, mechanism, public, calibration, noise)
+        _check_persons(counts.persons, answers.n_persons)
+        values = _noisy_cells(counts, mechanism, calibration, noise)
     return Release(
         mechanism=mechanism.name,
         public=public,
@@ -128,22 +129,30 @@ def check_answers(
             f"{unlisted[0]!r}. A release names its items in advance, without looking at the "
             "data: add them to the list, or take their columns or rows out of the data first"
         )
+    if public.persons is not None and answers.n_persons > public.persons:
+        raise BadResponses(
+            f"the data has {answers.n_persons:,} people, more than the {public.persons:,} that are "
+            "their public number. It must cover everybody who may be in the data: raise it, or "
+            "take out who does not belong there"
+        )
     if isinstance(mechanism, RandomizedResponse):
-        mechanism.check_answers(cast(Answers, answers.select(public.items)))
+        mechanism.check_answers(cast(Answers, answers.select(public.items)), public.persons)
+
+
+def _check_persons(counted: int, expected: int) -> None:
+    if counted != expected:
+        raise DiscreetError(
+            f"the release was prepared for {expected:,} persons, and {counted:,} were counted: the "
+            "answers changed in between, and nothing was released"
+        )
 
 
 def _noisy_cells(
     counts: Any,
     mechanism: Mechanism,
-    public: Public,
     calibration: Calibration,
     noise: Noise,
 ) -> dict[str, Int64Array]:
-    if public.persons is not None and counts.persons != public.persons:
-        raise DiscreetError(
-            f"the release was prepared for {public.persons:,} persons, and {counts.persons:,} were "
-            "counted: the answers changed in between, and nothing was released"
-        )
     cells = mechanism.cells(counts, calibration)
     if set(cells) != set(calibration.laws):
         raise DiscreetError(

@@ -14,7 +14,9 @@ __all__ = ["explain_promise", "write_statement"]
 
 RELATION = {
     "replace-one": "if any one {person}'s {answers} had been replaced by others (the number of "
-    "{person}s is public)",
+    "{person}s in the data is public, so that somebody is in the data at all is not protected)",
+    "fixed number": "if any one {person}'s {answers} had been replaced by others, or by none (the "
+    "number of {person}s is public and was fixed in advance)",
     "add-remove": "if any one {person} had not taken part",
 }
 
@@ -53,7 +55,7 @@ def write_statement(record: Mapping[str, Any]) -> str:
         "# Privacy statement",
         _warning(guarantee),
         f"This release publishes the {words['published']} of {len(record['items'])} "
-        f"{words['items']}. {_compare(guarantee, words)}{explain_promise(record)}",
+        f"{words['items']}. {_compare(record, words)}{explain_promise(record)}",
         "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in _facts(record)),
         *guarantee["conditions"],
         guarantee["ledger_note"],
@@ -66,12 +68,14 @@ def write_statement(record: Mapping[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _compare(guarantee: Mapping[str, Any], words: Mapping[str, str]) -> str:
-    if not guarantee["is_private"]:
+def _compare(record: Mapping[str, Any], words: Mapping[str, str]) -> str:
+    if not record["guarantee"]["is_private"]:
         return ""
+    fixed = record.get("number_fixed")
+    relation = RELATION["fixed number" if fixed else record["guarantee"]["neighbours"]]
     return (
         "It was made with differential privacy: nothing in it would look much different "
-        f"{RELATION[guarantee['neighbours']].format_map(words)}. "
+        f"{relation.format_map(words)}. "
     )
 
 

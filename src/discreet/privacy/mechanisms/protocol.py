@@ -50,12 +50,15 @@ class Public:
         The relation that the guarantee is about.
     persons
         How many persons; public under replace-one, ``None`` under add-remove.
+    is_fixed
+        Whether that number was fixed in advance; otherwise it was counted in the data.
     """
 
     items: tuple[str, ...]
     max_answers: int
     neighbours: Neighbours
     persons: int | None
+    is_fixed: bool = False
 
     def __post_init__(self) -> None:
         check_item_list(self.items)

@@ -71,10 +71,10 @@ class RandomizedResponse:
             laws={},
             spend=spend,
             settings={"answer_epsilon": share, "shuffler": self.shuffler},
-            conditions=(PATTERN_CONDITION if shuffled is None else SHUFFLE_CONDITION,),
+            conditions=(PATTERN_CONDITION, *([] if shuffled is None else [SHUFFLE_CONDITION])),
         )
 
-    def check_answers(self, answers: Answers) -> None:
+    def check_answers(self, answers: Answers, persons: int | None) -> None:
         """Refuse answers out of reach, and shuffling where people answered different items."""
         store = answers.store
         if not (hasattr(store, "rows") or hasattr(store, "parts")):
@@ -83,7 +83,8 @@ class RandomizedResponse:
                 "answers can only be counted where they are. Write them to Parquet files and "
                 "release those, or take another mechanism"
             )
-        if self.shuffler == "trusted" and store.n_answers < store.n_persons * store.n_items:
+        rows = store.n_persons if persons is None else persons
+        if self.shuffler == "trusted" and store.n_answers < rows * store.n_items:
             raise BadResponses(
                 "amplification by shuffling holds only when every person answers every listed "
                 "item, and some answers are missing; use shuffler='none'"
