@@ -1,107 +1,83 @@
-"""The audit passes what is honest and catches every fault that is planted."""
+"""The audit passes what is honest, catches planted faults, and says what it could have seen."""
 
 from dataclasses import replace
 from fractions import Fraction
+from math import inf
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
+from scipy.stats import binom
 
-from discreet.engines import count_pairs
-from discreet.privacy.accounting import Budget, Neighbours, gaussian_epsilon
-from discreet.privacy.audit import audit_mechanism
-from discreet.privacy.audit.attacks import make_attacks
-from discreet.privacy.audit.discrimination import highest_rate, prove_epsilon
-from discreet.privacy.mechanisms import MECHANISMS, NoiseLaw, SparsePairs, find_mechanism
+from discreet.errors import BadUsage
+from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.audit import Size, Verdict, audit_mechanism, find_audited
+from discreet.privacy.audit.attacks import APPROACHES, make_attacks
+from discreet.privacy.audit.power import (
+    MISTAKES,
+    choose_runs,
+    find_detectable,
+    highest_rate,
+    prove_factor,
+)
+from discreet.privacy.audit.statistics import MATTERS
+from discreet.privacy.mechanisms import MECHANISMS, NoiseLaw, SparsePairs
+from discreet.privacy.mechanisms.comparisons import NetWins
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
 
-# Large enough that a fault stands out after few runs; the claim itself is just as tight.
-EPSILON, DELTA, RUNS = 4.0, 1e-6, 700
 PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}
+ADDITIVE = sorted(set(APPROACHES) - {"randomized-response"})
+SMALL = Size(10, 5)
+# Few, so that the tests are fast: enough for noise that is too small by half.
+RUNS = 100
 
 
-def budget_for(name, relation="replace-one", epsilon=EPSILON):
-    return Budget(1.0, 0.0, relation) if name in PURE else Budget(epsilon, DELTA, relation)
+def budget_for(name, relation="replace-one", epsilon=1.0):
+    return Budget(epsilon, 0.0 if name in PURE else 1e-6, relation)
 
 
-def seeded(seed=1):
-    return ExactNoise(SeededSource(seed))
-
-
-def run(name, release=release_statistics, relation="replace-one", runs=RUNS, epsilon=EPSILON):
+def attacks_on(name, relation="replace-one", size=SMALL, epsilon=1.0):
     budget = budget_for(name, relation, epsilon)
-    return audit_mechanism(find_mechanism(name), budget, runs=runs, noise=seeded(), release=release)
+    return make_attacks(find_audited(name), budget, size, SeededSource(2))
 
 
-@pytest.mark.parametrize("name", sorted(MECHANISMS))
-def test_an_honest_mechanism_passes(name):
-    report = run(name, runs=300)
-    assert report.passed
-    assert report.lower_bound <= report.claimed_epsilon
+def run(name, release=release_statistics, relation="replace-one", epsilon=1.0, **options):
+    settings = {"size": SMALL, "runs": RUNS, "noise": ExactNoise(SeededSource(1)), **options}
+    mechanism = find_audited(name) if isinstance(name, str) else name
+    budget = budget_for(mechanism.name, relation, epsilon)
+    return audit_mechanism(mechanism, budget, release=release, **settings)
 
 
-@pytest.mark.parametrize("name", sorted(set(MECHANISMS) - {"randomized-response"}))
-def test_an_honest_mechanism_passes_when_a_person_is_added(name):
-    assert run(name, relation="add-remove", runs=300).passed
+# --- planted faults -----------------------------------------------------------------------------
 
 
-def test_the_bound_comes_close_to_the_claim():
-    report = run("pairs", runs=1500)
-    assert 0.5 * EPSILON < report.lower_bound <= EPSILON
+def less_noise(factor, only_if=lambda _: True):
+    """Noise that is too small by a factor, in releases of one kind."""
+
+    def fault(data, *, calibration, public, **rest):
+        wanted = Fraction(factor).limit_denominator(100) if only_if(public) else Fraction(1)
+        laws = {n: NoiseLaw(law.family, law.scale / wanted) for n, law in calibration.laws.items()}
+        faulty = replace(calibration, laws=laws)
+        return release_statistics(data, calibration=faulty, public=public, **rest)
+
+    return fault
 
 
-@pytest.mark.parametrize("noise_for", ["a random graph", "the drawn graph"])
-def test_both_promises_about_graphs_pass_and_too_little_noise_fails(noise_for):
-    budget, mechanism = budget_for("sparse-pairs"), SparsePairs(noise_for=noise_for)
-    attacks = make_attacks(mechanism, budget, SeededSource(3))[:1]
-    honest, faulty = (
-        audit_mechanism(
-            mechanism, budget, runs=1500, noise=seeded(), release=release, attacks=attacks
-        )
-        for release in (release_statistics, too_little_noise)
-    )
-    assert 0.4 * EPSILON < honest.lower_bound <= EPSILON
-    assert honest.lower_bound < faulty.lower_bound
-    assert not faulty.passed
-
-
-def test_answers_that_attack_a_random_graph_do_not_depend_on_one():
-    budget = budget_for("sparse-pairs")
-    first, second = (make_attacks(SparsePairs(), budget, SeededSource(seed))[0] for seed in (4, 5))
-    assert first.calibration.settings["edges"] != second.calibration.settings["edges"]
-    assert np.array_equal(first.data.to_array(), second.data.to_array(), equal_nan=True)
-    assert np.array_equal(first.neighbour.to_array(), second.neighbour.to_array(), equal_nan=True)
-
-
-def exact_cells(data, mechanism, public, calibration):
+def exact_cells(data, mechanism, public, calibration, count):
     weighting = mechanism.weighting(public, calibration)
-    return mechanism.cells(count_pairs(data, weighting=weighting), calibration)
+    return mechanism.cells(count(data.select(public.items), weighting=weighting), calibration)
 
 
-def skips_zeros(data, *, mechanism, public, calibration, **rest):
+def skips_zeros(data, *, noise, guarantee, **rest):
     """The printed code's fault: only counts above zero get noise."""
-    made = release_statistics(
-        data, mechanism=mechanism, public=public, calibration=calibration, **rest
-    )
-    exact = exact_cells(data.select(public.items), mechanism, public, calibration)
+    made = release_statistics(data, noise=noise, guarantee=guarantee, **rest)
+    exact = exact_cells(data, **rest)
     return SimpleNamespace(
         values={name: np.where(exact[name] == 0, 0, made.values[name]) for name in exact}
     )
-
-
-def too_little_noise(data, *, calibration, **rest):
-    laws = {
-        name: NoiseLaw(law.family, law.scale * Fraction(100, 142))
-        for name, law in calibration.laws.items()
-    }
-    return release_statistics(data, calibration=replace(calibration, laws=laws), **rest)
-
-
-def ignores_the_cap(data, *, public, **rest):
-    everything = replace(public, max_answers=len(public.items))
-    return release_statistics(data, public=everything, **rest)
 
 
 def leaks_a_float(data, **rest):
@@ -109,116 +85,237 @@ def leaks_a_float(data, **rest):
     return SimpleNamespace(values={k: v + 1e-9 * np.arange(v.size) for k, v in made.values.items()})
 
 
-def leaks_the_count(data, *, mechanism, public, calibration, **rest):
-    made = release_statistics(
-        data, mechanism=mechanism, public=public, calibration=calibration, **rest
-    )
-    exact = exact_cells(data.select(public.items), mechanism, public, calibration)
-    extra = {f"exact {name}": values for name, values in exact.items()}
+def leaks_the_count(data, *, noise, guarantee, **rest):
+    made = release_statistics(data, noise=noise, guarantee=guarantee, **rest)
+    extra = {f"exact {name}": values for name, values in exact_cells(data, **rest).items()}
     return SimpleNamespace(values={**made.values, **extra})
 
 
+def ignores_the_cap(data, *, public, **rest):
+    everything = replace(public)
+    object.__setattr__(everything, "max_answers", 10**6)
+    return release_statistics(data, public=everything, **rest)
+
+
 def forgets_to_flip(data, *, calibration, **rest):
-    tame = {**calibration.settings, "answer_epsilon": 3 * calibration.settings["answer_epsilon"]}
+    tame = {**calibration.settings, "answer_epsilon": 2 * calibration.settings["answer_epsilon"]}
     return release_statistics(data, calibration=replace(calibration, settings=tame), **rest)
-
-
-ADDITIVE = sorted(set(MECHANISMS) - {"randomized-response"})
 
 
 @pytest.mark.parametrize("fault", [skips_zeros, leaks_a_float, leaks_the_count])
 @pytest.mark.parametrize("name", ADDITIVE)
 def test_a_crude_fault_is_caught_in_every_mechanism(name, fault):
-    assert not run(name, fault, runs=300).passed
+    assert run(name, fault, runs=40).verdict is Verdict.REFUTED
 
 
-@pytest.mark.parametrize("name", sorted(set(ADDITIVE) - PURE))
-def test_too_little_noise_is_caught_in_every_gaussian_mechanism(name):
-    budget = budget_for(name)
-    mechanism = find_mechanism(name)
-    attacks = make_attacks(mechanism, budget, SeededSource(2))[:1]
-    report = audit_mechanism(
-        mechanism,
-        budget,
-        runs=2500,
-        noise=seeded(),
-        release=too_little_noise,
-        attacks=attacks,
-    )
+@pytest.mark.parametrize("relation", list(Neighbours))
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_too_little_noise_is_caught_in_every_mechanism(name, relation):
+    report = run(name, less_noise(3), relation)
+    assert report.verdict is Verdict.REFUTED
+    assert report.lower_bound > report.claimed_epsilon
+
+
+@pytest.mark.parametrize("factor", [1.3, 1.42])
+@pytest.mark.parametrize("runs", [100, 500])
+def test_a_subtle_fault_is_refuted_or_inconclusive_and_never_consistent(factor, runs):
+    report = run("pairs", less_noise(factor), size=Size(), runs=runs)
+    assert report.verdict is not Verdict.CONSISTENT
     assert not report.passed
+    assert runs == 100 or report.verdict is Verdict.REFUTED
 
 
-@pytest.mark.parametrize("name", ["pairs", "sparse-pairs", "laplace-pairs"])
-def test_a_cap_that_is_not_enforced_is_caught(name):
-    budget, mechanism = budget_for(name, epsilon=2.0), find_mechanism(name)
-    attacks = make_attacks(mechanism, budget, SeededSource(2))
-    report = audit_mechanism(
-        mechanism,
-        budget,
-        runs=1500,
-        noise=seeded(),
-        release=ignores_the_cap,
-        attacks=[attack for attack in attacks if attack.name == "more answers than the cap"],
-    )
-    assert not report.passed
+def test_a_fault_above_ten_items_is_caught_at_the_stewards_own_number_of_items():
+    fault = less_noise(1.42, only_if=lambda public: len(public.items) > 10)
+    assert run("pairs", fault, size=Size(10), runs=400).verdict is not Verdict.REFUTED
+    assert run("pairs", fault, size=Size(11), runs=400).verdict is Verdict.REFUTED
 
 
-def test_margins_do_not_lean_on_the_cap():
+def test_a_fault_of_long_caps_is_caught_at_the_stewards_own_cap():
+    fault = less_noise(2, only_if=lambda public: public.max_answers > 8)
+    assert run("win-pairs", fault, size=Size(12, 8)).verdict is not Verdict.REFUTED
+    assert run("win-pairs", fault, size=Size(12, 9)).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+@pytest.mark.parametrize("name", ["pairs", "sparse-pairs", "laplace-pairs", "win-pairs"])
+def test_a_cap_that_is_not_enforced_is_caught(name, relation):
+    report = run(name, ignores_the_cap, relation, size=Size(8, 3))
+    assert report.verdict is Verdict.REFUTED
+    assert report.attack == "more answers than the cap"
+
+
+@pytest.mark.parametrize("name", ["margins", "laplace-margins", "net-wins"])
+def test_weighted_mechanisms_do_not_lean_on_the_cap(name):
     """Their weights shorten long contributions, so that a missing cap breaks no promise."""
-    assert run("margins", ignores_the_cap, runs=500, epsilon=2.0).passed
+    assert run(name, ignores_the_cap, size=Size(8, 3)).lower_bound <= 1
+    assert "more answers than the cap" not in [one.name for one in attacks_on(name)]
 
 
-def test_laplace_noise_that_is_too_small_is_caught():
-    def halved(data, *, calibration, **rest):
-        laws = {n: NoiseLaw(law.family, law.scale / 3) for n, law in calibration.laws.items()}
-        return release_statistics(data, calibration=replace(calibration, laws=laws), **rest)
+def test_net_wins_without_weights_are_caught():
+    class Unweighted(NetWins):
+        def weighting(self, public, calibration):
+            return lambda made, reach: np.full_like(made, 2**20)
 
-    report = audit_mechanism(
-        find_mechanism("laplace-pairs"),
-        Budget(1.0, 0.0, "add-remove"),
-        runs=1500,
-        noise=seeded(),
-        release=halved,
+    # Nine comparisons with one object, where a typical judge makes two of different objects.
+    size = Size(10, 9)
+    assert run(NetWins(comparisons=2), size=size).verdict is not Verdict.REFUTED
+    assert run(Unweighted(comparisons=2), size=size).verdict is Verdict.REFUTED
+
+
+def test_answers_flipped_too_rarely_and_a_missing_cap_on_them_are_caught():
+    assert run("randomized-response", forgets_to_flip).verdict is Verdict.REFUTED
+    assert run("randomized-response", ignores_the_cap).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("noise_for", ["a random graph", "the drawn graph"])
+def test_both_promises_about_graphs_hold_and_too_little_noise_refutes_them(noise_for):
+    mechanism = SparsePairs(noise_for=noise_for)
+    assert 0.3 < run(mechanism).lower_bound <= 1
+    assert run(mechanism, less_noise(3)).verdict is Verdict.REFUTED
+
+
+# --- what is honest -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+@pytest.mark.parametrize("name", sorted(APPROACHES))
+def test_an_honest_mechanism_is_not_refuted_and_the_bound_comes_close(name, relation):
+    if name == "randomized-response" and relation is Neighbours.ADD_REMOVE:
+        pytest.skip("it promises nothing about who answered")
+    report = run(name, relation=relation)
+    assert report.verdict is Verdict.INCONCLUSIVE  # too few runs for a factor of 1.1
+    assert 0.3 < report.lower_bound <= report.claimed_epsilon
+
+
+def test_every_mechanism_has_an_attack():
+    assert set(APPROACHES) == {*MECHANISMS, "net-wins", "win-pairs"}
+    with pytest.raises(BadUsage, match="there is no mechanism called 'magic'"):
+        find_audited("magic")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(APPROACHES))
+def test_an_audit_of_its_own_length_is_consistent_and_finds_a_fault_of_1_2(name):
+    options = {"size": Size(), "runs": None}
+    assert run(name, **options).verdict is Verdict.CONSISTENT
+    if name in ADDITIVE:
+        assert run(name, less_noise(1.2), **options).verdict is Verdict.REFUTED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["pairs", "laplace-pairs", "sparse-pairs"])
+def test_honest_mechanisms_are_refuted_as_rarely_as_stated(name, monkeypatch):
+    # At one in twenty instead of one in a thousand, so that 100 audits show it: 12 or more
+    # alarms have a probability below 1 in 200.
+    monkeypatch.setattr("discreet.privacy.audit.MISTAKES", 0.05)
+    verdicts = [
+        run(name, noise=ExactNoise(SeededSource(seed)), runs=200).verdict for seed in range(100)
+    ]
+    assert verdicts.count(Verdict.REFUTED) < 12
+
+
+@pytest.mark.slow
+def test_a_detectable_fault_is_found_as_often_as_stated():
+    attack = attacks_on("pairs")[0]
+    factor = find_detectable(attack, RUNS, 0.9, MISTAKES / len(attacks_on("pairs")))
+    found = [
+        run("pairs", less_noise(factor), noise=ExactNoise(SeededSource(seed))).verdict
+        for seed in range(60)
+    ]
+    # Of 60 audits 54 are expected; 47 or fewer have a probability below 1 in 200.
+    assert found.count(Verdict.REFUTED) > 47
+
+
+# --- the statistics -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+@pytest.mark.parametrize("name", ["pairs", "win-pairs"])
+def test_attacks_are_neighbours_of_the_declared_kind(name, relation):
+    for attack in attacks_on(name, relation):
+        people, others = (
+            getattr(side, "n_persons", None) or side.n_judges
+            for side in (attack.data, attack.neighbour)
+        )
+        if relation is Neighbours.REPLACE_ONE:
+            assert people == others == attack.public.persons
+        else:
+            assert others == 1
+            assert attack.public.persons is None
+        if attack.is_crude:
+            assert people == 2
+
+
+@pytest.mark.parametrize("name", ["pairs", "win-pairs", "margins"])
+def test_the_farthest_answers_reach_what_the_accountant_allows(name):
+    attack = attacks_on(name, size=Size(20, 10))[0]
+    claim = float(attack.calibration.spend.bound.mu_squared) ** 0.5
+    assert 0.95 * claim < attack.statistic.reach <= claim * (1 + 1e-9)
+
+
+def test_answers_that_attack_a_random_graph_do_not_depend_on_one():
+    first, second = (
+        make_attacks(SparsePairs(), budget_for("sparse-pairs"), SMALL, SeededSource(seed))[0]
+        for seed in (4, 5)
     )
-    assert not report.passed
+    assert first.calibration.settings["edges"] != second.calibration.settings["edges"]
+    assert np.array_equal(first.data.to_array(), second.data.to_array(), equal_nan=True)
 
 
-def test_answers_flipped_too_rarely_are_caught():
-    report = audit_mechanism(
-        find_mechanism("randomized-response"),
-        Budget(1.0, 0.0),
-        runs=1200,
-        noise=seeded(),
-        release=forgets_to_flip,
+@pytest.mark.parametrize("name", ["pairs", "laplace-pairs", "sparse-pairs", "randomized-response"])
+def test_the_known_distribution_of_the_statistic_is_that_of_releases(name):
+    attack = attacks_on(name)[0]
+    noise, runs = ExactNoise(SeededSource(8)), 400
+    mechanism = find_audited(name)
+    wrong = 0
+    for data, sign in ((attack.data, 1), (attack.neighbour, -1)):
+        for _ in range(runs):
+            calibration = attack.statistic.redraw(noise.source)
+            made = release_statistics(
+                data, mechanism=mechanism, public=attack.public, calibration=calibration,
+                guarantee=calibration.spend.guarantee(is_private=False), noise=noise,
+            )  # fmt: skip
+            found = attack.statistic.score(made.values, calibration)
+            wrong += found < 0 if sign == 1 else found >= 0
+    rate = ndtr(-attack.statistic.separation(1.0) / 2)
+    assert binom.cdf(wrong, 2 * runs, rate) > 0.001
+    assert binom.sf(wrong - 1, 2 * runs, rate) > 0.001
+
+
+def test_power_is_that_of_the_binomial_test():
+    attack = attacks_on("pairs")[0]
+    factor = find_detectable(attack, 500, 0.9, 1e-3)
+    rates = ndtr(-attack.permitted(1.0) / 2), ndtr(-attack.statistic.separation(factor) / 2)
+    refuting = [s for s in range(1000) if prove_factor(attack, s, 500, 1e-3) > 1]
+    assert (
+        binom.cdf(max(refuting), 1000, rates[0])
+        < 1e-3
+        <= binom.cdf(max(refuting) + 1, 1000, rates[0])
     )
-    assert not report.passed
+    assert binom.cdf(max(refuting), 1000, rates[1]) == pytest.approx(0.9, abs=1e-3)
+    assert 1.15 < factor < 1.3
 
 
-def test_attacks_are_neighbours_of_the_declared_kind():
-    for relation in Neighbours:
-        budget = budget_for("pairs", relation)
-        for attack in make_attacks(find_mechanism("pairs"), budget, SeededSource(0)):
-            data, other = attack.data.to_array(), attack.neighbour.to_array()
-            if relation is Neighbours.REPLACE_ONE:
-                assert data.shape == other.shape
-                assert (data != other).any(axis=1).sum() == 1, attack.name
-                assert attack.public.persons == len(data)
-            else:
-                assert len(data) == len(other) + 1
-                assert attack.public.persons is None
+def test_more_runs_see_more_and_the_default_sees_what_matters():
+    attack = attacks_on("pairs")[0]
+    seen = [find_detectable(attack, runs, 0.9, 1e-3) for runs in (100, 1000, 10_000)]
+    assert inf > seen[0] > seen[1] > seen[2] > 1
+    runs = choose_runs(attack, 0.9, 1e-3)
+    assert find_detectable(attack, runs, 0.9, 1e-3) <= MATTERS
+    assert choose_runs(attack, 0.99, 1e-3) > runs
 
 
-def test_the_proved_epsilon_is_sound_for_a_perfect_gaussian_test():
-    budget = budget_for("pairs")
-    attack = make_attacks(find_mechanism("pairs"), budget, SeededSource(0))[0]
-    spend = attack.calibration.spend
-    # Error rates of the best test at mu, had there been infinitely many runs.
-    mu = float(spend.bound.mu_squared) ** 0.5
-    from scipy.special import ndtr
+def test_two_runs_can_show_nothing_and_say_so():
+    attack = attacks_on("pairs")[0]
+    assert find_detectable(attack, 2, 0.9, 1e-3) == inf
+    assert prove_factor(attack, 4, 2, 1e-3) == 0
 
-    errors = round(1e9 * ndtr(-mu / 2))
-    proved = prove_epsilon(errors, errors, 10**9, spend, 0.5)
-    assert proved == pytest.approx(gaussian_epsilon(mu, DELTA), rel=1e-3)
+
+def test_an_audit_without_runs_or_power_is_refused():
+    for bad in ({"runs": 1}, {"power": 1.0}, {"power": 0.0}):
+        with pytest.raises(BadUsage, match="at least 2 runs and a power"):
+            run("pairs", **bad)
 
 
 def test_clopper_pearson_limits_are_the_textbook_ones():

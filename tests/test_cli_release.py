@@ -1,6 +1,7 @@
 """``release``, ``ledger`` and ``audit`` as a steward types them."""
 
 import json
+from math import inf
 
 import pytest
 
@@ -314,26 +315,47 @@ def test_a_ledger_in_a_folder_that_is_not_there(tmp_path):
 # --- the audit --------------------------------------------------------------------------------
 
 
-def test_the_audit_prints_the_contract_and_passes(monkeypatch):
-    ended = discreet("audit", "--mechanism", "pairs", "--epsilon", 1, "--runs", 100, "--json")
+CONTRACT = [
+    "claimed_epsilon", "lower_bound", "passed", "verdict", "detectable_factor",
+    "detectable_epsilon", "power", "runs", "items", "max_answers", "attack",
+]  # fmt: skip
+
+
+def test_an_audit_with_few_runs_is_inconclusive_and_says_what_it_could_have_shown():
+    arguments = ["audit", "--mechanism", "win-pairs", "--epsilon", 1, "--runs", 100]
+    ended = discreet(*arguments, "--items", 12, "--max-answers", 5, "--json")
     assert ended.code == 0, ended.err
-    assert list(ended.document) == ["claimed_epsilon", "lower_bound", "passed"]
+    assert list(ended.document) == CONTRACT
     assert ended.document["claimed_epsilon"] == 1.0
-    assert ended.document["passed"] is True
+    assert ended.document["verdict"] == "inconclusive"
+    assert ended.document["passed"] is False
+    assert 1.3 < ended.document["detectable_factor"] < 3
+    assert (ended.document["items"], ended.document["max_answers"]) == (12, 5)
 
 
-def test_a_refuted_promise_is_exit_1(monkeypatch):
-    def refute(mechanism, budget, *, runs):
-        return AuditReport(mechanism.name, budget.epsilon, budget.delta, 7.0, False, runs, "x")
+@pytest.mark.parametrize(
+    ("bound", "factor", "verdict", "code"),
+    [(7.0, 1.1, "refuted", 1), (0.9, 1.1, "consistent", 0), (0.9, inf, "inconclusive", 0)],
+)
+def test_the_verdict_decides_the_exit_code(monkeypatch, bound, factor, verdict, code):
+    def judge(mechanism, budget, *, size, runs, power):
+        assert (size.items, size.cap, runs, power) == (20, 10, None, 0.9)
+        sharp = (factor, factor * budget.epsilon, power)
+        return AuditReport(mechanism.name, budget.epsilon, 1e-6, 20, 10, bound, *sharp, 9, "x")
 
-    monkeypatch.setattr("discreet.privacy.audit.audit_mechanism", refute)
+    monkeypatch.setattr("discreet.privacy.audit.audit_mechanism", judge)
     arguments = ["audit", "--mechanism", "pairs", "--epsilon", 1]
     ended = discreet(*arguments, "--json")
-    assert ended.code == 1
-    assert ended.document == {"claimed_epsilon": 1.0, "lower_bound": 7.0, "passed": False}
-    assert "FAILED" in discreet(*arguments).out
+    assert ended.code == code
+    assert ended.document["verdict"] == verdict
+    assert ended.document["passed"] is (verdict == "consistent")
+    assert ended.document["detectable_factor"] == (None if factor == inf else factor)
+    shown = discreet(*arguments).out
+    assert f"at most 10 answers each: {verdict}" in shown
+    assert ("no fault in the noise" if factor == inf else "noise too small by 1.1 (") in shown
 
 
 def test_an_audit_of_nothing_is_wrong_usage():
     assert discreet("audit", "--mechanism", "magic", "--epsilon", 1).code == 2
     assert discreet("audit", "--mechanism", "pairs", "--epsilon", 0).code == 2
+    assert discreet("audit", "--mechanism", "pairs", "--epsilon", 1, "--power", 1).code == 2

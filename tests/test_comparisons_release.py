@@ -1,7 +1,6 @@
 """Releasing a ranking: how far one judge moves it, one wall, the ledger, planted faults."""
 
 import json
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -16,14 +15,11 @@ from discreet.comparisons import (
     simulate_comparisons,
 )
 from discreet.comparisons.counting import count_wins
-from discreet.comparisons.releasing import read_released_ranking, release_wins
+from discreet.comparisons.releasing import read_released_ranking
 from discreet.errors import BadBudget, BadResponses, BadUsage, BudgetExceeded, DiscreetError
 from discreet.estimators.noisefit import comparisons as comparison_fit
 from discreet.estimators.noisefit.comparisons import fit_net_wins
 from discreet.privacy.accounting import Neighbours
-from discreet.privacy.audit import PooledNoise
-from discreet.privacy.audit.discrimination import prove_epsilon
-from discreet.privacy.mechanisms import NoiseLaw
 from discreet.privacy.mechanisms.comparisons import (
     UNIT,
     ComparedPublic,
@@ -149,83 +145,6 @@ def test_a_repeated_pair_would_break_the_bound_so_no_data_can_hold_one():
         Comparisons(names(3), None, [0, 2], [0, 0], [1, 1])
     with pytest.raises(BadResponses, match="more than once"):
         Comparisons.from_codes([0, 0], [0, 1], [1, 0], items=names(3))
-
-
-# --- the audit's statistics on planted faults ---------------------------------------------------
-
-
-def prove(data, neighbour, mechanism, public, release=release_wins, runs=240, epsilon=4.0):
-    """Return the epsilon that the test of the likelihood ratio proves."""
-    budget = Budget(epsilon, 1e-6, public.neighbours)
-    noise = PooledNoise(ExactNoise(SeededSource(7)))
-    calibration = mechanism.calibrate(public, budget, noise.source)
-    guarantee = calibration.spend.guarantee(is_private=False)
-
-    def repeat(side):
-        made = (
-            release(
-                side, mechanism=mechanism, public=public, calibration=calibration,
-                guarantee=guarantee, noise=noise,
-            ).values
-            for _ in range(runs)
-        )  # fmt: skip
-        scaled = ([one[k] / float(calibration.laws[k].scale) for k in sorted(one)] for one in made)
-        return np.array([np.concatenate(row) for row in scaled])
-
-    def exact(side):
-        counts = count_wins(side, mechanism.weighting(public, calibration))
-        cells = mechanism.cells(counts, calibration)
-        scaled = [cells[k] / float(calibration.laws[k].scale) for k in sorted(cells)]
-        return np.concatenate(scaled)
-
-    # The likelihood ratio of Gaussian noise, cut where both errors are alike.
-    one, other = exact(data), exact(neighbour)
-    direction, middle = one - other, (one - other) @ (one + other) / 2
-    misses = int((repeat(data) @ direction < middle).sum())
-    alarms = int((repeat(neighbour) @ direction >= middle).sum())
-    return prove_epsilon(misses, alarms, runs, calibration.spend, 0.001)
-
-
-def star(items, cap, won):
-    """One judge who compared object 0 with all others, and one who did nothing."""
-    zero, others = [0] * (items - 1), list(range(1, items))
-    pair = (zero, others) if won else (others, zero)
-    return Comparisons(names(items), None, [0, 0, items - 1], *pair)
-
-
-def ignores_the_cap(data, *, public, **rest):
-    everything = replace(public)
-    object.__setattr__(everything, "max_answers", 10**6)
-    return release_wins(data, public=everything, **rest)
-
-
-def too_little_noise(data, *, calibration, **rest):
-    laws = {name: NoiseLaw(law.family, law.scale / 3) for name, law in calibration.laws.items()}
-    return release_wins(data, calibration=replace(calibration, laws=laws), **rest)
-
-
-@pytest.mark.parametrize("mechanism", [WinPairs(), NetWins()], ids=lambda m: m.name)
-def test_an_honest_release_passes_and_faults_are_caught(mechanism):
-    within, above = public_for(4, 3), public_for(10, 1)
-    farthest = star(4, 3, won=True), star(4, 3, won=False)
-    over = star(10, 9, won=True), star(10, 9, won=False)
-    assert prove(*farthest, mechanism, within) <= 4.0
-    assert prove(*over, mechanism, above) <= 4.0
-    assert prove(*farthest, mechanism, within, too_little_noise) > 4.0
-    if mechanism.name == "win-pairs":  # net wins bound a judge's weight even without the cap
-        assert prove(*over, mechanism, above, ignores_the_cap) > 4.0
-
-
-def test_net_wins_without_weights_are_caught():
-    class Unweighted(NetWins):
-        def weighting(self, public, calibration):
-            return lambda made, reach: np.full_like(made, 2**20)
-
-    # Nine comparisons with one object, where a typical judge makes two of different objects.
-    data = star(10, 9, won=True), star(10, 9, won=False)
-    public = public_for(10, 9)
-    assert prove(*data, NetWins(comparisons=2), public) <= 4.0
-    assert prove(*data, Unweighted(comparisons=2), public) > 4.0
 
 
 # --- the release --------------------------------------------------------------------------------

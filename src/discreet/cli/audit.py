@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from math import inf
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +18,10 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import print_json, say, working
 
+if TYPE_CHECKING:
+    from discreet.privacy.accounting import Budget
+    from discreet.privacy.audit import AuditReport
+
 __all__ = ["add_to"]
 
 Attacked = Annotated[
@@ -24,13 +29,30 @@ Attacked = Annotated[
     typer.Option(
         "--mechanism",
         metavar="NAME",
-        help=MECHANISM_NAMES,
+        help=f"{MECHANISM_NAMES.rstrip('.')}; for comparisons net-wins or win-pairs.",
     ),
 ]
 Neighbouring = Annotated[Relation, typer.Option(help="Between which data sets.")]
+Items = Annotated[int, typer.Option(metavar="M", min=2, help="Items of the release you plan.")]
+MaxAnswers = Annotated[
+    int | None,
+    typer.Option(
+        metavar="Q", min=1, help="Its cap on answers per person (default: half of the items)."
+    ),
+]
 Runs = Annotated[
-    int,
-    typer.Option(metavar="R", min=100, help="Releases per attack and data set; more prove more."),
+    int | None,
+    typer.Option(
+        metavar="R",
+        min=100,
+        help="Releases per attack and data set (default: enough for the wanted power).",
+    ),
+]
+Power = Annotated[
+    float,
+    typer.Option(
+        metavar="P", min=0.5, max=0.999, help="The chance with which a fault must be found out."
+    ),
 ]
 
 
@@ -40,34 +62,44 @@ def audit(
     epsilon: Epsilon,
     delta: Delta = 1e-6,
     neighbours: Neighbouring = Relation.REPLACE_ONE,
-    runs: Runs = 4000,
+    items: Items = 20,
+    max_answers: MaxAnswers = None,
+    runs: Runs = None,
+    power: Power = 0.9,
     as_json: AsJson = False,
     shared: Shared,
 ) -> None:
     """Attack a mechanism on made-up data. Exit code 1 says that its promise was refuted."""
     from discreet.privacy.accounting import Budget, Neighbours
-    from discreet.privacy.audit import audit_mechanism
-    from discreet.privacy.mechanisms import find_mechanism
+    from discreet.privacy.audit import Size, Verdict, audit_mechanism, find_audited
 
     budget = Budget(epsilon, delta, Neighbours(neighbours))
+    size = Size(items, max_answers)
     with working(f"Attacking {mechanism}", quiet=shared.quiet):
-        report = audit_mechanism(find_mechanism(mechanism), budget, runs=runs)
+        report = audit_mechanism(find_audited(mechanism), budget, size=size, runs=runs, power=power)
     if as_json:
-        print_json(
-            {
-                "claimed_epsilon": report.claimed_epsilon,
-                "lower_bound": report.lower_bound,
-                "passed": report.passed,
-            }
-        )
+        names = ("claimed_epsilon", "lower_bound", "passed", "verdict", "detectable_factor")
+        more = ("detectable_epsilon", "power", "runs", "items", "max_answers", "attack")
+        print_json({name: getattr(report, name) for name in (*names, *more)})
     else:
-        verdict = "passed" if report.passed else "FAILED: the promise does not hold"
-        say(f"{report.mechanism}, {budget.neighbours}: {verdict}")
-        say(f"Claimed           epsilon {report.claimed_epsilon:g} at delta {report.delta:g}")
-        say(f"Proved by attack  epsilon {report.lower_bound:.4g} with 99.9% confidence")
-        say(f"Strongest attack  {report.attack} ({report.runs:,} releases of each data set)")
-    if not report.passed:
+        _say_report(report, budget)
+    if report.verdict is Verdict.REFUTED:
         raise typer.Exit(1)
+
+
+def _say_report(report: AuditReport, budget: Budget) -> None:
+    cap = f"{report.items} items, at most {report.max_answers} answers each"
+    say(f"{report.mechanism}, {budget.neighbours}, {cap}: {report.verdict}")
+    say(f"Claimed           epsilon {report.claimed_epsilon:g} at delta {report.delta:g}")
+    say(f"Proved by attack  epsilon {report.lower_bound:.4g} with 99.9% confidence")
+    say(f"Strongest attack  {report.attack} ({report.runs:,} releases of each data set)")
+    if report.detectable_factor == inf:
+        say("Could have shown  no fault in the noise, whatever its size")
+    else:
+        seen = f"noise too small by {report.detectable_factor:.3g}"
+        seen += f" (epsilon {report.detectable_epsilon:.3g})"
+        say(f"Could have shown  {seen}, with probability {report.power:g}")
+    say(report.meaning)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -1,20 +1,20 @@
-"""Attack our own mechanisms: a lower bound on epsilon that the adversary can prove.
+"""Attack our own mechanisms: a lower bound on epsilon, and the faults that would have shown.
 
-In: a mechanism and a budget. Out: what an optimal test between two neighbouring data sets
-achieved. It runs on synthetic data only, through the same wall as every release.
+In: a mechanism, a budget, the number of items and the cap. Out: what an optimal test between
+two neighbouring data sets achieved, and what it could have. It runs on synthetic data only,
+through the same wall as every release.
 
-If a mechanism promises (epsilon, delta) with delta > 0 through a Gaussian curve of parameter
-mu, then every test has Phi^-1(1 - a) - Phi^-1(b) <= mu for its error rates a and b (Dong, Roth
-and Su 2022). If it promises epsilon alone, every test has (1 - b) / a <= e^epsilon. The error
-rates are bounded from above by Clopper-Pearson limits on fresh runs, so a bound above the
-promise refutes it, whatever the fault is. A promise about a random graph is attacked with a
-fresh graph in every run (`random_graphs`).
+The promise says how often the best test must mix the two data sets up: no less than two normal
+distributions mu apart (Dong, Roth and Su 2022), and no less than the noise that was declared
+allows. A test that is wrong more rarely, beyond chance, proves that there is less noise.
+A test that is not tells only of faults that it would have seen; so those are stated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from math import inf
 from typing import Any
@@ -22,33 +22,48 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.comparisons.releasing import MECHANISMS as COMPARISON_MECHANISMS
+from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget
-from discreet.privacy.audit.attacks import Attack, make_attacks
-from discreet.privacy.audit.discrimination import MISTAKES, choose_test, prove_epsilon
-from discreet.privacy.audit.random_graphs import averages_graphs, prove_on_random_graphs
-from discreet.privacy.mechanisms import AnyMechanism, SparsePairs
+from discreet.privacy.audit.attacks import Attack, Size, make_attacks
+from discreet.privacy.audit.power import MISTAKES, choose_runs, find_detectable, prove_factor
+from discreet.privacy.audit.statistics import MATTERS
+from discreet.privacy.mechanisms import MECHANISMS, AnyMechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.wall import Release, release_statistics
-from discreet.responses import Responses
 
-__all__ = ["AuditReport", "audit_mechanism"]
+__all__ = ["AuditReport", "Size", "Verdict", "audit_mechanism", "find_audited"]
 
 FloatArray = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
 
+CRUDE_RUNS = 200
+"""A number without noise is seen in far fewer runs than noise that is too small."""
+
+
+class Verdict(StrEnum):
+    """What an audit says about a promise."""
+
+    REFUTED = "refuted"
+    CONSISTENT = "consistent"
+    INCONCLUSIVE = "inconclusive"
+
 
 @dataclass(frozen=True)
 class AuditReport:
-    """What the attacks could prove.
+    """What the attacks could prove, and what they could have proved.
 
     Attributes
     ----------
-    mechanism, claimed_epsilon, delta
+    mechanism, claimed_epsilon, delta, items, max_answers
         The claim.
     lower_bound
-        The largest epsilon (at that delta) that an attack proved with 99.9% confidence.
-    passed
-        Whether that is at most the claim.
+        The epsilon of a release with as little noise as an attack proved with 99.9% confidence.
+    detectable_factor
+        The smallest factor by which noise could be too small and still be found out with
+        probability ``power``; infinite if none.
+    detectable_epsilon
+        The epsilon that the release would then have.
     runs
         Releases made per data set and attack.
     attack
@@ -58,20 +73,56 @@ class AuditReport:
     mechanism: str
     claimed_epsilon: float
     delta: float
+    items: int
+    max_answers: int
     lower_bound: float
-    passed: bool
+    detectable_factor: float
+    detectable_epsilon: float
+    power: float
     runs: int
     attack: str
+
+    @property
+    def verdict(self) -> Verdict:
+        """Refuted; or consistent with the promise, if a fault that matters would have shown."""
+        if self.lower_bound > self.claimed_epsilon:
+            return Verdict.REFUTED
+        is_sharp = self.detectable_factor <= MATTERS
+        return Verdict.CONSISTENT if is_sharp else Verdict.INCONCLUSIVE
+
+    @property
+    def meaning(self) -> str:
+        """The verdict in one sentence."""
+        return {
+            Verdict.REFUTED: "The promise does not hold: do not release with this mechanism.",
+            Verdict.CONSISTENT: f"Noise too small by {MATTERS} or more would probably have shown.",
+            Verdict.INCONCLUSIVE: f"A fault that matters (noise too small by {MATTERS}) may have "
+            "gone unseen: more runs see more.",
+        }[self.verdict]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the promise withstood an attack that would have shown a fault that matters."""
+        return self.verdict is Verdict.CONSISTENT
+
+
+def find_audited(name: str) -> AnyMechanism:
+    """Return the mechanism of that name, for answers or for comparisons."""
+    known = {**MECHANISMS, **COMPARISON_MECHANISMS}
+    if name not in known:
+        raise BadUsage(f"there is no mechanism called {name!r}; choose one of: {', '.join(known)}")
+    return known[name]()
 
 
 def audit_mechanism(
     mechanism: AnyMechanism,
     budget: Budget,
     *,
-    runs: int = 10_000,
+    size: Size | None = None,
+    runs: int | None = None,
+    power: float = 0.9,
     noise: Noise | None = None,
     release: Callable[..., Release] = release_statistics,
-    attacks: Sequence[Attack] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> AuditReport:
     """Run every attack on a mechanism and report the strongest.
@@ -82,33 +133,42 @@ def audit_mechanism(
         The mechanism under attack.
     budget
         What it claims.
+    size
+        The number of items and the cap on answers of the release that is meant.
     runs
-        Releases per data set and attack. A test that has to be learnt uses half of them.
+        Releases per data set and attack; by default as many as show noise that is too small by
+        1.1 with probability ``power``, up to 20,000.
     release
         The wall; tests pass a faulty one, which the audit must catch.
-    attacks
-        By default those of :func:`discreet.privacy.audit.attacks.make_attacks`.
     progress
         Called with (done, all) attacks.
     """
+    size = size or Size()
+    if (runs is not None and runs < 2) or not 0 < power < 1:
+        raise BadUsage(
+            f"an audit needs at least 2 runs and a power between 0 and 1, found {runs} and {power}"
+        )
     noise = PooledNoise(noise or ExactNoise())
-    attacks = attacks or make_attacks(mechanism, budget, noise.source)
-    mistakes = MISTAKES / len(attacks)
+    attacks = make_attacks(mechanism, budget, size, noise.source)
+    chance = MISTAKES / len(attacks)
+    runs = runs or choose_runs(attacks[0], power, chance)
     found = (0.0, "none")
     for done, attack in enumerate(attacks):
-        if isinstance(mechanism, SparsePairs) and averages_graphs(mechanism):
-            bound = prove_on_random_graphs(attack, mechanism, runs, noise, release, mistakes)
-        else:
-            bound = _strongest_claim(attack, mechanism, runs, noise, release, mistakes)
+        bound = _strike(attack, mechanism, runs, noise, release, chance)
         found = max(found, (bound, attack.name))
         if progress:
             progress(done + 1, len(attacks))
+    factor = find_detectable(attacks[0], runs, power, chance)
     return AuditReport(
         mechanism=mechanism.name,
         claimed_epsilon=budget.epsilon,
-        delta=budget.delta,
+        delta=attacks[0].calibration.spend.delta,
+        items=size.items,
+        max_answers=attacks[0].public.max_answers,
         lower_bound=found[0],
-        passed=found[0] <= budget.epsilon,
+        detectable_factor=factor,
+        detectable_epsilon=inf if factor == inf else attacks[0].statistic.epsilon(factor),
+        power=power,
         runs=runs,
         attack=found[1],
     )
@@ -141,43 +201,57 @@ class PooledNoise:
         return pool[:size]
 
 
-def _strongest_claim(
+def _strike(
     attack: Attack,
     mechanism: AnyMechanism,
     runs: int,
     noise: Noise,
     release: Callable[..., Release],
-    mistakes: float,
+    chance: float,
 ) -> float:
-    """Return the epsilon that the best threshold test on one attack proves."""
-    calibration = attack.calibration
-    guarantee = calibration.spend.guarantee(ledger=None, is_private=noise.is_private)
+    """Return the epsilon that one attack proves."""
+    statistic = attack.statistic
+    guarantee = attack.calibration.spend.guarantee(ledger=None, is_private=noise.is_private)
+    if attack.is_crude:
+        runs = min(runs, CRUDE_RUNS)
+    measure = statistic.arrange if attack.is_crude else statistic.score
 
-    def repeat(data: Responses) -> FloatArray:
-        made = (
-            release(
+    def repeat(data: Any) -> FloatArray:
+        measured = []
+        for _ in range(runs):
+            calibration = statistic.redraw(noise.source)
+            made = release(
                 data,
                 mechanism=mechanism,
                 public=attack.public,
                 calibration=calibration,
                 guarantee=guarantee,
                 noise=noise,
+                count=attack.count,
             )
-            for _ in range(runs)
-        )
-        return np.array([flatten(one.values) for one in made], dtype=np.float64)
+            measured.append(measure(made.values, calibration))
+        return np.array(measured, dtype=np.float64)
 
     inside, outside = repeat(attack.data), repeat(attack.neighbour)
-    if (inside != np.rint(inside)).any() or (outside != np.rint(outside)).any():
-        return inf  # the low bits of a float betray the exact count (Mironov 2012)
-    half = runs // 2
-    test = choose_test(inside[:half], outside[:half], attack, mechanism)
-    judged = slice(half if test.is_learnt else 0, runs)
-    misses = int(np.sum(test.score(inside[judged]) < test.threshold))
-    alarms = int(np.sum(test.score(outside[judged]) >= test.threshold))
-    return prove_epsilon(misses, alarms, len(inside[judged]), calibration.spend, mistakes)
+    if attack.is_crude:
+        if (inside != np.rint(inside)).any() or (outside != np.rint(outside)).any():
+            return inf  # the low bits of a float betray the exact count (Mironov 2012)
+        mistakes, runs = count_telltale_mistakes(inside, outside)
+    else:
+        mistakes = int((inside < 0).sum() + (outside >= 0).sum())
+    return statistic.epsilon(prove_factor(attack, mistakes, runs, chance))
 
 
-def flatten(values: Any) -> FloatArray:
-    """Join all released numbers of one release into a vector, in a fixed order."""
-    return np.concatenate([np.ravel(values[name]) for name in sorted(values)]).astype(float)
+def count_telltale_mistakes(inside: FloatArray, outside: FloatArray) -> tuple[int, int]:
+    """Learn from half of the runs which numbers vary on one side only; judge that by the others.
+
+    Returns the mistakes, and the runs of each side that were judged.
+    """
+    half = len(inside) // 2
+    for still, moving in ((outside, inside), (inside, outside)):
+        value = still[0]
+        fixed = (still[:half] == value).all(axis=0) & (moving[:half] != value).any(axis=0)
+        if fixed.any():
+            differs = [(side[half:, fixed] != value[fixed]).any(axis=1) for side in (still, moving)]
+            return int(differs[0].sum() + (~differs[1]).sum()), len(inside) - half
+    return len(inside), len(inside)  # no better than a coin

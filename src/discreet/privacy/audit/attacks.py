@@ -1,139 +1,296 @@
 """Attacks: neighbouring data sets that stretch a mechanism as far as it goes.
 
-In: a mechanism and a budget. Out: pairs of made-up data sets with the calibration of their
-release. Nothing here sees real answers.
+In: a mechanism, a budget, the number of items and the cap. Out: pairs of made-up data sets, the
+calibration of their release, and the statistic that tells them apart. No real answers.
+
+One person more or less is hard to see at a small epsilon, so a whole group of like persons is
+changed: whoever promises mu for one person promises g mu for g of them (Dong, Roth and Su 2022,
+theorem 2.14), and noise that is too small by a factor shows best where both data sets are mixed
+up in about one run of fifteen.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet.comparisons import Comparisons
+from discreet.comparisons.counting import count_wins
 from discreet.engines import count_pairs
+from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.audit.statistics import (
+    MATTERS,
+    Moves,
+    Separation,
+    Statistic,
+    additive_statistic,
+    flip_statistic,
+    graph_statistic,
+)
 from discreet.privacy.mechanisms import (
     AnyMechanism,
     Calibration,
     DensePairs,
-    Mechanism,
-    NoiseLaw,
     Public,
     RandomizedResponse,
     SparsePairs,
 )
+from discreet.privacy.mechanisms.comparisons import ComparedPublic
 from discreet.responses import Responses
 from discreet.secure import RandomSource
 
-__all__ = ["Attack", "exact_cells", "make_attacks"]
+__all__ = ["Attack", "Size", "make_attacks"]
 
-Int64Array = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-Rows = list[list[float]]
+Contribution = tuple[Sequence[int], Sequence[int]]
+"""Items answered right and items answered wrong; or winners and losers of comparisons."""
 
-ANY = [1.0, 0.0, np.nan]
+NOTHING: Contribution = ((), ())
+
+WANTED_SEPARATION = 3.0
+"""In standard deviations. A factor on the noise then has the smallest relative error."""
+
+LARGEST_GROUP = 10_000
+SIZES_TRIED = 12
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many items there are, and how many answers (or comparisons) of one person count.
+
+    By default half as many as there are items, so that the cap is attacked too.
+    """
+
+    items: int = 20
+    max_answers: int | None = None
+
+    @property
+    def cap(self) -> int:
+        """The cap on answers."""
+        return max(2, self.items // 2) if self.max_answers is None else self.max_answers
 
 
 @dataclass(frozen=True)
 class Attack:
-    """Two neighbouring data sets, and how they are released."""
+    """Two neighbouring data sets, how they are released, and what tells them apart.
+
+    Attributes
+    ----------
+    permitted
+        The separation that the promise permits if the noise is too small by a factor.
+    is_crude
+        Looks for numbers without noise only, which takes few runs.
+    """
 
     name: str
-    data: Responses
-    neighbour: Responses
+    data: Any
+    neighbour: Any
     public: Public
     calibration: Calibration
+    count: Callable[..., Any]
+    statistic: Statistic
+    permitted: Separation
+    is_crude: bool = False
 
 
-def make_attacks(mechanism: AnyMechanism, budget: Budget, source: RandomSource) -> list[Attack]:
-    """Build neighbouring data sets that stretch a mechanism: one person, empty surroundings.
+@dataclass(frozen=True)
+class Domain:
+    """What one person contributes, how it is gathered and counted, how far it can be changed."""
 
-    One attack takes the two sets of answers that are farthest apart in the mechanism's own
-    numbers. One sets answers against none, so that a zero without noise shows. One has more
-    answers than the cap and shows a cap that is not enforced.
+    public: Callable[..., Public]
+    count: Callable[..., Any]
+    gather: Callable[[list[Contribution], tuple[str, ...]], Any]
+    stretch: Callable[[int, int], Iterator[tuple[Contribution, Contribution]]]
+    most: Callable[[int], int]
+
+
+@dataclass(frozen=True)
+class Approach:
+    """How one mechanism is attacked: its data, its cells and its statistic."""
+
+    domain: Domain
+    statistic: Callable[[AnyMechanism, Public, Calibration, Moves, int], Statistic]
+    growth: float = 1.0
+    """A group's separation grows with this power of its size: where everybody's answers get
+    noise of their own, with the root."""
+    hides_silence: bool = True
+    """Whether the promise also covers who answered at all."""
+
+
+def gather_answers(people: list[Contribution], items: tuple[str, ...]) -> Responses:
+    """One row a person; the first has no answers, so that there is always somebody."""
+    rows = np.full((len(people) + 1, len(items)), np.nan)
+    for row, (right, wrong) in zip(rows[1:], people, strict=True):
+        row[list(right)], row[list(wrong)] = 1, 0
+    return Responses.from_array(rows, items=items)
+
+
+def gather_comparisons(people: list[Contribution], items: tuple[str, ...]) -> Comparisons:
+    """One judge a contribution, after one who compared nothing."""
+    made = [NOTHING, *people]
+    starts = np.cumsum([0, *(len(won) for won, _ in made)])
+    winner, loser = (np.concatenate([one[side] for one in made]).astype(int) for side in (0, 1))
+    return Comparisons(items, None, starts, winner, loser)
+
+
+def turn_answers(size: int, _: int) -> Iterator[tuple[Contribution, Contribution]]:
+    """Half of the answers right, and all of them turned round."""
+    right, wrong = range(0, size, 2), range(1, size, 2)
+    yield (right, wrong), (wrong, right)
+
+
+def stretch_answers(size: int, items: int) -> Iterator[tuple[Contribution, Contribution]]:
+    """Half of the answers right; then turned round, half of them, elsewhere, or none."""
+    yield from turn_answers(size, items)
+    right, wrong = range(0, size, 2), range(1, size, 2)
+    yield (right, wrong), NOTHING
+    if size + len(wrong) <= items:
+        yield (right, wrong), (range(size, size + len(wrong)), right)
+    if 2 * size <= items:
+        yield (right, wrong), (range(size, 2 * size, 2), range(size + 1, 2 * size, 2))
+
+
+def stretch_comparisons(size: int, items: int) -> Iterator[tuple[Contribution, Contribution]]:
+    """One object against others, or pairs that share few objects; then other ones, or none."""
+    # Pairs of one sum (mod items) have no object in common.
+    pairs = sorted(combinations(range(items), 2), key=lambda p: ((p[0] + p[1]) % items, p))
+    won, lost = zip(*pairs[:size], strict=True)
+    shapes: list[Contribution] = [(won, lost)]
+    if 2 * size <= len(pairs):
+        others = tuple(zip(*pairs[size : 2 * size], strict=True))
+        yield (won, lost), (others[0], others[1])
+    if size < items:
+        shapes.append(([0] * size, range(1, size + 1)))
+    if 2 * size < items:
+        yield shapes[-1], (range(size + 1, 2 * size + 1), [0] * size)
+    for first, second in shapes:
+        yield (first, second), (second, first)
+        yield (first, second), NOTHING
+
+
+ANSWERS = Domain(Public, count_pairs, gather_answers, stretch_answers, lambda items: items)
+FLIPPED = replace(ANSWERS, stretch=turn_answers)
+COMPARED = Domain(
+    ComparedPublic,
+    count_wins,
+    gather_comparisons,
+    stretch_comparisons,
+    lambda items: items * (items - 1) // 2,
+)
+
+APPROACHES: dict[str, Approach] = {
+    "margins": Approach(ANSWERS, additive_statistic),
+    "laplace-margins": Approach(ANSWERS, additive_statistic),
+    "pairs": Approach(ANSWERS, additive_statistic),
+    "laplace-pairs": Approach(ANSWERS, additive_statistic),
+    "sparse-pairs": Approach(ANSWERS, graph_statistic),
+    "randomized-response": Approach(FLIPPED, flip_statistic, 0.5, hides_silence=False),
+    "net-wins": Approach(COMPARED, additive_statistic),
+    "win-pairs": Approach(COMPARED, additive_statistic),
+}
+"""How every mechanism is attacked, by its name."""
+
+
+def make_attacks(
+    mechanism: AnyMechanism, budget: Budget, size: Size, source: RandomSource
+) -> list[Attack]:
+    """Build neighbouring data sets that stretch a mechanism, at the steward's own size.
+
+    One attack takes the contributions that are farthest apart in the mechanism's own numbers.
+    One has more answers than the cap and shows a cap that is not enforced; it is left out where
+    nobody could go farther that way. The others, of one person, show numbers without noise.
     """
-    few = _prepare(mechanism, budget, source, items=4, cap=4)
-    many = _prepare(mechanism, budget, source, items=6, cap=2)
-    if isinstance(mechanism, SparsePairs) and mechanism.noise_for == "a random graph":
-        mechanism = DensePairs()  # answers are chosen before the graph: every pair may be an edge
-    over = _farthest(mechanism, [1.0, 0.0], *many)
-    if budget.neighbours is Neighbours.ADD_REMOVE:
-        return [
-            _set_beside("the farthest answers", [_farthest(mechanism, ANY, *few)[0]], [], *few),
-            _set_beside("more answers than the cap", [over[0]], [], *many),
-        ]
-    attacks = [_set_beside("more answers than the cap", [over[0]], [over[1]], *many)]
-    if isinstance(mechanism, RandomizedResponse):
-        ends = _farthest(mechanism, [1.0, 0.0], *few)  # it protects answers, not who gave them
-    else:
-        ends = _farthest(mechanism, ANY, *few)
-        attacks.append(_set_beside("answers against none", [ends[0]], [[np.nan] * 4], *few))
-    return [_set_beside("the farthest answers", [ends[0]], [ends[1]], *few), *attacks]
+    stage = _Stage(mechanism, budget, size, source)
+    ends = stage.find_farthest()
+    single = stage.measure(ends, 1)
+    wanted = (WANTED_SEPARATION / single.reach) ** (1 / stage.approach.growth)
+    group = round(min(max(wanted, 1), LARGEST_GROUP))
+    found = stage.measure(ends, group)
+    attacks = [stage.build("the farthest answers", ends, found, group, found.permitted)]
+    over = next(stage.stretch(stage.domain.most(size.items)))
+    beyond = stage.measure(over, group)
+    if beyond.reach > MATTERS * single.reach:
+        name = "more answers than the cap"
+        attacks.append(stage.build(name, over, beyond, group, found.ceiling))
+    crude = {"one person's answers": ends}
+    if stage.approach.hides_silence:
+        crude["answers against none"] = (ends[0], NOTHING)
+    for name, pair in crude.items():
+        attack = stage.build(name, pair, stage.measure(pair, 1), 1, single.permitted)
+        attacks.append(replace(attack, is_crude=True))
+    return attacks
 
 
-def _prepare(
-    mechanism: AnyMechanism, budget: Budget, source: RandomSource, *, items: int, cap: int
-) -> tuple[Public, Calibration]:
-    persons = 2 if budget.neighbours is Neighbours.REPLACE_ONE else None
-    names = tuple(f"item {i}" for i in range(items))
-    public = Public(names, cap, budget.neighbours, persons)
-    return public, mechanism.calibrate(public, budget, source)
+class _Stage:
+    """Where one mechanism is attacked: its public parameters and its noise."""
 
+    def __init__(
+        self, mechanism: AnyMechanism, budget: Budget, size: Size, source: RandomSource
+    ) -> None:
+        if mechanism.name not in APPROACHES:
+            known = ", ".join(APPROACHES)
+            raise BadUsage(f"no attack on {mechanism.name!r} is known; choose one of: {known}")
+        self.mechanism = mechanism
+        self.approach = APPROACHES[mechanism.name]
+        self.domain = self.approach.domain
+        self.replaces = budget.neighbours is Neighbours.REPLACE_ONE
+        names = tuple(f"item {i}" for i in range(size.items))
+        persons = 2 if self.replaces else None
+        self.public = self.domain.public(names, size.cap, budget.neighbours, persons)
+        self.calibration = mechanism.calibrate(self.public, budget, source)
 
-def _set_beside(
-    name: str, rows: Rows, others: Rows, public: Public, calibration: Calibration
-) -> Attack:
-    """Two data sets with one person in common, and the other one changed or gone."""
-    common = [1.0, 0.0, *[np.nan] * (len(public.items) - 2)]
-    data, neighbour = (
-        Responses.from_array(np.array([common, *side]), items=public.items)
-        for side in (rows, others)
-    )
-    return Attack(name, data, neighbour, public, calibration)
+    def stretch(self, size: int) -> Iterator[tuple[Contribution, Contribution]]:
+        """Two contributions of that size; under add-remove the second one is none."""
+        for one, other in self.domain.stretch(size, len(self.public.items)):
+            yield (one, other) if self.replaces else (one, NOTHING)
 
+    def find_farthest(self) -> tuple[Contribution, Contribution]:
+        """Try contributions of several sizes, up to the cap."""
+        cap = self.public.max_answers
+        sizes = {int(size) for size in np.linspace(min(2, cap), cap, SIZES_TRIED)}
+        tried = [pair for size in sorted(sizes) for pair in self.stretch(size)]
+        return max(tried, key=lambda pair: self.measure(pair, 1).reach)
 
-def _farthest(
-    mechanism: AnyMechanism, answers: list[float], public: Public, calibration: Calibration
-) -> tuple[list[float], list[float]]:
-    """Try every two sets of answers; under add-remove, every one against none."""
-    items = len(public.items)
-    if isinstance(mechanism, RandomizedResponse):
-        return [1.0, 0.0] * (items // 2), [0.0, 1.0] * (items // 2)
-    rows = [list(row) for row in product(answers, repeat=items)]
-    places = np.array([_place(row, mechanism, public, calibration) for row in rows])
-    others = places if public.persons else np.zeros((1, places.shape[1]))
-    # What noise has to cover: Euclidean length for Gaussian noise, L1 length for Laplace noise.
-    power = 2 if any(law.family == "gaussian" for law in calibration.laws.values()) else 1
-    apart = (np.abs(places[:, None] - others[None]) ** power).sum(axis=2)
-    first, second = np.unravel_index(np.argmax(apart), apart.shape)
-    return rows[int(first)], rows[int(second)]
+    def measure(self, pair: tuple[Contribution, Contribution], group: int) -> Statistic:
+        """Return what tells apart a group with the one contribution from one with the other."""
+        cells = [self._exact(one) for one in pair]
+        moves = {name: (cells[0][name], cells[1][name]) for name in cells[0]}
+        return self.approach.statistic(self.mechanism, self.public, self.calibration, moves, group)
 
+    def _exact(self, one: Contribution) -> dict[str, Any]:
+        """Return one person's exact cells; on all pairs where the edges are yet to be drawn."""
+        data = self.domain.gather([one], self.public.items)
+        mechanism = self.mechanism
+        if isinstance(mechanism, RandomizedResponse):
+            return {"right": np.isin(np.arange(len(data.items)), one[0]).astype(float)}
+        if isinstance(mechanism, SparsePairs):
+            mechanism = DensePairs()
+        weighting = mechanism.weighting(self.public, self.calibration)
+        counts = self.domain.count(data, weighting=weighting)
+        return mechanism.cells(counts, self.calibration)
 
-def _place(
-    row: list[float], mechanism: Mechanism, public: Public, calibration: Calibration
-) -> FloatArray:
-    """Return the exact numbers of one person, in units of their noise."""
-    alone = Responses.from_array(np.array([row]), items=public.items)
-    counts = count_pairs(alone, weighting=mechanism.weighting(public, calibration))
-    cells = mechanism.cells(counts, calibration)
-    return np.concatenate(
-        [np.ravel(cells[name]) / float(calibration.laws[name].scale) for name in sorted(cells)]
-    )
-
-
-def exact_cells(
-    attack: Attack, mechanism: Mechanism
-) -> list[tuple[NoiseLaw, Int64Array, Int64Array]]:
-    """Every array of cells by name: its noise law, and its exact values on both sides."""
-    calibration = attack.calibration
-    weighting = mechanism.weighting(attack.public, calibration)
-    first, second = (
-        mechanism.cells(count_pairs(side, weighting=weighting), calibration)
-        for side in (attack.data, attack.neighbour)
-    )
-    return [
-        (calibration.laws[name], np.ravel(first[name]), np.ravel(second[name]))
-        for name in sorted(first)
-    ]
+    def build(
+        self,
+        name: str,
+        pair: tuple[Contribution, Contribution],
+        statistic: Statistic,
+        group: int,
+        permitted: Separation,
+    ) -> Attack:
+        """Make the two data sets: a group of like persons, and what becomes of them."""
+        one, other = pair
+        items = self.public.items
+        return Attack(
+            name,
+            data=self.domain.gather([one] * group, items),
+            neighbour=self.domain.gather([other] * group if self.replaces else [], items),
+            public=replace(self.public, persons=group + 1 if self.replaces else None),
+            calibration=self.calibration,
+            count=self.domain.count,
+            statistic=statistic,
+            permitted=permitted,
+        )
