@@ -99,6 +99,17 @@ def test_a_covariance_makes_the_same_statements_as_equal_independent_errors():
     assert ours.quantile * np.sqrt(2) == pytest.approx(3.858, rel=0.02)
 
 
+@pytest.mark.parametrize("m", [2, 3, 5])
+def test_without_a_covariance_differences_of_centred_items_keep_their_full_error(m):
+    # Centring m independent errors of 0.1 leaves each item 0.1 sqrt((m - 1) / m), but every
+    # difference between two of them 0.1 sqrt(2).
+    b = np.linspace(1.0, -1.0, m)
+    for known in (make(b, 0.1 * np.sqrt((m - 1) / m)), make(b, 0.1, centred(0.1, m))):
+        ranking = rank(known, 1)
+        low, high = ranking.gap_interval
+        assert (high - low) / 2 == pytest.approx(0.1 * np.sqrt(2) * ranking.quantile)
+
+
 def test_a_single_item_is_surely_its_own_top_one():
     assert rank(make([0.0]), 1).surely_in == ("a",)
 
