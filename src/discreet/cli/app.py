@@ -30,7 +30,7 @@ from discreet.cli import (
     top,
     verify,
 )
-from discreet.cli.failures import USAGE, guard
+from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
 from discreet.cli.options import Shared, spread
 from discreet.cli.output import show_warning
 
@@ -86,7 +86,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if not _has_streams():
         return USAGE
     _survive_odd_names()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), heeding_signals() as came:
         warnings.simplefilter("default", UserWarning)
         warnings.showwarning = show_warning
         try:
@@ -94,7 +94,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
                 code = _parse_and_call(arguments)
         except typer.Exit as end:
             code = int(end.exit_code)
-    return code
+    return BY_SIGNAL + came[0] if came and code == INTERRUPTED else code
 
 
 def _has_streams() -> bool:

@@ -2,10 +2,11 @@
 
 ::
 
-    0    done                     4    the privacy budget would be exceeded
-    1    anything else            5    the answers do not determine what was asked
+    0    done                     5    the answers do not determine what was asked
+    1    anything else            129  the terminal was closed (SIGHUP)
     2    wrong usage, no file     130  interrupted
-    3    bad data
+    3    bad data                 143  ended from outside (SIGTERM)
+    4    the privacy budget would be exceeded
 
 A user's mistake never shows a traceback. Set ``DISCREET_DEBUG=1`` to see one.
 """
@@ -14,7 +15,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +26,15 @@ import typer
 
 from discreet.errors import DiscreetError
 
-__all__ = ["EXIT_CODES", "USAGE", "drop_output", "guard"]
+__all__ = [
+    "BY_SIGNAL",
+    "EXIT_CODES",
+    "INTERRUPTED",
+    "USAGE",
+    "drop_output",
+    "guard",
+    "heeding_signals",
+]
 
 EXIT_CODES = {
     0: "done",
@@ -32,11 +43,15 @@ EXIT_CODES = {
     3: "bad data",
     4: "budget exceeded",
     5: "not identifiable",
+    129: "the terminal was closed",
     130: "interrupted",
+    143: "ended from outside",
 }
 
 USAGE = 2
 INTERRUPTED = 130
+BY_SIGNAL = 128
+"""A program that a signal ended has this code plus the signal's number, as in a shell."""
 
 # Paths that the user can put right by typing another one.
 _WRONG_PATH = {
@@ -50,6 +65,37 @@ _WRONG_PATH = {
     errno.ENAMETOOLONG: "the name is too long",
     errno.ELOOP: "too many symbolic links",
 }
+
+
+@contextmanager
+def heeding_signals() -> Iterator[list[int]]:
+    """Let SIGTERM and SIGHUP unwind the program as Ctrl-C does; yield those that came.
+
+    What whoever started the program decided about a signal (``nohup``) stays.
+    """
+    came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+    heeded = [one for one in (signal.SIGTERM, signal.SIGHUP) if _is_default(one)]
+
+    def end(number: int, _frame: object) -> None:
+        came.append(number)
+        # Often both come, one after the other; the second must not interrupt the cleaning up.
+        if len(came) == 1:
+            raise KeyboardInterrupt
+
+    for one in heeded:
+        signal.signal(one, end)
+    try:
+        yield came
+    finally:
+        for one in heeded:
+            signal.signal(one, signal.SIG_DFL)
+
+
+def _is_default(number: int) -> bool:
+    return signal.getsignal(number) is signal.SIG_DFL
 
 
 @contextmanager

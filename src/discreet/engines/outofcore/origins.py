@@ -11,19 +11,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from discreet.engines.outofcore.settings import Resources, explain_query
 from discreet.errors import BadUsage
 from discreet.responses.columns import LongPlan, Reading, WidePlan, plan_columns
 from discreet.responses.delimited import DelimitedSource
 from discreet.responses.jsonl import JsonLinesSource
 from discreet.responses.opening import find_files, is_gzip, names_server, read_head, sniff
 from discreet.responses.source import Source
-
-if TYPE_CHECKING:
-    from discreet.engines.outofcore.settings import Resources
 
 __all__ = [
     "Origin",
@@ -254,13 +253,11 @@ def _quote(name: str) -> str:
 def _query_part(connection: Any, text: str, name: str, identity: tuple[str, ...]) -> Part:
     import duckdb
 
-    try:
+    with explain_query(name):
         relation = connection.sql(text)
         if relation is None:
             raise BadUsage(f"{name} returns no table; a SELECT is needed, found: {text}")
         rows = int(connection.execute(f"SELECT count(*) FROM ({text})").fetchone()[0])  # noqa: S608
-    except duckdb.Error as error:
-        raise BadUsage(f"DuckDB cannot run {name}: {error}") from None
     names = tuple(str(column) for column in relation.columns)
     identity = (*identity, duckdb.__version__)
     return Part(name, lambda: QuerySource(connection, text, name, names), rows, identity)
@@ -278,21 +275,15 @@ class QuerySource:
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns in their own types."""
-        import duckdb
-
         from discreet.responses.ids import plain_column
 
         wanted = ", ".join(_quote(self._raw[number]) for number in columns)
         # A cursor of its own, so that two passes can be under way at the same time.
         cursor = self._connection.cursor()
-        try:
+        with closing(cursor), explain_query(self.name):
             result = cursor.sql(f"SELECT {wanted} FROM ({self._text})")  # noqa: S608
             for batch in result.to_arrow_reader(_BATCH_ROWS):
                 yield [plain_column(column) for column in batch.columns]
-        except duckdb.Error as error:
-            raise BadUsage(f"DuckDB cannot run {self.name}: {error}") from None
-        finally:
-            cursor.close()
 
     def place(self, row: int) -> str:
         """Return the row, counted from 1."""

@@ -6,7 +6,8 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 from discreet.atomic import make_temporary
 from discreet.errors import BadUsage
 
-__all__ = ["Progress", "Reporter", "Resources", "available_memory"]
+__all__ = ["Progress", "Reporter", "Resources", "available_memory", "explain_query"]
 
 GIBIBYTE = 1 << 30
 LEAST_MEMORY, MOST_MEMORY = 1 << 24, 1 << 60
@@ -99,6 +100,21 @@ class Resources:
         weakref.finalize(connection, shutil.rmtree, private, ignore_errors=True)
         connection.execute("SET temp_directory = ?", [str(private / "spilled")])
         return connection
+
+
+@contextmanager
+def explain_query(name: str) -> Iterator[None]:
+    """Turn what DuckDB raises into an error about a query, or into the interrupt that it hides."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise BadUsage(f"DuckDB cannot run {name}: {error}") from None
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+        raise KeyboardInterrupt from None
 
 
 @dataclass

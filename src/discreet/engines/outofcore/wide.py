@@ -19,8 +19,8 @@ from discreet.engines.outofcore.background import run_ahead
 from discreet.engines.outofcore.batches import Batch
 from discreet.engines.outofcore.blocks import Block, ItemNames
 from discreet.engines.outofcore.origins import Part
-from discreet.engines.outofcore.settings import Resources
-from discreet.errors import BadResponses, DiscreetError
+from discreet.engines.outofcore.settings import Resources, explain_query
+from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.responses import Responses
 from discreet.responses.columns import Reading, WidePlan
 from discreet.responses.long import read_ids
@@ -62,22 +62,19 @@ class WideRows:
         """Say whether an id stands in more than one row."""
         if self._plans[0].person is None:
             return False
-        import duckdb
-
         schema = pa.schema([("person", pa.string())])
         failures: list[Exception] = []
         ids = _keep_failure(self._ids(schema), failures)
         connection = resources.connect(None)
         try:
-            connection.register("ids", pa.RecordBatchReader.from_batches(schema, ids))
-            again = connection.execute(
-                "SELECT 1 FROM ids GROUP BY person HAVING count(*) > 1 LIMIT 1"
-            ).fetchall()
-        except duckdb.Error as error:
+            with closing(connection), explain_query("the search for persons who come back"):
+                connection.register("ids", pa.RecordBatchReader.from_batches(schema, ids))
+                again = connection.execute(
+                    "SELECT 1 FROM ids GROUP BY person HAVING count(*) > 1 LIMIT 1"
+                ).fetchall()
+        except BadUsage as error:
             lost = DiscreetError(f"the persons of a wide table could not be compared: {error}")
             raise (failures[0] if failures else lost) from None
-        finally:
-            connection.close()
         return bool(again)
 
     def _ids(self, schema: Any) -> Iterator[Any]:
