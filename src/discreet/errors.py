@@ -17,6 +17,9 @@ Every message says what was found, where, why it matters and what to do.
 
 from __future__ import annotations
 
+import os
+import re
+
 __all__ = [
     "BadBudget",
     "BadResponses",
@@ -27,13 +30,51 @@ __all__ = [
     "LedgerError",
     "MissingExtra",
     "NotConverged",
+    "hide_passwords",
+    "looks_like_address",
+    "refuse_address",
 ]
+
+# A user and a password before a host, and the words that name a password in other addresses. Too
+# much is hidden rather than too little: a password may hold any sign.
+_BEFORE_HOST = re.compile(r"(/[^\s/@:'\"]*):[^\n]*@")
+_NAMED = re.compile(
+    r"(?i)((?:password|passwd|passphrase|pwd|secret|token)\s*=\s*)"
+    r"('[^'\n]*'|\"[^\"\n]*\"|\{[^}\n]*\}|[^\s;&'\"]+)"
+)
+_ADDRESS = re.compile(
+    r"\s*[a-z][\w+.-]*:[/\\]|\s*jdbc:|.*:.*@|.*\b(password|passwd|passphrase|pwd|secret|token)\s*=",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def hide_passwords(text: str) -> str:
+    """Return a message without the passwords of the addresses in it.
+
+    Examples
+    --------
+    >>> hide_passwords("no file 'mysql://ann:secret@host/db', host=h password=secret")
+    "no file 'mysql://ann:***@host/db', host=h password=***"
+    """
+    return _NAMED.sub(r"\1***", _BEFORE_HOST.sub(r"\1:***@", text))
+
+
+def looks_like_address(source: object) -> bool:
+    """Say whether a path that leads nowhere may be an address, which must not be repeated."""
+    if not isinstance(source, str | os.PathLike):
+        return False
+    text = os.fspath(source)
+    return isinstance(text, str) and bool(_ADDRESS.match(text)) and not os.path.lexists(text)
 
 
 class DiscreetError(Exception):
     """Root of every error that this library raises on purpose."""
 
     exit_code = 1
+
+    def __init__(self, *words: object) -> None:
+        # Here every message passes; no address in one may show its password.
+        super().__init__(*(hide_passwords(one) if isinstance(one, str) else one for one in words))
 
 
 class BadUsage(DiscreetError, ValueError):
@@ -80,3 +121,15 @@ class DisconnectedItems(DiscreetError):
 
 class NotConverged(DiscreetError):
     """A solver stopped without an answer whose accuracy it can vouch for."""
+
+
+def refuse_address(path: object) -> None:
+    """Refuse an address where a file is needed, without repeating it."""
+    if looks_like_address(path):
+        raise BadUsage(
+            "There is no such file, and what was given looks like the address of a server (it is "
+            "not repeated here, because it may hold a password). Answers are read from files and, "
+            "by count_pairs, fit and release, from PostgreSQL as "
+            "'postgresql://user@host:5432/database::table'; nothing else is read from or written "
+            "to a server."
+        )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.cli.options import Limits, Reading
 from discreet.cli.output import ReadingBar, counting_rows, working
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, hide_passwords, looks_like_address
 
 if TYPE_CHECKING:
     from discreet.engines import Answers
@@ -125,13 +125,12 @@ def open_persons(
 
 def name_answers(source: str) -> str:
     """Return what titles and messages call the answers: never with a password."""
+    from discreet.engines.outofcore.origins import describe_source, is_query
     from discreet.responses.opening import names_server
 
-    if not names_server(source):
-        return Path(source).name
-    from discreet.engines.outofcore.origins import describe_source
-
-    return describe_source(source)
+    if names_server(source) or is_query(source):
+        return hide_passwords(describe_source(source))
+    return "answers" if looks_like_address(source) else Path(source).name
 
 
 def read_answers(source: str, reading: Reading, *, quiet: bool) -> Responses:

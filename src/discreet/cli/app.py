@@ -33,6 +33,7 @@ from discreet.cli import (
 from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
 from discreet.cli.options import Shared, spread
 from discreet.cli.output import show_warning
+from discreet.errors import hide_passwords, looks_like_address
 
 __all__ = ["app", "run"]
 
@@ -108,12 +109,26 @@ def _has_streams() -> bool:
 
 
 def _parse_and_call(arguments: Sequence[str] | None) -> int:
-    # typer prints its own usage errors and then always leaves through SystemExit.
     try:
-        get_command(app)(args=arguments, prog_name="discreet")
+        code = get_command(app)(args=arguments, prog_name="discreet", standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
-    return 0
+    except Exception as error:
+        if not hasattr(error, "show"):
+            raise
+        # The parser's own errors repeat what was typed.
+        error.message = _hide_addresses(error.message, arguments)  # type: ignore[attr-defined]
+        error.show()
+        return int(error.exit_code)  # type: ignore[attr-defined]
+    return int(code or 0)
+
+
+def _hide_addresses(message: str, arguments: Sequence[str] | None) -> str:
+    for typed in sys.argv[1:] if arguments is None else arguments:
+        for one in (typed, typed.partition("=")[2]):
+            if looks_like_address(one):
+                message = message.replace(repr(one)[1:-1], "***").replace(one, "***")
+    return hide_passwords(message)
 
 
 def _survive_odd_names() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from discreet.cli.answers import name_answers
 from discreet.cli.options import (
     AsJson,
     Delta,
@@ -208,7 +209,7 @@ SHOWN = ("item", "strength", "se", "lower", "upper")
 def _read(file: str, columns: Columns, *, quiet: bool) -> Comparisons:
     from discreet.comparisons import read_comparisons
 
-    with working(f"Reading {file}", quiet=quiet):
+    with working(f"Reading {name_answers(file)}", quiet=quiet):
         options = {name: value for name, value in asdict(columns).items() if value is not None}
         options |= {"repeats": str(columns.repeats), "ties": str(columns.ties)}
         return read_comparisons(file, **options)

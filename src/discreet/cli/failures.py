@@ -24,7 +24,7 @@ from contextlib import contextmanager
 
 import typer
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, hide_passwords
 
 __all__ = [
     "BY_SIGNAL",
@@ -172,13 +172,13 @@ def _unexpected(error: Exception) -> str:
 
 def _report(message: str) -> None:
     if os.environ.get("DISCREET_DEBUG", "") not in ("", "0"):
-        traceback.print_exc()
+        _say(traceback.format_exc())
     _say(message)
 
 
 def _say(message: str) -> None:
     try:
-        print(message, file=sys.stderr, flush=True)
+        print(hide_passwords(message), file=sys.stderr, flush=True)
     except OSError:
         # Standard error is gone too; the exit code is all that is left to say.
         return

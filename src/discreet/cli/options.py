@@ -21,6 +21,7 @@ import typer
 
 from discreet import __version__
 from discreet.cli.failures import guard
+from discreet.errors import refuse_address
 
 __all__ = [
     "MECHANISM_NAMES",
@@ -256,9 +257,13 @@ def spread(function: Callable[..., None]) -> Callable[..., None]:
 
     # The one place with **values: the parser calls with whatever the signature below lists.
     def run(**values: Any) -> None:
+        # Paths only: answers may come from a server, and their readers know which ones.
+        given = [one for value in values.values() for one in _paths(value)]
         for name, group in groups.items():
             values[name] = group(**{one.name: values.pop(one.name) for one in fields(group)})
         with guard():
+            for value in given:
+                refuse_address(value)
             function(**values)
 
     run.__name__ = function.__name__
@@ -266,6 +271,10 @@ def spread(function: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__dict__["__signature__"] = inspect.Signature(parameters)
     return run
+
+
+def _paths(value: Any) -> list[Path]:
+    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, Path)]
 
 
 def _options_of(group: type) -> list[inspect.Parameter]:

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from discreet.errors import hide_passwords
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -80,7 +82,7 @@ def say(text: str = "") -> None:
 def note(text: str, *, quiet: bool = False) -> None:
     """Print a remark on standard error."""
     if not quiet:
-        print(text, file=sys.stderr)
+        print(hide_passwords(text), file=sys.stderr)
 
 
 def show_warning(

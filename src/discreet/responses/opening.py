@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, refuse_address
 
 __all__ = [
     "explain_read_errors",
@@ -60,6 +60,7 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
             "release read from servers (engine='duckdb' or 'auto'), and so do `discreet counts` "
             "and `discreet fit`."
         )
+    refuse_address(text)
     place = Path(text)
     with explain_read_errors(place):
         if place.is_dir():
