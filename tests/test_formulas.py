@@ -16,18 +16,22 @@ from hypothesis import strategies as st
 from discreet.errors import BadUsage
 from discreet.estimate import Estimate, Solution, Status, two_sided_quantile
 from discreet.linking.joining import _robust_centre
-from discreet.privacy.accounting import Neighbours, gaussian_delta, moves, unit_moves
+from discreet.privacy.accounting import Budget, Neighbours, gaussian_delta, moves, unit_moves
 from discreet.privacy.accounting.gaussian import GaussianBound
+from discreet.privacy.accounting.local import calibrate_local
 from discreet.privacy.accounting.moves import bound_rounded_move, search_scale
 from discreet.privacy.accounting.random_graph import GraphMoves, _Curve, graph_bound
 from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.accounting.shuffle import shuffled_epsilon_closed_form
 from discreet.privacy.accounting.spend import STORED_BITS, Spend
 from discreet.privacy.mechanisms import AUTO_PAIRS, Public, find_mechanism, graphs, pick_mechanism
+from discreet.privacy.mechanisms.comparisons import ComparedPublic, NetWins
 from discreet.privacy.mechanisms.graphs import cut_bound
 from discreet.privacy.mechanisms.margin_moves import _upper_hull
+from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.protocol import NoiseLaw
 from discreet.privacy.noise import samplers
+from discreet.secure import SeededSource
 from discreet.topk import rank
 
 
@@ -68,6 +72,7 @@ def test_the_curve_for_random_graphs_bends_where_the_gaussian_curve_stops_being_
     sigma, epsilon
 ):
     curve = _Curve(GraphMoves(1000, 2, Fraction(1, 2)), Fraction(sigma), epsilon)
+    assert curve.epsilon < epsilon  # what rounding may cost is taken from epsilon, never added
 
     def delta(v):
         mu = mpmath.sqrt(v)
@@ -238,3 +243,20 @@ def test_the_robust_scatter_of_a_link_is_corrected_for_few_items():
     # The errors of the two calibrations explain a part of it.
     _, beyond = _robust_centre(np.array([0.0, 1.0, 2.0, 3.0, 10.0]), np.full(5, 0.5))
     assert beyond == pytest.approx(math.sqrt(scatter**2 - 0.5))
+
+
+def test_a_single_answer_gets_the_whole_epsilon_of_its_row():
+    share, spend = calibrate_local(1, Budget(1.0, delta=0))
+    assert 1 - Fraction(1, 1000) < share <= 1
+    assert spend.epsilon == 1.0
+
+
+@pytest.mark.parametrize("mechanism", [NetWins(), Margins()])
+def test_the_rounding_of_every_released_number_is_paid_for(mechanism):
+    items = tuple(map(str, range(12)))
+    kind = ComparedPublic if isinstance(mechanism, NetWins) else Public
+    public = kind(items, 5, Neighbours.REPLACE_ONE, 100)
+    spend = mechanism.calibrate(public, Budget(1.0, 1e-6), SeededSource(1)).spend
+    # One total an item, and one number a pair of them.
+    assert spend.bound.exponent >= (12 + 66) * moves.KERNEL_ERROR
+    assert spend.bound.eta >= 2 * (12 + 66) * moves.KERNEL_ERROR
