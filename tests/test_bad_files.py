@@ -1,6 +1,7 @@
 """Values, ids and files that no reader may take for something else, whatever holds them."""
 
 import errno
+import gzip
 import json
 import shlex
 import subprocess
@@ -25,7 +26,7 @@ from discreet.engines.spark.layout import sort_naturally
 from discreet.errors import BadResponses, BadUsage
 from discreet.formats.warehouse import read_warehouse
 from discreet.rasch import SpectralRasch
-from discreet.responses import Responses, read_responses
+from discreet.responses import Responses, delimited, opening, read_responses
 from discreet.responses.columns import make_reading
 from discreet.responses.threads import set_threads, thread_count
 
@@ -356,3 +357,67 @@ def test_a_second_process_on_one_checkpoint_is_refused(tmp_path):
         count_source(file, checkpoint=kept)
     assert count_source(file, checkpoint=kept).persons == 2
     assert not kept.exists()
+
+
+# -- large and packed files ------------------------------------------------------------------
+
+
+def test_headers_longer_than_what_is_looked_at_first_are_read_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(opening, "_HEAD", 1 << 10)
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", (1 << 10, 1 << 11))
+    names = [f"item number {i}" for i in range(1000)]
+    file = tmp_path / "wide.csv"
+    rows = [",".join(["a", *"10" * 500]), ",".join(["b", *"01" * 500])]
+    file.write_text("\n".join([",".join(["person", *names]), *rows]) + "\n")
+    answers = read_responses(file)
+    assert answers.items == tuple(names)
+    assert answers.to_array()[0].tolist() == [1, 0] * 500
+    assert count_source(file).items == answers.items
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("line.csv.gz", b"person,item,response\na,x,1\n"),
+        ("header.csv.gz", b"person"),
+        ("record.jsonl.gz", b'{"person": "a", "item": "x", "response": 1}\n'),
+    ],
+)
+def test_a_gzip_file_that_inflates_a_thousandfold_is_read_with_bounded_memory(
+    tmp_path, name, start
+):
+    file = tmp_path / name
+    with gzip.open(file, "wb") as stream:
+        stream.write(start)
+        for _ in range(300):
+            stream.write(b"0" * (1 << 20))
+    code = (
+        "import resource, sys; from discreet.responses import read_responses\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "try: read_responses(sys.argv[1])\n"
+        "except Exception as error: print(type(error).__name__)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True
+    )
+    refused, kilobytes = done.stdout.split()
+    assert refused == "BadResponses"
+    assert int(kilobytes) < 250_000  # the file has 300 MB; a line of 64 MB is held a few times
+
+
+def test_what_a_gzip_file_unpacks_to_decides_where_it_is_read(tmp_path):
+    file = tmp_path / "answers.csv.gz"
+    file.write_bytes(gzip.compress(b"a" * 50_000_000))
+    assert file.stat().st_size < 100_000
+    assert opening.unpacked_size(file) == 50_000_000
+
+
+def test_a_latin_letter_far_into_a_file_of_comparisons_is_read_with_a_warning(tmp_path):
+    file = tmp_path / "votes.csv"
+    rows = "".join(f"judge number {number},ash,elm\n" for number in range(180_000))
+    file.write_bytes(b"judge,winner,loser\n" + rows.encode() + b"Ren\xe9,elm,ash\n")
+    with pytest.warns(UserWarning, match="not UTF-8"):
+        votes = read_comparisons(file)
+    assert votes.n_judges == 180_001

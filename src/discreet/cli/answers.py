@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.cli.options import Limits, Reading
 from discreet.cli.output import ReadingBar, counting_rows, working
-from discreet.errors import BadUsage, hide_passwords, looks_like_address
+from discreet.errors import BadUsage, DiscreetError, hide_passwords, looks_like_address
 
 if TYPE_CHECKING:
     from discreet.engines import Answers
@@ -62,12 +62,14 @@ def is_large(source: str, reading: Reading) -> bool:
 
 def _is_small_file(source: str) -> bool:
     # Asked first, because the engine for large data takes a while to load.
+    from discreet.responses.opening import unpacked_size
+
     try:
-        if Path(source).stat().st_size >= SMALL:
+        if unpacked_size(Path(source)) >= SMALL:
             return False
         with Path(source).open("rb") as file:
             return file.read(12)[8:] != b"DUCK"
-    except OSError:
+    except (OSError, DiscreetError):
         return False
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from io import TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import typer
 from typer.main import get_command
@@ -108,9 +110,15 @@ def _has_streams() -> bool:
     return sys.stdout is not None
 
 
+@cache
+def _build() -> Callable[..., Any]:
+    # A tenth of a second, which one process need not pay twice.
+    return get_command(app)
+
+
 def _parse_and_call(arguments: Sequence[str] | None) -> int:
     try:
-        code = get_command(app)(args=arguments, prog_name="discreet", standalone_mode=False)
+        code = _build()(args=arguments, prog_name="discreet", standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except Exception as error:

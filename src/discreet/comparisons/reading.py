@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from discreet.comparisons.table import ERROR, Comparisons, check_repeats, find_repeat
 from discreet.errors import BadResponses, BadUsage
+from discreet.responses.delimited import DelimitedSource, NotUtf8
 from discreet.responses.ids import IdCodes
 from discreet.responses.long import read_ids
-from discreet.responses.opening import find_files, read_head, sniff
+from discreet.responses.opening import find_files, read_head, sniff, warn_encoding
 from discreet.responses.source import RowPlaces, Source
 
 __all__ = ["Roles", "read_comparisons", "read_frame"]
@@ -102,10 +103,16 @@ def read_comparisons(
     <Comparisons: 2 judges, 2 objects, 2 comparisons>
     """
     roles = Roles(judge, winner, loser, left, right, outcome, repeats, ties)
-    table = _Table(roles)
-    for file in find_files(path):
-        table.add(_open_source(file))
-    return table.finish()
+    files, encodings = find_files(path), dict[Path, str]()
+    while True:
+        table = _Table(roles)
+        try:
+            for file in files:
+                table.add(_open_source(file, encodings.get(file)))
+            return table.finish()
+        except NotUtf8 as found:
+            # Rare: the first megabytes were UTF-8. Everything is read again, this file otherwise.
+            encodings[found.path] = warn_encoding(found.path)
 
 
 def read_frame(frame: Any, roles: Roles) -> Comparisons:
@@ -117,9 +124,7 @@ def read_frame(frame: Any, roles: Roles) -> Comparisons:
     return table.finish()
 
 
-def _open_source(file: Path) -> Source:
-    from discreet.responses.delimited import DelimitedSource
-
+def _open_source(file: Path, encoding: str | None) -> Source:
     head = read_head(file)
     kind = sniff(file, head)
     if kind == "jsonl":
@@ -131,7 +136,7 @@ def _open_source(file: Path) -> Source:
         from discreet.responses.parquet import ParquetSource
 
         return ParquetSource(file)
-    return DelimitedSource(file, head, None)
+    return DelimitedSource(file, head, encoding)
 
 
 class _Table:

@@ -23,6 +23,7 @@ from discreet.responses.opening import (
     explain_read_errors,
     find_encoding,
     is_gzip,
+    limit_lines,
     open_bytes,
     open_text,
 )
@@ -72,7 +73,8 @@ class DelimitedSource:
         self._progress = progress
         text = decode(path, head, self._encoding)
         self._delimiter = _find_delimiter(text, path)
-        header, self._header_lines = _read_header(text, self._delimiter, path)
+        with explain_read_errors(path), open_text(path, self._encoding) as lines:
+            header, self._header_lines = _read_header(lines, self._delimiter, path)
         self.names = [name.strip() for name in header]
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
@@ -93,6 +95,8 @@ class DelimitedSource:
     def _open(self, stream: Any, wanted: list[str]) -> Iterator[Any]:
         n_columns = len(self.names)
         block = min(max(n_columns * 8192, _BLOCK_BYTES[0]), _BLOCK_BYTES[1])
+        # Arrow skips no header that is longer than a block; four bytes a character are enough.
+        block = max(block, 4 * sum(len(name) + 3 for name in self.names))
         names = [str(number) for number in range(n_columns)]
         reader = pacsv.open_csv(
             stream,
@@ -166,7 +170,7 @@ class DelimitedSource:
     def _records(self) -> Iterator[tuple[list[str], int]]:
         """Yield the fields of each record after the header and the line it begins on."""
         with open_text(self.path, self._encoding) as text:
-            reader = csv.reader(text, delimiter=self._delimiter)
+            reader = csv.reader(limit_lines(self.path, text), delimiter=self._delimiter)
             line = 1
             try:
                 for fields in reader:
@@ -180,9 +184,9 @@ class DelimitedSource:
 _NAMES = {",": "a comma", "\t": "a tab", ";": "a semicolon"}
 
 
-def _read_header(text: str, delimiter: str, path: Path) -> tuple[list[str], int]:
+def _read_header(lines: Any, delimiter: str, path: Path) -> tuple[list[str], int]:
     """Return the fields of the first record and the number of lines up to its end."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    reader = csv.reader(limit_lines(path, lines), delimiter=delimiter)
     try:
         return next(record for record in reader if record), reader.line_num
     except csv.Error as error:

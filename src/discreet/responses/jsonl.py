@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from discreet.errors import BadResponses
 from discreet.responses.columns import LongPlan, Reading, plan_columns
-from discreet.responses.opening import explain_read_errors, open_bytes
+from discreet.responses.opening import explain_read_errors, limit_lines, open_bytes
 from discreet.responses.values import BAD, MISSING_WORDS, explain_bad_answer, score_value
 
 __all__ = ["JsonLinesSource"]
@@ -101,7 +101,7 @@ class JsonLinesSource:
 def _records(path: Path, progress: Callable[[int], None] | None) -> Iterator[tuple[int, Record]]:
     done = 0
     with explain_read_errors(path), open_bytes(path) as stream:
-        for line, text in enumerate(stream, start=1):
+        for line, text in enumerate(limit_lines(path, stream), start=1):
             done += len(text)
             if line % 8192 == 0 and progress is not None:
                 progress(min(done, path.stat().st_size))

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, AnyStr
 
 from discreet.errors import BadResponses, BadUsage, refuse_address
 
@@ -26,15 +26,21 @@ __all__ = [
     "explain_read_errors",
     "find_files",
     "is_gzip",
+    "limit_lines",
     "names_server",
     "open_bytes",
     "read_head",
     "sniff",
+    "unpacked_size",
 ]
 
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
 _HEAD = 1 << 22
 """Bytes looked at to find names and encoding: 4 MB hold the names of 100,000 columns."""
+LONGEST_LINE = 1 << 26
+"""64 MB: a row of several million columns."""
+_GZIP_FACTOR = 6
+"""How much answers shrink under gzip, roughly."""
 _SERVER = re.compile(r"\s*postgres(ql)?:/", re.IGNORECASE)
 """With one slash: that is what becomes of two in a ``pathlib.Path``."""
 
@@ -140,6 +146,27 @@ def is_gzip(path: Path) -> bool:
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file for reading, unpacked."""
     return gzip.open(path) if is_gzip(path) else path.open("rb")  # type: ignore[return-value]
+
+
+def limit_lines(path: Path, stream: IO[AnyStr]) -> Iterator[AnyStr]:
+    """Yield lines; refuse one that would fill the memory, as gzip can make of a few kilobytes."""
+    while line := stream.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise BadResponses(
+                f"{path} has a line of more than {LONGEST_LINE >> 20} MB, which no table of "
+                "answers needs. Check that the file is what its name says, and its line ends."
+            )
+        yield line
+
+
+def unpacked_size(path: Path) -> int:
+    """Estimate the bytes of a file, unpacked: gzip notes them at the end, modulo 4 GB."""
+    size = path.stat().st_size
+    if not is_gzip(path):
+        return size
+    with path.open("rb") as file:
+        file.seek(max(size - 4, 0))
+        return max(int.from_bytes(file.read(4), "little"), _GZIP_FACTOR * size)
 
 
 def read_head(path: Path) -> bytes:

@@ -19,7 +19,7 @@ from discreet.engines.outofcore.origins import (
 from discreet.engines.outofcore.settings import Resources, available_memory
 from discreet.errors import DiscreetError
 from discreet.responses.columns import LongPlan, Reading
-from discreet.responses.opening import find_files
+from discreet.responses.opening import find_files, unpacked_size
 
 __all__ = ["is_too_large"]
 
@@ -40,7 +40,7 @@ def is_too_large(source: str | PathLike[str], reading: Reading | None = None) ->
         return True
     try:
         files = find_files(source)
-        if sum(file.stat().st_size for file in files) < SURELY_SMALL:
+        if sum(unpacked_size(file) for file in files) < SURELY_SMALL:
             return False
         parts = open_origin(source, {}, Resources(), reading).parts
         needed = sum(_bytes_needed(part, reading or Reading()) for part in parts)

@@ -21,7 +21,7 @@ from discreet.errors import BadUsage
 from discreet.responses.columns import LongPlan, Reading, WidePlan, plan_columns
 from discreet.responses.delimited import DelimitedSource
 from discreet.responses.jsonl import JsonLinesSource
-from discreet.responses.opening import find_files, is_gzip, names_server, read_head, sniff
+from discreet.responses.opening import find_files, names_server, read_head, sniff, unpacked_size
 from discreet.responses.source import Source
 
 __all__ = [
@@ -37,8 +37,6 @@ __all__ = [
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
 _MAGIC = b"DUCK"
 """Bytes 8 to 12 of every DuckDB database file."""
-_GZIP_FACTOR = 6
-"""How much answers shrink under gzip, roughly: only for estimates."""
 _BATCH_ROWS = 1 << 17
 
 Encodings = dict[Path, str]
@@ -166,7 +164,7 @@ def _open_file(path: Path, encodings: Encodings, reading: Reading, files: int) -
     identity = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns))
     if kind == "parquet":
         return Part(str(path), lambda: _parquet(path), _parquet_rows(path), identity)
-    unpacked = status.st_size * (_GZIP_FACTOR if is_gzip(path) else 1)
+    unpacked = unpacked_size(path)
     if kind == "jsonl":
         # A record with several answers has at most as many as colons.
         records = JsonLinesSource(path, reading)
