@@ -1,5 +1,7 @@
 """A real browser for tests: open a page, run a script in it, read what became of it."""
 
+import base64
+import hashlib
 import re
 import shutil
 import subprocess
@@ -24,11 +26,18 @@ SWITCHES = [
 ]
 
 
+def add_script(page: str, script: str) -> str:
+    """Return a page with one more script, which its policy is made to run."""
+    name = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = page.replace("script-src ", f"script-src 'sha256-{name}' ", 1)
+    return page.replace("</body>", f"<script>{script}</script></body>")
+
+
 def visit(page: Path, folder: Path, script: str = "", width: int = 1000) -> tuple[str, str, str]:
     """Return (what ``script`` returned, the page's DOM, the browser's console)."""
-    probe = f"<script>document.title = String((() => {{ {script} }})());</script></body>"
+    probe = f"document.title = String((() => {{ {script} }})());"
     copy = folder / "visited.html"
-    copy.write_text(page.read_text().replace("</body>", probe))
+    copy.write_text(add_script(page.read_text(), probe))
     done = subprocess.run(
         [
             CHROMIUM,

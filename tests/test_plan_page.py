@@ -65,6 +65,7 @@ def test_between_its_points_the_table_is_as_good_as_the_page_says(table, page):
 def test_the_page_is_small_and_needs_no_network(page):
     assert len(page.encode()) < 1_000_000
     assert "default-src 'none'" in page
+    assert "unsafe-inline" not in page
     without_names = page.replace("http://www.w3.org/2000/svg", "")
     assert "http" not in without_names.replace("http-equiv", "")
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])

@@ -74,3 +74,36 @@ def test_every_picture_and_control_has_a_name_for_a_screen_reader(page, tmp_path
     )
     bare, _, _ = visit(path, tmp_path, script)
     assert bare == "0"
+
+
+INJECTED = (
+    "<p id='first'>x</p><script>document.getElementById('first').textContent = 'ran';</script>"
+    "<svg onload=\"document.getElementById('first').textContent = 'ran'\"></svg>"
+    "<p id='second' style='color: red'>y</p></main>"
+)
+
+
+def test_a_script_that_slipped_into_the_page_does_not_run(page, tmp_path):
+    path, _ = page
+    assert "unsafe-inline" not in path.read_text()
+    attacked = tmp_path / "attacked.html"
+    attacked.write_text(path.read_text().replace("</main>", INJECTED))
+    script = (
+        "return document.getElementById('first').textContent + "
+        "getComputedStyle(document.getElementById('second')).color;"
+    )
+    found, _, console = visit(attacked, tmp_path, script)
+    assert found.startswith("x")
+    assert "255, 0, 0" not in found
+    assert "Content Security Policy" in console
+
+
+def test_the_page_keeps_its_own_style_and_script(page, tmp_path):
+    path, _ = page
+    script = (
+        "return getComputedStyle(document.body).maxWidth + "
+        "document.querySelectorAll('[style]').length;"
+    )
+    found, _, console = visit(path, tmp_path, script)
+    assert found == "1088px0"
+    assert console == ""

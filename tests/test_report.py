@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import discreet
-from browser import needs_browser, visit
+from browser import add_script, needs_browser, visit
 from commandline import discreet as run
 from discreet.calibrate import fit
 from discreet.chain import Status
@@ -392,6 +392,7 @@ def test_the_report_opens_without_errors_and_without_a_network(page, tmp_path):
     assert "http://" not in text
     assert "https://" not in text
     assert "default-src 'none'" in text
+    assert "unsafe-inline" not in text
 
 
 @needs_browser
@@ -435,13 +436,13 @@ def test_filters_by_name_and_kind_work_together(page, broken, tmp_path):
 def test_nothing_overflows_a_phone_or_a_desk(page, tmp_path, width):
     # A headless window is never narrower than 500 pixels, but a frame in it is.
     probe = (
-        "<script>const far = [...document.querySelectorAll('main > *, main svg, main p, li')]"
+        "const far = [...document.querySelectorAll('main > *, main svg, main p, li')]"
         ".filter(e => e.getBoundingClientRect().right > innerWidth + 0.5);"
         "parent.document.title = JSON.stringify([innerWidth,"
         " document.documentElement.scrollWidth - document.documentElement.clientWidth,"
-        " far.length]);</script></body>"
+        " far.length]);"
     )
-    inside = escape(page.read_text().replace("</body>", probe))
+    inside = escape(add_script(page.read_text(), probe))
     frame = tmp_path / "frame.html"
     frame.write_text(
         "<title></title><body>"

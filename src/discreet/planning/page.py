@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from discreet import __version__
+from discreet.markup import content_policy
 from discreet.planning.plans import ACCURACY, HOPELESS, LARGE_EPSILON, Plan, order_probability
 from discreet.planning.predict import predict_rmse, predict_rmse_without_privacy
 from discreet.planning.setting import Setting
@@ -255,7 +256,12 @@ def _believe(plan: Plan) -> str:
 
 
 def _fill(data: Mapping[str, Any], facts: Mapping[str, str]) -> str:
-    page = files("discreet.planning").joinpath("plan.html").read_text(encoding="utf-8")
+    folder = files("discreet.planning")
+    page, style, script = (
+        folder.joinpath(f"plan.{kind}").read_text(encoding="utf-8")
+        for kind in ("html", "css", "js")
+    )
     # "</" would end the script early; the escape means the same in JSON.
     document = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
-    return Template(page).substitute({**facts, "data": document})
+    parts = {"style": style, "script": script, "policy": content_policy(style, script)}
+    return Template(page).substitute({**facts, **parts, "data": document})

@@ -11,7 +11,7 @@ from importlib.resources import files
 from string import Template
 
 from discreet import __version__
-from discreet.markup import HtmlColumn, html_table
+from discreet.markup import HtmlColumn, content_policy, html_table
 
 __all__ = ["GENERATOR", "fact_boxes", "fill", "item_table", "wrap_page"]
 
@@ -21,14 +21,16 @@ GENERATOR = '<meta name="generator" content="discreet'
 
 def wrap_page(title: str, body: str) -> str:
     """Return a whole page with the common style and script around ``body``."""
+    style, script = _part("style.css"), _part("table.js")
     return fill(
         "page.html",
         {
             "version": __version__,
+            "policy": content_policy(style, script),
             "title": escape(title),
-            "style": _part("style.css"),
+            "style": style,
             "body": body,
-            "script": _part("table.js"),
+            "script": script,
         },
     )
 
