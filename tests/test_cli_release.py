@@ -226,14 +226,15 @@ def test_a_damaged_ledger_is_never_charged(desk):
     assert not (desk / "release").exists()
 
 
-def test_an_interruption_says_that_the_budget_may_be_spent(desk, monkeypatch):
+def test_an_interruption_says_that_the_budget_is_spent(desk, monkeypatch):
     def interrupt(*arguments, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("discreet.publish.Published.save", interrupt)
+    monkeypatch.setattr("discreet.place.Place.fill", interrupt)
     ended = release(desk)
     assert ended.code == 130
-    assert "ledger show" in ended.err
+    assert "The budget is spent" in ended.err
+    assert "ledger resume" in ended.err
     assert len(spent(desk)["releases"]) == 1
     assert not (desk / "release").exists()
 

@@ -55,10 +55,12 @@ def charge(ledger: Ledger, data: Responses, epsilon: float, population: str = EV
 
 
 def test_every_spend_is_kept_and_every_entry_stays_as_it_was_sealed(old):
-    before = look(old, "SELECT * FROM releases"), look(old, "SELECT * FROM ledger")
+    entries = "SELECT number, reservation, body, tag, completed_at FROM releases"
+    before = look(old, entries), look(old, "SELECT * FROM ledger")
     ledger = Ledger.open(old)
     assert look(old, "PRAGMA user_version") == [(2,)]
-    assert (look(old, "SELECT * FROM releases"), look(old, "SELECT * FROM ledger")) == before
+    assert (look(old, entries), look(old, "SELECT * FROM ledger")) == before
+    assert look(old, "SELECT stored_at FROM releases") == [(None,)] * len(before[0])
     entries = ledger.releases()
     assert [entry.spend for entry in entries] == SPENDS
     assert [entry.population for entry in entries] == [EVERYONE, "grade 8", "grade 8"]
@@ -150,7 +152,7 @@ def test_keys_of_an_entry_that_this_version_does_not_know_are_kept_and_sealed(tm
     charge(ledger, answers(), 0.1)
     connection = sqlite3.connect(ledger.path)
     with connection:
-        ((_, body, _),) = read_bodies(connection, ledger.path, ledger.key)
+        ((_, body, *_),) = read_bodies(connection, ledger.path, ledger.key)
         body = json.dumps({**json.loads(body), "of a later version": [1, 2]})
         (settings,) = connection.execute("SELECT settings FROM ledger").fetchone()
         tag = seal(ledger.key, seal(ledger.key, settings) + body)

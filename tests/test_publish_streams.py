@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from fractions import Fraction
 from itertools import combinations
 
 import duckdb
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 import commandline
 import discreet
-from discreet import publish
+from discreet import delivery, publish
 from discreet.counts import PairCounts
 from discreet.engines import count_pairs, open_persons
 from discreet.engines.outofcore import (
@@ -70,8 +71,8 @@ def small(monkeypatch):
 @pytest.fixture(autouse=True)
 def unestimated(monkeypatch):
     """Leave out what comes after the wall: it does not know where the answers were."""
-    monkeypatch.setattr(publish, "estimate_release", lambda _released: None)
-    monkeypatch.setattr(publish, "describe_release", lambda *_facts: {})
+    monkeypatch.setattr(delivery, "estimate_release", lambda _released: None)
+    monkeypatch.setattr(delivery, "describe_release", lambda *_facts: {})
 
 
 def write(folder, rows, names=("person", "item", "response"), files=2):
@@ -299,17 +300,22 @@ class WatchedSource(SeededSource):
         self.seen.append((what, len(self.ledger.releases())))
 
     def words(self, count):
-        self.note("cap")
+        self.note("words")
         return super().words(count)
 
 
 @pytest.mark.parametrize("order", ["sorted", "shuffled"])
-def test_a_stream_is_charged_before_the_cap_and_the_noise_are_drawn(tmp_path, ledger, order):
+def test_a_stream_is_charged_before_the_noise_and_counted_before_the_charge(
+    tmp_path, ledger, order
+):
     folder = write(tmp_path / "answers", table(order=order))
     noise = Watched(ledger)
     values_of(folder, engine="duckdb", ledger=ledger, max_answers=3, noise=noise)
-    assert {what for what, _ in noise.source.seen} == {"cap", "noise"}
-    assert all(charged == 1 for _, charged in noise.source.seen)
+    seen = noise.source.seen
+    assert seen[0] == ("words", 0)  # the cap: what can go wrong with counting costs nothing
+    first = seen.index(("noise", 1))
+    assert all(charged == 1 for _, charged in seen[first:])
+    assert all(what == "words" and charged == 0 for what, charged in seen[:first])
 
 
 def test_the_watch_would_notice_noise_before_the_charge(tmp_path, ledger, monkeypatch):
@@ -318,12 +324,12 @@ def test_the_watch_would_notice_noise_before_the_charge(tmp_path, ledger, monkey
     real = publish.check_answers
 
     def eager(answers, public, mechanism):
-        answers.cap(2, noise.source).count(None)
+        noise.gaussian(Fraction(2), 3)
         real(answers, public, mechanism)
 
     monkeypatch.setattr(publish, "check_answers", eager)
     values_of(folder, engine="duckdb", ledger=ledger, max_answers=3, noise=noise)
-    assert any(charged == 0 for _, charged in noise.source.seen)
+    assert ("noise", 0) in noise.source.seen
 
 
 @pytest.mark.parametrize(

@@ -97,10 +97,14 @@ def test_a_release_refers_to_no_answers_and_no_exact_counts():
 def test_the_same_shape_is_released_whatever_the_answers_are():
     full = Responses.from_array(np.ones((30, 4)), items=ITEMS)
     empty = Responses.from_array(np.full((30, 4), np.nan), items=ITEMS)
+    one = np.full((30, 4), np.nan)
+    one[0, 0] = 1
     for name in set(MECHANISMS) - {"sparse-pairs"}:
+        # Which items were answered is public there, and nothing at all is refused.
+        other = Responses.from_array(one, items=ITEMS) if name == "randomized-response" else empty
         shapes = [
             {key: values.shape for key, values in make_release(data, name).values.items()}
-            for data in (full, empty)
+            for data in (full, other)
         ]
         assert shapes[0] == shapes[1]
 

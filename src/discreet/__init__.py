@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from discreet.publish import Published, read_release, release
     from discreet.rasch import PrivateRasch, SpectralRasch
     from discreet.responses import Responses, read_responses
+    from discreet.resuming import resume_release
     from discreet.simulation import simulate
     from discreet.topk import Ranking, rank
     from discreet.verification import verify
@@ -87,6 +88,7 @@ _HOME = {
     "read_responses": "discreet.responses",
     "release": "discreet.publish",
     "release_comparisons": "discreet.comparisons",
+    "resume_release": "discreet.resuming",
     "score": "discreet.persons",
     "simulate": "discreet.simulation",
     "simulate_comparisons": "discreet.comparisons",
@@ -134,6 +136,7 @@ __all__ = [
     "read_responses",
     "release",
     "release_comparisons",
+    "resume_release",
     "score",
     "simulate",
     "simulate_comparisons",

@@ -115,11 +115,10 @@ def _restore(place: Place) -> None:
 
 def _prove(place: Place, room: int) -> None:
     place.stage.mkdir(0o700)
+    (place.stage / place.target.name).mkdir()  # the name may be too long for this disk
+    (place.stage / place.target.name).rmdir()
     with (place.stage / "room").open("wb") as file:
         fill_with_zeros(file.fileno(), room)
-    if not place.target.exists():  # its name may be too long, or hold what the disk cannot
-        place.target.mkdir()
-        place.target.rmdir()
 
 
 def _check_target(target: Path, *, force: bool) -> None:

@@ -1,34 +1,35 @@
 """Publish: data and a budget in, difficulties that may be published out.
 
-The order is fixed: public parameters, then the ledger, then the wall, then the estimate. The
-spend is reserved before any noise is drawn, so a crash can only leave budget unused, never
-overspent. Nothing after the wall sees an answer or a count.
+The order is fixed: public parameters, the place to write, the exact counts, the ledger, the noise,
+the safe, the estimate, the bundle. Whatever can be refused is refused before the ledger is
+charged; noise is drawn after it, once; and what was paid for can be delivered whatever happens
+in between. Nothing after the wall sees an answer or a count.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
 
-from discreet.bundle import describe_release, write_bundle
+from discreet.delivery import Delivery, Made, Make, open_delivery, write_stored
 from discreet.engines import Answers, open_persons
 from discreet.engines.answers import Contributions
-from discreet.errors import BadUsage
+from discreet.errors import BadResponses, BadUsage
 from discreet.estimate import Estimate
-from discreet.estimators.released import estimate_release
+from discreet.estimators.released import check_estimator
 from discreet.markup import brief_repr
 from discreet.privacy.accounting import Budget, Guarantee
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.mechanisms import (
     AUTO,
     AnyMechanism,
-    Calibration,
     Public,
     check_mechanism,
     find_mechanism,
@@ -36,10 +37,19 @@ from discreet.privacy.mechanisms import (
 )
 from discreet.privacy.mechanisms.people import number_people
 from discreet.privacy.noise import ExactNoise, Noise
-from discreet.privacy.wall import Release, check_answers, release_statistics
+from discreet.privacy.orders import Order
+from discreet.privacy.wall import Release, check_answers, check_noise, release_statistics
 from discreet.verification import read_bundle
 
-__all__ = ["Published", "Terms", "charge_and_release", "read_release", "release"]
+__all__ = [
+    "Published",
+    "Terms",
+    "charge_and_release",
+    "draw_and_make",
+    "make_published",
+    "read_release",
+    "release",
+]
 
 LARGE_EPSILON = 5.0
 
@@ -58,12 +68,15 @@ class Published:
         The public facts of the release, as ``privacy.json`` holds them.
     noisy
         The noisy values behind the estimate; ``None`` when read back from a bundle.
+    stored
+        Where they wait on disk until the bundle is written; ``None`` without a ledger.
     """
 
     estimate: Estimate
     guarantee: Guarantee
     record: dict[str, Any]
     noisy: Release | None = None
+    stored: Path | None = None
 
     __repr__ = brief_repr
 
@@ -77,7 +90,7 @@ class Published:
         The folder appears whole or not at all. An existing one is refused; with ``force`` an
         earlier release is replaced, if nothing else is in its folder.
         """
-        write_bundle(folder, self.estimate, self.record, force=force)
+        write_stored(folder, self.estimate, self.record, self.stored, force=force)
 
 
 def release(
@@ -92,6 +105,8 @@ def release(
     population: str = EVERYONE,
     engine: str = "auto",
     noise: Noise | None = None,
+    out: str | PathLike[str] | None = None,
+    force: bool = False,
 ) -> Published:
     """Release item difficulties under differential privacy.
 
@@ -129,6 +144,9 @@ def release(
         otherwise where they are, with bounded memory. The guarantee is the same.
     noise
         Where noise comes from; by default the exact sampler on secure randomness.
+    out, force
+        Where to write the bundle at once, as :meth:`Published.save` does. The place is tried and
+        held, with room for the bundle, before the ledger is charged.
 
     Examples
     --------
@@ -147,20 +165,22 @@ def release(
     with open_persons(source, engine) as answers:
         public = _public_parameters(answers, budget, items, max_answers, persons)
         chosen, choice = _choose(mechanism, public)
-        released, estimate = charge_and_release(
-            answers, chosen, public, budget, Terms(book, population, noise)
-        )
-    return Published(
-        estimate=estimate,
-        guarantee=released.guarantee,
-        record=describe_release(released, estimate, choice),
-        noisy=released,
-    )
+        calibration = chosen.calibrate(public, budget, noise.source)
+        order = Order("answers", chosen.name, chosen, public, calibration, choice)
+        terms = Terms(book, population, noise, out, force=force)
+        return charge_and_release(answers, order, terms, make=make_published)
+
+
+def make_published(
+    estimate: Estimate, record: dict[str, Any], released: Release, stored: Path | None
+) -> Published:
+    """Put a release of answers together."""
+    return Published(estimate, released.guarantee, record, noisy=released, stored=stored)
 
 
 @dataclass(frozen=True)
 class Terms:
-    """On whose account a release goes, and where its noise comes from.
+    """On whose account a release goes, where its noise comes from, and where it shall arrive.
 
     Attributes
     ----------
@@ -170,47 +190,64 @@ class Terms:
         Whom the data is about, in the ledger.
     noise
         Where noise comes from.
-    unit
-        What is protected; ``None`` for the accountant's word, one person's whole set of answers.
+    out, force
+        The folder of the bundle, and whether it may replace an earlier one; ``None`` where the
+        caller saves it.
     """
 
     book: Ledger | None
     population: str
     noise: Noise
-    unit: str | None = None
+    out: str | PathLike[str] | None = None
+    force: bool = False
 
 
 def charge_and_release(
     data: Contributions,
-    mechanism: AnyMechanism,
-    public: Public,
-    budget: Budget,
+    order: Order,
     terms: Terms,
     *,
+    make: Make[Made],
     wall: Callable[..., Release] = release_statistics,
-) -> tuple[Release, Estimate]:
+) -> Made:
     """Do every step between public parameters and a result, in the only order that is safe.
 
-    Mistakes are refused before the ledger is charged, the ledger is charged before any noise is
-    drawn, and the estimate sees nothing but what came through the wall.
-    ``wall`` is the wall with what it counts: answers, unless said otherwise.
+    ``make`` turns what came through the wall into the result; ``wall`` is the wall with what it
+    counts: answers, unless said otherwise.
     """
-    calibration = mechanism.calibrate(public, budget, terms.noise.source)
-    check_answers(data, public, mechanism)
-    reservation = _reserve(terms, calibration, data)
+    if order.public.persons == 0:
+        raise BadResponses("there is nobody in the data, so there is nothing to release")
+    check_estimator(order.name)
+    check_noise(order.calibration)
+    check_answers(data, order.public, order.require_mechanism())
+    _warn_if_weak(order)
+    charge = _describe_charge(data, order, terms)
+    with open_delivery(
+        order, terms.book, out=terms.out, force=terms.force, charge=charge
+    ) as delivery:
+        return draw_and_make(data, order, delivery, terms.noise, make=make, wall=wall)
+
+
+def draw_and_make(
+    data: Contributions,
+    order: Order,
+    delivery: Delivery,
+    noise: Noise,
+    *,
+    make: Make[Made],
+    wall: Callable[..., Release] = release_statistics,
+) -> Made:
+    """Draw the noise of a release that is paid for, or will be just before, and deliver it."""
     released = wall(
         data,
-        mechanism=mechanism,
-        public=public,
-        calibration=calibration,
-        guarantee=_promise(terms, calibration),
-        noise=terms.noise,
+        mechanism=order.require_mechanism(),
+        public=order.public,
+        calibration=order.calibration,
+        guarantee=order.promise(ledger=delivery.ledger, is_private=noise.is_private),
+        noise=noise,
+        safe=delivery,
     )
-    estimate = estimate_release(released)
-    if terms.book is not None and reservation is not None:
-        terms.book.complete(reservation)
-    _warn_if_weak(budget, public)
-    return released, estimate
+    return delivery.deliver(released, make)
 
 
 def read_release(folder: str | PathLike[str]) -> Published:
@@ -243,33 +280,24 @@ def _public_parameters(
     return Public(listed, cap, budget.neighbours, number, is_fixed=persons is not None)
 
 
-def _reserve(terms: Terms, calibration: Calibration, data: Contributions) -> str | None:
-    """Charge the ledger before any noise is drawn."""
+def _describe_charge(data: Contributions, order: Order, terms: Terms) -> dict[str, Any] | None:
+    """Return what the ledger is charged with."""
     if terms.book is None:
         return None
-    spend = calibration.spend
-    fingerprint, former = terms.book.recognise(data)
-    return terms.book.reserve(
-        spend,
-        fingerprint=fingerprint,
-        former=former,
-        description=f"{spend.mechanism}, epsilon {spend.epsilon:g}, delta {spend.delta:g}",
-        population=terms.population,
-    )
+    spend, (fingerprint, former) = order.calibration.spend, terms.book.recognise(data)
+    return {
+        "spend": spend,
+        "fingerprint": fingerprint,
+        "former": former,
+        "description": f"{spend.mechanism}, epsilon {spend.epsilon:g}, delta {spend.delta:g}",
+        "population": terms.population,
+        "order": order.to_dict(),
+    }
 
 
-def _promise(terms: Terms, calibration: Calibration) -> Guarantee:
-    """Return what a release promises."""
-    found = calibration.spend.guarantee(
-        ledger=None if terms.book is None else terms.book.id,
-        is_private=terms.noise.is_private,
-        conditions=calibration.conditions,
-    )
-    return found if terms.unit is None else replace(found, unit=terms.unit)
-
-
-def _warn_if_weak(budget: Budget, public: Public) -> None:
+def _warn_if_weak(order: Order) -> None:
     """Warn about parameters that promise little; public values only."""
+    budget, public = order.calibration.spend, order.public
     if budget.epsilon > LARGE_EPSILON:
         warnings.warn(
             f"epsilon {budget.epsilon:g} is above {LARGE_EPSILON:g}: the guarantee permits a "

@@ -84,7 +84,10 @@ def _read(place: Path) -> tuple[Estimate, dict[str, Any]]:
     with _damage(place):
         _check_files(place, record)
         _check_values(PRIVACY_FILE, record, _fields(find_kind(record)))
-        _check_values("its guarantee", record["guarantee"], GUARANTEE)
+        promised = record["guarantee"]
+        if record["schema_version"] == 1:
+            promised = {"tail": None, **promised}
+        _check_values("its guarantee", promised, GUARANTEE)
         return _read_table(place, record), record
 
 
@@ -170,6 +173,7 @@ GUARANTEE: Checks = {
     "epsilon": lambda value: _is_number(value) and value > 0,
     "delta": lambda value: _is_number(value) and 0 <= value < 1,
     "rho": lambda value: value is None or (_is_number(value) and value >= 0),
+    "tail": lambda value: value is None or (_is_number(value) and 0 <= value <= 1),
     "neighbours": lambda value: value in [str(one) for one in Neighbours],
     "mechanism": _is_text,
     "unit": _is_text,

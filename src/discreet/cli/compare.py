@@ -22,13 +22,13 @@ from discreet.cli.options import (
     spread,
 )
 from discreet.cli.output import Column, note, print_json, print_table, say, working
-from discreet.cli.release import Bundle, LedgerFile, Neighbouring, Population, read_items, reminding
+from discreet.cli.release import Bundle, LedgerFile, Neighbouring, Population, read_items
 from discreet.place import check_place
 
 if TYPE_CHECKING:
-    from discreet.comparisons import Comparisons, Strengths
+    from discreet.comparisons import Comparisons, PublishedRanking, Strengths
 
-__all__ = ["add_to"]
+__all__ = ["ColumnNames", "Columns", "add_to", "read_votes", "show_ranking"]
 
 
 class Ties(StrEnum):
@@ -46,8 +46,8 @@ class RankMethod(StrEnum):
 
 
 @dataclass(frozen=True)
-class Columns:
-    """How to read a file of comparisons."""
+class ColumnNames:
+    """Where the comparisons stand in a file."""
 
     judge: Annotated[
         str | None, typer.Option(metavar="COL", help="The column with the judge ids.")
@@ -68,13 +68,19 @@ class Columns:
         str | None,
         typer.Option(metavar="COL", help="The column that says which one was preferred."),
     ] = None
+    ties: Annotated[Ties, typer.Option(help="When neither was preferred: stop, or leave out.")] = (
+        Ties.ERROR
+    )
+
+
+@dataclass(frozen=True)
+class Columns(ColumnNames):
+    """How to read a file of comparisons."""
+
     repeats: Annotated[
         Repeats,
         typer.Option(help="When a judge compared a pair more than once: stop, or which counts."),
     ] = Repeats.ERROR
-    ties: Annotated[Ties, typer.Option(help="When neither was preferred: stop, or leave out.")] = (
-        Ties.ERROR
-    )
 
 
 ComparisonsFile = Annotated[
@@ -126,7 +132,7 @@ def rank(
     shared: Shared,
 ) -> None:
     """Estimate strengths, without privacy, and name the strongest objects. Confidential."""
-    data = _read(file, columns, quiet=shared.quiet)
+    data = read_votes(file, columns, quiet=shared.quiet)
     from discreet.comparisons import rank_comparisons
 
     with working("Estimating strengths", quiet=shared.quiet):
@@ -174,10 +180,10 @@ def release(
 
     budget = Budget(epsilon, delta, Neighbours(neighbours))
     book = Ledger.open(ledger)
-    data = _read(file, columns, quiet=shared.quiet)
+    data = read_votes(file, columns, quiet=shared.quiet)
     from discreet.comparisons import release_comparisons
 
-    with reminding(ledger), working("Releasing", quiet=shared.quiet):
+    with working("Releasing", quiet=shared.quiet):
         released = release_comparisons(
             data,
             budget,
@@ -187,9 +193,15 @@ def release(
             mechanism=mechanism,
             ledger=book,
             population=population,
+            out=out,
+            force=force,
         )
-        released.save(out, force=force)
-    note(released.record["choice"], quiet=shared.quiet)
+    show_ranking(released, out, as_json=as_json, quiet=shared.quiet)
+
+
+def show_ranking(released: PublishedRanking, out: Path, *, as_json: bool, quiet: bool) -> None:
+    """Print a released ranking that was written, and say where."""
+    note(released.record["choice"], quiet=quiet)
     promise = released.guarantee
     if as_json:
         names = ("mechanism", "epsilon", "delta", "rho")
@@ -200,13 +212,14 @@ def release(
         say(f"{promise.mechanism}: {promise.summary}")
         say()
         _print_strengths(released.strengths)
-    note(f"Wrote {out} (may be published)", quiet=shared.quiet)
+    note(f"Wrote {out} (may be published)", quiet=quiet)
 
 
 SHOWN = ("item", "strength", "se", "lower", "upper")
 
 
-def _read(file: str, columns: Columns, *, quiet: bool) -> Comparisons:
+def read_votes(file: str, columns: Columns, *, quiet: bool) -> Comparisons:
+    """Return the comparisons in a file."""
     from discreet.comparisons import read_comparisons
 
     with working(f"Reading {name_answers(file)}", quiet=quiet):

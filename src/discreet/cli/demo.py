@@ -81,8 +81,9 @@ def _release(ledger: Path, bundle: Path, *, quiet: bool) -> None:
             items=ITEMS,
             mechanism=MECHANISM,
             ledger=book,
+            out=bundle,
+            force=True,
         )
-        released.save(bundle, force=True)
     say("2. With privacy, for everyone (the noise is new every time)")
     say()
     print_release(released)

@@ -109,18 +109,23 @@ def guard() -> Iterator[None]:
         # The reader (head, less) has seen enough: that is its right, not an error.
         drop_output()
         raise typer.Exit(0) from None
-    except KeyboardInterrupt:
-        _say("Interrupted. No output file was left half-written.")
+    except KeyboardInterrupt as error:
+        _say(_with_notes("Interrupted. No output file was left half-written.", error))
         raise typer.Exit(INTERRUPTED) from None
     except (DiscreetError, OSError, MemoryError) as error:
         code, message = describe(error)
-        _report(f"Error: {message}")
+        _report(_with_notes(f"Error: {message}", error))
         raise typer.Exit(code) from None
     except Exception as error:
         if _is_parser_error(error):
             raise
-        _report(_unexpected(error))
+        _report(_with_notes(_unexpected(error), error))
         raise typer.Exit(1) from None
+
+
+def _with_notes(message: str, error: BaseException) -> str:
+    """Add what whoever saw the error on its way had to say: above all, what was spent."""
+    return "\n".join([message, *getattr(error, "__notes__", ())])
 
 
 def describe(error: DiscreetError | OSError | MemoryError) -> tuple[int, str]:
@@ -137,10 +142,8 @@ def describe(error: DiscreetError | OSError | MemoryError) -> tuple[int, str]:
         return USAGE, f"{where}: {_WRONG_PATH[error.errno]}. Check the path and try again."
     if error.errno == errno.ENOSPC:
         drop_output()
-        return 1, (
-            f"{where}: the disk is full. Nothing was left half-written; make room and run "
-            "the command again."
-        )
+        again = "" if hasattr(error, "__notes__") else " and run the command again"
+        return 1, f"{where}: the disk is full. Nothing was left half-written; make room{again}."
     drop_output()
     return 1, f"{where}: {error.strerror or error}"
 

@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.options import AsJson, Delta, Epsilon, Relation, Shared, command, spread
+from discreet.cli.answers import check_engine, open_persons
+from discreet.cli.compare import ColumnNames, Columns, read_votes, show_ranking
+from discreet.cli.options import (
+    AsJson,
+    Delta,
+    Epsilon,
+    Force,
+    Limits,
+    Reading,
+    Relation,
+    Shared,
+    command,
+    spread,
+)
 from discreet.cli.output import Column, print_json, print_table, say
+from discreet.cli.release import Bundle, show_release
+from discreet.place import check_place
 
 if TYPE_CHECKING:
+    from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.history import History
 
 __all__ = ["add_to"]
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
 NewLedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="The new ledger.")]
+ReleaseName = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The release: its number in `ledger show`, or its reservation."
+    ),
+]
+AnswersAgain = Annotated[
+    str | None,
+    typer.Option(
+        "--answers",
+        metavar="FILE",
+        help="The same answers again, where the release stopped before its values were stored.",
+    ),
+]
 FixedRelation = Annotated[
     Relation | None,
     typer.Option(
@@ -63,6 +95,53 @@ def show(file: LedgerFile, *, as_json: AsJson = False, shared: Shared) -> None:
         say(f"Left   epsilon {history.left(population)[0]:.4g} for one more release{about}")
     say()
     _print_history([entry.to_dict() for entry in history.entries])
+    _print_waiting(ledger, history)
+
+
+def _print_waiting(ledger: Ledger, history: History) -> None:
+    """Name the releases that were paid for and have no bundle, and say how to get them."""
+    from discreet.delivery import explain_resuming
+    from discreet.privacy.ledger.vault import find_vault
+
+    for entry in history.entries:
+        waits = find_vault(ledger.path, entry.reservation).exists()
+        if entry.order is not None and (waits or entry.completed_at is None):
+            say()
+            say(f"Release {entry.number} has no bundle yet. {explain_resuming(ledger, entry)}")
+
+
+def resume(
+    file: LedgerFile,
+    release: ReleaseName,
+    *,
+    out: Bundle,
+    answers: AnswersAgain = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    limits: Limits,
+    names: ColumnNames,
+    reading: Reading,
+    shared: Shared,
+) -> None:
+    """Write a release that was paid for and did not arrive. Charges nothing."""
+    check_place(out, force=force)
+    check_engine(limits)
+    from discreet.privacy.ledger import Ledger
+    from discreet.resuming import resume_release
+
+    book = Ledger.open(file)
+    order = book.find(release).order
+    is_ranking = order is not None and order["kind"] == "comparisons"
+    opened: AbstractContextManager[Any] = nullcontext()
+    if answers is not None and is_ranking:
+        columns = Columns(**asdict(names), repeats=reading.repeats)
+        opened = nullcontext(read_votes(answers, columns, quiet=shared.quiet))
+    elif answers is not None:
+        opened = open_persons(answers, reading, limits, label="Releasing", quiet=shared.quiet)
+    with opened as data:
+        released: Any = resume_release(book, release, data, out=out, force=force)
+    show: Any = show_ranking if is_ranking else show_release
+    show(released, out, as_json=as_json, quiet=shared.quiet)
 
 
 def _document(history: History) -> dict[str, Any]:
@@ -108,4 +187,5 @@ def add_to(app: typer.Typer) -> None:
     family.callback()(spread(describe))
     command(family, "create")(create)
     command(family, "show")(show)
+    command(family, "resume")(resume)
     app.add_typer(family)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,7 +28,7 @@ from discreet.place import check_place
 if TYPE_CHECKING:
     from discreet.publish import Published
 
-__all__ = ["add_to", "print_release", "read_items", "reminding"]
+__all__ = ["add_to", "print_release", "read_items", "show_release"]
 
 ItemsFile = Annotated[
     Path,
@@ -113,7 +111,7 @@ def release(
     check_mechanism(mechanism)
     book = Ledger.open(ledger)
     opened = open_persons(file, reading, limits, label="Releasing", quiet=shared.quiet)
-    with reminding(ledger), opened as answers:
+    with opened as answers:
         from discreet.publish import release as publish
 
         released = publish(
@@ -125,27 +123,20 @@ def release(
             mechanism=mechanism,
             ledger=book,
             population=population,
+            out=out,
+            force=force,
         )
-        released.save(out, force=force)
-    note(released.record["choice"], quiet=shared.quiet)
+    show_release(released, out, as_json=as_json, quiet=shared.quiet)
+
+
+def show_release(released: Published, out: Path, *, as_json: bool, quiet: bool) -> None:
+    """Print a release that was written, and say where."""
+    note(released.record["choice"], quiet=quiet)
     if as_json:
         print_json(release_document(released))
     else:
         print_release(released)
-    note(f"Wrote {out} (may be published)", quiet=shared.quiet)
-
-
-@contextmanager
-def reminding(ledger: Path) -> Iterator[None]:
-    """Say, when a release stops half-way, that its budget may be gone all the same."""
-    try:
-        yield
-    except (OSError, MemoryError, KeyboardInterrupt):
-        note(
-            f"The release did not finish. If {ledger} was charged already, that stays spent; "
-            f"see `discreet ledger show {ledger}`."
-        )
-        raise
+    note(f"Wrote {out} (may be published)", quiet=quiet)
 
 
 def read_items(path: Path) -> list[str]:

@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from discreet.bundle import describe_release, write_bundle
 from discreet.comparisons.counting import count_wins
 from discreet.comparisons.ranking import open_comparisons
 from discreet.comparisons.strengths import Strengths
 from discreet.comparisons.table import Comparisons
+from discreet.delivery import write_stored
 from discreet.errors import BadUsage
+from discreet.estimate import Estimate
 from discreet.markup import brief_repr
 from discreet.privacy.accounting import Budget, Guarantee
 from discreet.privacy.ledger import EVERYONE, Ledger
@@ -31,6 +33,7 @@ from discreet.privacy.mechanisms.comparisons import (
 )
 from discreet.privacy.mechanisms.people import number_people
 from discreet.privacy.noise import ExactNoise, Noise
+from discreet.privacy.orders import Order
 from discreet.privacy.wall import Release, release_statistics
 from discreet.publish import Terms, charge_and_release
 from discreet.verification import read_bundle
@@ -38,6 +41,7 @@ from discreet.verification import read_bundle
 __all__ = [
     "MECHANISMS",
     "PublishedRanking",
+    "make_ranking",
     "read_released_ranking",
     "release_comparisons",
     "release_wins",
@@ -68,12 +72,15 @@ class PublishedRanking:
         The public facts of the release, as ``privacy.json`` holds them.
     noisy
         The noisy values behind the strengths; ``None`` when read back from a folder.
+    stored
+        Where they wait on disk until the bundle is written; ``None`` without a ledger.
     """
 
     strengths: Strengths
     guarantee: Guarantee
     record: dict[str, Any]
     noisy: Release | None = None
+    stored: Path | None = None
 
     __repr__ = brief_repr
 
@@ -83,7 +90,8 @@ class PublishedRanking:
         The folder appears whole or not at all. An existing one is refused; with ``force`` an
         earlier release is replaced, if nothing else is in its folder.
         """
-        write_bundle(folder, self.strengths.estimate, self.record, force=force)
+        estimate = self.strengths.estimate
+        write_stored(folder, estimate, self.record, self.stored, force=force)
 
 
 def release_comparisons(
@@ -97,6 +105,8 @@ def release_comparisons(
     ledger: Ledger | str | PathLike[str] | None = None,
     population: str = EVERYONE,
     noise: Noise | None = None,
+    out: str | PathLike[str] | None = None,
+    force: bool = False,
 ) -> PublishedRanking:
     """Release the strengths of objects under differential privacy for each judge.
 
@@ -127,6 +137,9 @@ def release_comparisons(
         "everyone" counts against every population, and every population against it.
     noise
         Where noise comes from; by default the exact sampler on secure randomness.
+    out, force
+        Where to write the bundle at once, as :meth:`PublishedRanking.save` does. The place is
+        tried and held, with room for the bundle, before the ledger is charged.
 
     Examples
     --------
@@ -146,15 +159,18 @@ def release_comparisons(
     source = open_comparisons(data)
     public = _public_parameters(source, budget, items, max_comparisons, judges)
     chosen, choice = _choose(mechanism, public)
-    terms = Terms(book, population, noise, unit=UNIT)
-    released, estimate = charge_and_release(
-        source, chosen, public, budget, terms, wall=release_wins
-    )
+    calibration = chosen.calibrate(public, budget, noise.source)
+    order = Order(KIND, chosen.name, chosen, public, calibration, choice, unit=UNIT)
+    terms = Terms(book, population, noise, out, force=force)
+    return charge_and_release(source, order, terms, make=make_ranking, wall=release_wins)
+
+
+def make_ranking(
+    estimate: Estimate, record: dict[str, Any], released: Release, stored: Path | None
+) -> PublishedRanking:
+    """Put a release of comparisons together."""
     return PublishedRanking(
-        strengths=Strengths(estimate),
-        guarantee=released.guarantee,
-        record=describe_release(released, estimate, choice, KIND),
-        noisy=released,
+        Strengths(estimate), released.guarantee, record, noisy=released, stored=stored
     )
 
 

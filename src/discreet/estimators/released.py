@@ -13,6 +13,7 @@ from math import exp, sqrt
 import numpy as np
 import numpy.typing as npt
 
+from discreet.errors import BadUsage
 from discreet.estimate import Estimate, Solution, Status
 from discreet.estimators.blas import one_blas_thread
 from discreet.estimators.noisefit import MarginsNoise, NoiseFit, fit_margins, fit_noisy_pairs
@@ -20,7 +21,7 @@ from discreet.estimators.noisefit.comparisons import fit_net_wins, fit_win_pairs
 from discreet.privacy.mechanisms.margins import disagreement_matrix
 from discreet.privacy.wall import Release
 
-__all__ = ["ESTIMATORS", "estimate_release"]
+__all__ = ["ESTIMATORS", "check_estimator", "estimate_release"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -57,6 +58,16 @@ def estimate_release(release: Release, *, standard_errors: bool = True) -> Estim
         persons=release.public.persons,
         guarantee=release.guarantee,
     )
+
+
+def check_estimator(mechanism: str) -> None:
+    """Refuse a mechanism whose values nothing here can turn into difficulties."""
+    known = ESTIMATORS | COMPARISON_ESTIMATORS
+    if mechanism not in known:
+        raise BadUsage(
+            f"no estimator is known for the mechanism {mechanism!r}, so its release could not be "
+            f"turned into difficulties. Nothing was charged; use one of: {', '.join(known)}."
+        )
 
 
 def _fit_margins(release: Release, standard_errors: bool) -> NoiseFit:
@@ -149,11 +160,12 @@ def _fit_randomized_response(release: Release, standard_errors: bool) -> NoiseFi
     # Persons who answered q items are in q (q - 1) ordered pairs; those without answers in none.
     answers = 1 + together.sum() / max(given, 1.0)
     variance = max(flip * (1 - flip) / (1 - 2 * flip) ** 2, LEAST_VARIANCE)
+    disagreeing = 2 * variance + 4 * variance**2
     takers = together.sum(axis=1).mean() / max(answers - 1, 1e-9)
     pairs = max(len(counts) * (len(counts) - 1), 1)
     noise = MarginsNoise(
-        sigma_total=sqrt(variance * takers),
-        sigma_disagreement=sqrt((2 * variance + 4 * variance**2) * together.sum() / pairs)
+        sigma_total=sqrt(max(variance * takers, LEAST_VARIANCE)),
+        sigma_disagreement=sqrt(max(disagreeing * together.sum() / pairs, LEAST_VARIANCE))
         / answers,
         longest=sqrt(answers) / 2,
         persons=release.public.persons,

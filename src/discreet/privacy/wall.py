@@ -8,10 +8,12 @@ Whatever is computed from a release is post-processing and needs no further care
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +25,20 @@ from discreet.markup import brief_repr
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.mechanisms import RandomizedResponse
 from discreet.privacy.mechanisms.protocol import Calibration, Mechanism, NoiseLaw, Public
+from discreet.privacy.mechanisms.response import COUNTED
 from discreet.privacy.noise import Noise
+from discreet.privacy.noise.coins import check_coin
+from discreet.privacy.noise.samplers import check_scale
+from discreet.privacy.orders import Order
 
-__all__ = ["Release", "check_answers", "release_statistics"]
+__all__ = [
+    "Release",
+    "Safe",
+    "check_answers",
+    "check_noise",
+    "release_statistics",
+    "restore_release",
+]
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -75,6 +88,18 @@ class Release:
             array.setflags(write=False)
 
 
+class Safe(Protocol):
+    """Where noisy values are kept before anything else sees them."""
+
+    def prepare(self, size: int) -> None:
+        """Take room for so many bytes, then charge the ledger. Noise is drawn after this."""
+        ...
+
+    def keep(self, parts: Sequence[bytes]) -> None:
+        """Keep the values so that they survive whatever happens next."""
+        ...
+
+
 def release_statistics(
     answers: Contributions,
     *,
@@ -84,13 +109,15 @@ def release_statistics(
     guarantee: Guarantee,
     noise: Noise,
     count: Callable[..., Any] = count_pairs,
+    safe: Safe | None = None,
 ) -> Release:
     """Count what the mechanism asks for, add its noise, and hand out nothing else.
 
-    The answers may be in memory, on disk or in a cluster. The caller has reserved the spend in
-    the ledger before this function draws any noise. All cells come from one count of the answers,
-    so from one draw of the cap. Every listed item and every cell that the public parameters name
-    gets noise, answered or not, zero or not.
+    The answers may be in memory, on disk or in a cluster. Whatever can go wrong with counting
+    them does so before the ledger is charged (by ``safe``), which is before any noise is drawn;
+    and the noisy values are kept safe before anything else sees them. All cells come from one
+    count of the answers, so from one draw of the cap. Every listed item and every cell that the
+    public parameters name gets noise, answered or not, zero or not.
 
     ``count`` counts whole persons with a mechanism's integer weights; comparisons of judges are
     counted by :func:`discreet.comparisons.counting.count_wins`.
@@ -98,11 +125,24 @@ def release_statistics(
     check_answers(answers, public, mechanism)
     capped = answers.select(public.items).cap(public.max_answers, noise.source)
     if isinstance(mechanism, RandomizedResponse):
-        values = mechanism.randomise(cast(Answers, capped), calibration, noise.source)
+        shapes = dict.fromkeys(COUNTED, (len(public.items),) * 2)
     else:
         counts = count(capped, weighting=mechanism.weighting(public, calibration))
         _check_persons(counts.persons, answers.n_persons)
-        values = _noisy_cells(counts, mechanism, calibration, noise)
+        cells = _exact_cells(counts, mechanism, calibration)
+        shapes = {name: exact.shape for name, exact in cells.items()}
+    head = _describe_values(shapes, is_private=noise.is_private)
+    if safe is not None:
+        safe.prepare(len(head) + 8 * sum(map(prod, shapes.values())))
+    if isinstance(mechanism, RandomizedResponse):
+        values = mechanism.randomise(cast(Answers, capped), calibration, noise.source)
+    else:
+        values = {
+            name: exact + _draw(calibration.laws[name], exact.size, noise)
+            for name, exact in cells.items()
+        }
+    if safe is not None:
+        safe.keep([head, *(values[name].astype("<i8").tobytes() for name in shapes)])
     return Release(
         mechanism=mechanism.name,
         public=public,
@@ -112,6 +152,38 @@ def release_statistics(
         guarantee=guarantee,
         seal=_SEAL,
     )
+
+
+def _describe_values(shapes: Mapping[str, tuple[int, ...]], *, is_private: bool) -> bytes:
+    return json.dumps({"is_private": is_private, "shapes": shapes}).encode() + b"\n"
+
+
+def restore_release(order: Order, kept: bytes, *, ledger: str) -> Release:
+    """Make a release again from the values that a safe kept."""
+    head, _, body = kept.partition(b"\n")
+    facts = json.loads(head)
+    values, start = {}, 0
+    for name, shape in facts["shapes"].items():
+        stop = start + 8 * prod(shape)
+        numbers = np.frombuffer(body[start:stop], dtype="<i8").astype(np.int64)
+        values[name], start = numbers.reshape(shape), stop
+    return Release(
+        mechanism=order.name,
+        public=order.public,
+        values=values,
+        laws=order.calibration.laws,
+        settings=order.calibration.settings,
+        guarantee=order.promise(ledger=ledger, is_private=facts["is_private"]),
+        seal=_SEAL,
+    )
+
+
+def check_noise(calibration: Calibration) -> None:
+    """Refuse noise that no sampler can draw exactly."""
+    for name, law in calibration.laws.items():
+        check_scale(law.scale, f"the scale of the noise on {name}")
+    if "answer_epsilon" in calibration.settings:
+        check_coin(calibration.settings["answer_epsilon"])
 
 
 def check_answers(
@@ -147,11 +219,8 @@ def _check_persons(counted: int, expected: int) -> None:
         )
 
 
-def _noisy_cells(
-    counts: Any,
-    mechanism: Mechanism,
-    calibration: Calibration,
-    noise: Noise,
+def _exact_cells(
+    counts: Any, mechanism: Mechanism, calibration: Calibration
 ) -> dict[str, Int64Array]:
     cells = mechanism.cells(counts, calibration)
     if set(cells) != set(calibration.laws):
@@ -159,10 +228,7 @@ def _noisy_cells(
             f"the mechanism {mechanism.name} has cells without a noise law; this is a defect "
             "of discreet, and nothing was released"
         )
-    return {
-        name: _whole(exact, mechanism) + _draw(calibration.laws[name], exact.size, noise)
-        for name, exact in cells.items()
-    }
+    return {name: _whole(exact, mechanism) for name, exact in cells.items()}
 
 
 def _whole(exact: object, mechanism: Mechanism) -> Int64Array:

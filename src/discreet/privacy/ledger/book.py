@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from os import PathLike
@@ -166,6 +166,8 @@ class Ledger:
         former: str | None = None,
         description: str,
         population: str = EVERYONE,
+        reservation: str | None = None,
+        order: Mapping[str, Any] | None = None,
     ) -> str:
         """Charge a release before its noise is drawn, and return the reservation.
 
@@ -181,6 +183,10 @@ class Ledger:
             The steward's declaration that the persons in this data are in no other named
             population of the ledger. Charges add within one population. "everyone", the default,
             declares nothing: it counts against every population, and every population against it.
+        reservation : str
+            A name for the reservation, from `name_reservation`; by default a new one.
+        order : mapping
+            What was asked for, as plain values: what `discreet ledger resume` needs to know.
 
         Raises
         ------
@@ -189,20 +195,52 @@ class Ledger:
         """
         with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
             self._read(connection).check(spend, fingerprint, former, population)
-            return self._insert(connection, spend, fingerprint, description, population)
+            values = {
+                "reservation": reservation or self.name_reservation(),
+                "population": population,
+                "fingerprint": fingerprint,
+                "recognised_by": CELLS,
+                "description": description,
+                "spend": spend.to_dict(),
+                "reserved_at": _now(),
+                "order": order,
+            }
+            return self._insert(connection, values)
+
+    @staticmethod
+    def name_reservation() -> str:
+        """Return a random name for a reservation to come."""
+        return random_bytes(16).hex()
+
+    def note_stored(self, reservation: str) -> None:
+        """Note that the noisy values of a release are safe on disk; they are drawn only once."""
+        self._note("UPDATE releases SET stored_at = ? WHERE reservation = ?", reservation)
 
     def complete(self, reservation: str) -> None:
-        """Note that a reserved release was written; it changes nothing about what is spent."""
+        """Note that a reserved release was finished; it changes nothing about what is spent."""
+        self._note("UPDATE releases SET completed_at = ? WHERE reservation = ?", reservation)
+
+    def _note(self, statement: str, reservation: str) -> None:
         with open_file(self.path, self.timeout) as connection:
-            changed = connection.execute(
-                "UPDATE releases SET completed_at = ? WHERE reservation = ?",
-                (_now(), reservation),
-            ).rowcount
+            changed = connection.execute(statement, (_now(), reservation)).rowcount
         if changed != 1:
             raise LedgerError(
                 f"{self.path}: no reservation {reservation!r} in this ledger. Complete only what "
                 f"this ledger reserved."
             )
+
+    def find(self, release: int | str) -> Entry:
+        """Return the entry with this number, or whose reservation begins so."""
+        entries, name = self.releases(), str(release)
+        found = [entry for entry in entries if str(entry.number) == name]
+        found = found or [one for one in entries if name and one.reservation.startswith(name)]
+        if len(found) != 1:
+            numbers = ", ".join(str(entry.number) for entry in entries) or "none"
+            raise BadUsage(
+                f"{self.path}: {'several releases are' if found else 'no release is'} called "
+                f"{name!r}; its releases have the numbers {numbers}."
+            )
+        return found[0]
 
     def history(self) -> History:
         """Return everything that is in the ledger now, as of one moment."""
@@ -226,39 +264,21 @@ class Ledger:
         bodies = read_bodies(connection, self.path, self.key)
         with believe(self.path, "an entry"):
             entries = tuple(
-                read_entry(number, json.loads(body), completed_at)
-                for number, body, completed_at in bodies
+                read_entry(number, json.loads(body), *times) for number, body, *times in bodies
             )
         allowance = _allowance(self.limit, self.rule, self.set_aside)
         return History(self.path, entries, self.limit, allowance, self.neighbours)
 
-    def _insert(
-        self,
-        connection: sqlite3.Connection,
-        spend: Spend,
-        fingerprint: str,
-        description: str,
-        population: str,
-    ) -> str:
-        reservation = random_bytes(16).hex()
-        values = {
-            "reservation": reservation,
-            "population": population,
-            "fingerprint": fingerprint,
-            "recognised_by": CELLS,
-            "description": description,
-            "spend": spend.to_dict(),
-            "reserved_at": _now(),
-        }
+    def _insert(self, connection: sqlite3.Connection, values: Mapping[str, Any]) -> str:
         body = json.dumps(values, sort_keys=True)
         (head,) = connection.execute("SELECT head FROM ledger").fetchone()
         tag = seal(self.key, head + body)
         connection.execute(
             "INSERT INTO releases (reservation, body, tag) VALUES (?, ?, ?)",
-            (reservation, body, tag),
+            (values["reservation"], body, tag),
         )
         connection.execute("UPDATE ledger SET head = ?", (tag,))
-        return reservation
+        return str(values["reservation"])
 
 
 def _from_settings(path: Path, settings: str, key: bytes, timeout: float) -> Ledger:

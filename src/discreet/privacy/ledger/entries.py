@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +14,12 @@ __all__ = ["Entry", "read_entry"]
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the history."""
+    """One line of the history.
+
+    ``stored_at`` says when the noisy values were safe on disk, ``completed_at`` when the release
+    was finished. ``order`` is what was asked for, from which a release that was paid for can be
+    made; None in entries of schema 1.
+    """
 
     number: int
     reservation: str
@@ -24,6 +30,8 @@ class Entry:
     completed_at: str | None
     fingerprint: str = field(repr=False)  # for the steward's ledger only, never printed
     recognised_by: str = ROWS
+    stored_at: str | None = None
+    order: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def is_about(self, fingerprint: str, former: str | None) -> bool:
         """Say whether this entry has the same answers, by the rule of its own time.
@@ -48,8 +56,10 @@ class Entry:
         }
 
 
-def read_entry(number: int, values: dict[str, Any], completed_at: str | None) -> Entry:
-    """Rebuild an entry from its stored values; those of schema 1 know one rule only."""
+def read_entry(
+    number: int, values: dict[str, Any], stored_at: str | None, completed_at: str | None
+) -> Entry:
+    """Rebuild an entry from its stored values; those of schema 1 hold fewer."""
     return Entry(
         number=number,
         reservation=values["reservation"],
@@ -60,4 +70,6 @@ def read_entry(number: int, values: dict[str, Any], completed_at: str | None) ->
         completed_at=completed_at,
         fingerprint=values["fingerprint"],
         recognised_by=values.get("recognised_by", ROWS),
+        stored_at=stored_at,
+        order=values.get("order"),
     )

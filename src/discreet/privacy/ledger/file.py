@@ -46,6 +46,7 @@ CREATE TABLE releases (
     reservation TEXT NOT NULL UNIQUE,
     body TEXT NOT NULL,
     tag TEXT NOT NULL,
+    stored_at TEXT,
     completed_at TEXT
 );
 """
@@ -200,6 +201,7 @@ def _take_over(connection: sqlite3.Connection, path: Path) -> None:
         if _version(connection) != 1:
             return  # another process was faster
         check_whole(connection, path)
+        connection.execute("ALTER TABLE releases ADD COLUMN stored_at TEXT")
         (key,) = connection.execute("SELECT key FROM ledger").fetchone()
         read_bodies(connection, path, key)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -239,19 +241,19 @@ def believe(path: Path, what: str) -> Iterator[None]:
 
 def read_bodies(
     connection: sqlite3.Connection, path: Path, key: bytes
-) -> list[tuple[int, str, str | None]]:
-    """Return number, body and time of completion of each entry, checked against the seal."""
+) -> list[tuple[int, str, str | None, str | None]]:
+    """Return number, body and times of progress of each entry, checked against the seal."""
     with believe(path, "its history"):
         settings, head = connection.execute("SELECT settings, head FROM ledger").fetchone()
         tag = seal(key, settings)
         bodies = []
-        for number, body, row_tag, completed_at in connection.execute(
-            "SELECT number, body, tag, completed_at FROM releases ORDER BY number"
+        for number, body, row_tag, *times in connection.execute(
+            "SELECT number, body, tag, stored_at, completed_at FROM releases ORDER BY number"
         ):
             tag = seal(key, tag + body)
             if tag != row_tag:
                 raise _damaged(path, f"release {number} does not match its seal")
-            bodies.append((number, body, completed_at))
+            bodies.append((number, body, *times))
     if tag != head:
         raise _damaged(path, "its history does not match its seal")
     return bodies

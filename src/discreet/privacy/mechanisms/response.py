@@ -43,6 +43,9 @@ SHUFFLE_CONDITION = (
 )
 CHUNK_PERSONS = 16_384
 
+COUNTED = ("right_right", "right_wrong", "wrong_wrong")
+"""Matrices over items: persons who seem to have both right, one right and one wrong, both wrong."""
+
 
 @dataclass(frozen=True)
 class RandomizedResponse:
@@ -89,6 +92,11 @@ class RandomizedResponse:
                 "amplification by shuffling holds only when every person answers every listed "
                 "item, and some answers are missing; use shuffler='none'"
             )
+        if not store.n_answers:
+            raise BadResponses(
+                "randomized-response flips answers, and every answer here is missing; take another "
+                "mechanism, which gives noise to what nobody answered too"
+            )
 
     def randomise(
         self, answers: Answers, calibration: Calibration, source: RandomSource
@@ -100,13 +108,12 @@ class RandomizedResponse:
         """
         store = answers.store
         share: Fraction = calibration.settings["answer_epsilon"]
-        names = ("right_right", "right_wrong", "wrong_wrong")
         shape = (store.n_items, store.n_items)
-        totals = {name: np.zeros(shape, dtype=np.int64) for name in names}
+        totals = {name: np.zeros(shape, dtype=np.int64) for name in COUNTED}
         persons = 0
         for rows in _chunks(store):
             joint = count_joint(pack_rows(flip_answers(rows, share, source)))
-            for name, counts in zip(names, joint, strict=True):
+            for name, counts in zip(COUNTED, joint, strict=True):
                 totals[name] += counts
             persons += len(rows)
         if persons != store.n_persons:

@@ -19,7 +19,15 @@ from discreet.errors import BadUsage
 from discreet.privacy.noise.enclosures import enclose_lie
 from discreet.secure import LazyUniform, RandomSource, coins_below, enclose_ratio
 
-__all__ = ["DIGIT_BITS", "Digits", "as_fraction", "draw_digits", "exponential_coins", "flip_coins"]
+__all__ = [
+    "DIGIT_BITS",
+    "Digits",
+    "as_fraction",
+    "check_coin",
+    "draw_digits",
+    "exponential_coins",
+    "flip_coins",
+]
 
 DIGIT_BITS = 16  # of a uniform number drawn at first; one exponential coin in 2^15 needs more
 Digits: TypeAlias = NDArray[np.uint16]
@@ -37,13 +45,18 @@ def flip_coins(epsilon: Fraction, size: int, source: RandomSource) -> NDArray[np
     source : RandomSource
         Where the bits come from.
     """
+    return coins_below(source, partial(enclose_lie, check_coin(epsilon)), size)
+
+
+def check_coin(epsilon: Fraction) -> Fraction:
+    """Return the epsilon of one answer, or refuse one that no coin has."""
     budget = as_fraction(epsilon, "epsilon")
     if not 0 <= budget <= 10_000:
         raise BadUsage(
             f"Randomized response needs epsilon from 0 to 10000; found {float(budget):g}. "
             "Below 0 it would lie more often than not."
         )
-    return coins_below(source, partial(enclose_lie, budget), size)
+    return budget
 
 
 def exponential_coins(
