@@ -22,6 +22,7 @@ import numpy as np
 import discreet
 from discreet.estimate import Estimate
 from discreet.formats.registry import write_registry_entry
+from discreet.markup import spreadsheet_cell
 from discreet.place import PRIVACY_FILE, hold_place
 from discreet.privacy.wall import Release
 from discreet.report.public import write_public_page
@@ -178,4 +179,4 @@ def table_text(columns: Mapping[str, list[Any]], names: Sequence[str]) -> str:
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.{DECIMALS}f}" if isfinite(value) else ""
-    return str(value)
+    return str(spreadsheet_cell(value))

@@ -6,6 +6,7 @@ not exist are shown as a dash, never as "nan".
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -22,7 +23,14 @@ __all__ = [
     "html_cell",
     "html_table",
     "preview_table",
+    "read_cell",
+    "spreadsheet_cell",
 ]
+
+# What a spreadsheet takes for a formula: also behind blanks, and in the wide letters of Asian
+# keyboards. Apostrophes in front are part of it, so that taking one off gives back what was there.
+_FORMULA = re.compile(r"'*(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 PREVIEW_ROWS = 12
 """Rows of a table in a notebook: more would bury the next cell."""
@@ -109,6 +117,24 @@ def content_policy(style: str, script: str) -> str:
 
     rules = f"style-src {name(style)}; script-src {name(script)}"
     return f"default-src 'none'; {rules}; base-uri 'none'; form-action 'none'"
+
+
+def spreadsheet_cell(value: Any) -> Any:
+    """Return a cell that no spreadsheet runs: an apostrophe goes before what looks like a formula.
+
+    Examples
+    --------
+    >>> [spreadsheet_cell(name) for name in ("=1+1", "-5", "Item1")]
+    ["'=1+1", '-5', 'Item1']
+    """
+    if not isinstance(value, str) or not _FORMULA.match(value) or _NUMBER.fullmatch(value):
+        return value
+    return f"'{value}"
+
+
+def read_cell(text: str) -> str:
+    """Return what :func:`spreadsheet_cell` was given."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
 def html_cell(value: Any, digits: int = 3) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 from discreet.bundle import KINDS, SCHEMA_VERSION, Kind, find_kind, hash_record
 from discreet.errors import BadResponses, BadUsage
 from discreet.estimate import Estimate, Solution, Status
+from discreet.markup import spreadsheet_cell
 from discreet.place import PRIVACY_FILE, RELEASE_FILES
 from discreet.privacy.accounting import Guarantee, Neighbours
 
@@ -213,10 +214,12 @@ def _read_table(place: Path, record: Mapping[str, Any]) -> Estimate:
     if header != [*kind.columns] or any(len(row) != len(header) for row in rows):
         raise _Damage(f"{kind.table} is no table with the columns {', '.join(kind.columns)}")
     columns = dict(zip(header, zip(*rows, strict=True), strict=False))
-    if [*columns.get("item", ())] != record["items"]:
+    items = record["items"]
+    # As it is written now, or as it was before formulas were kept from spreadsheets.
+    if [*columns.get("item", ())] not in ([spreadsheet_cell(one) for one in items], items):
         raise _Damage(f"{kind.table} does not have one row for each item of {PRIVACY_FILE}")
     return Estimate(
-        items=columns["item"],
+        items=tuple(items),
         difficulty=_numbers(columns[kind.number]),
         se=_numbers(columns["se"]),
         status=tuple(Status(word) for word in columns["status"]),

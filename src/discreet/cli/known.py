@@ -14,6 +14,7 @@ import typer
 
 from discreet.cli.calibration import CALIBRATION_FILE
 from discreet.errors import BadResponses, BadUsage
+from discreet.markup import read_cell
 
 if TYPE_CHECKING:
     from discreet.estimate import Estimate
@@ -81,7 +82,7 @@ def read_anchors(path: Path) -> Any:
             rows = list(reader)
         except (csv.Error, UnicodeDecodeError) as error:
             raise BadResponses(f"{path} cannot be read as CSV: {error}.") from error
-    return [(row["item"], row["difficulty"]) for row in rows if row["difficulty"]]
+    return [(read_cell(row["item"]), row["difficulty"]) for row in rows if row["difficulty"]]
 
 
 def _first_line(path: Path) -> str:

@@ -1,7 +1,8 @@
 """Any result with columns as a CSV or Parquet file.
 
 In: an estimate, abilities, a link, a bank: anything with ``to_dict``. Out: the file, which only
-its owner may read. A CSV has empty cells where there is no number, a Parquet file has nulls.
+its owner may read. A CSV has empty cells where there is no number and no formulas, a Parquet file
+has nulls.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 
 from discreet.atomic import staged
 from discreet.errors import BadUsage
+from discreet.markup import spreadsheet_cell
 
 __all__ = ["Tabular", "write_csv", "write_table"]
 
@@ -49,7 +51,9 @@ def write_csv(place: Path, columns: dict[str, list[Any]]) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         for row in zip(*columns.values(), strict=True):
-            writer.writerow("" if value is None or _is_nan(value) else value for value in row)
+            writer.writerow(
+                "" if value is None or _is_nan(value) else spreadsheet_cell(value) for value in row
+            )
 
 
 def _is_nan(value: Any) -> bool:

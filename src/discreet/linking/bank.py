@@ -23,7 +23,7 @@ import numpy.typing as npt
 from discreet.atomic import write_text
 from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.linking.joining import FLAG_AT, Link, link_calibrations
-from discreet.markup import brief_repr
+from discreet.markup import brief_repr, read_cell, spreadsheet_cell
 from discreet.privacy.accounting import Guarantee
 
 __all__ = ["Bank", "create_bank", "grow_bank", "is_bank", "read_bank", "write_bank"]
@@ -214,7 +214,7 @@ def write_bank(path: str | PathLike[str], bank: Bank) -> None:
 
 def _cell(value: Any) -> Any:
     missing = value is None or (isinstance(value, float) and not isfinite(value))
-    return "" if missing else value
+    return "" if missing else spreadsheet_cell(value)
 
 
 def is_bank(path: str | PathLike[str]) -> bool:
@@ -248,11 +248,11 @@ def read_bank(path: str | PathLike[str]) -> Bank:
     _check_rows(place, rows)
     return Bank(
         scale=str(head["scale"]),
-        items=tuple(row["item"] for row in rows),
+        items=tuple(read_cell(row["item"]) for row in rows),
         difficulty=np.array([_number(place, row, "difficulty") for row in rows]),
         se=np.array([_number(place, row, "se") if row["se"] else np.nan for row in rows]),
         n=tuple(int(_number(place, row, "n")) if row["n"] else None for row in rows),
-        source=tuple(row["source"] for row in rows),
+        source=tuple(read_cell(row["source"]) for row in rows),
         status=tuple(row["status"] for row in rows),
         guarantee=_read_guarantee(place, head.get("guarantee")),
     )
