@@ -24,7 +24,14 @@ from discreet.privacy.accounting.random_graph import GraphMoves, _Curve, graph_b
 from discreet.privacy.accounting.rounding import round_up
 from discreet.privacy.accounting.shuffle import shuffled_epsilon_closed_form
 from discreet.privacy.accounting.spend import STORED_BITS, Spend
-from discreet.privacy.mechanisms import AUTO_PAIRS, Public, find_mechanism, graphs, pick_mechanism
+from discreet.privacy.mechanisms import (
+    AUTO_PAIRS,
+    MECHANISMS,
+    Public,
+    find_mechanism,
+    graphs,
+    pick_mechanism,
+)
 from discreet.privacy.mechanisms.comparisons import ComparedPublic, NetWins
 from discreet.privacy.mechanisms.graphs import cut_bound
 from discreet.privacy.mechanisms.margin_moves import _upper_hull
@@ -260,3 +267,13 @@ def test_the_rounding_of_every_released_number_is_paid_for(mechanism):
     # One total an item, and one number a pair of them.
     assert spend.bound.exponent >= (12 + 66) * moves.KERNEL_ERROR
     assert spend.bound.eta >= 2 * (12 + 66) * moves.KERNEL_ERROR
+
+
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if "response" not in name])
+def test_the_noise_of_a_mechanism_is_of_the_kind_that_its_spend_was_computed_for(name):
+    public = Public(tuple(map(str, range(6))), 6, Neighbours.REPLACE_ONE, 100)
+    pure = name.startswith("laplace")
+    calibration = MECHANISMS[name]().calibrate(
+        public, Budget(1.0, 0.0 if pure else 1e-6), SeededSource(1)
+    )
+    assert {law.family for law in calibration.laws.values()} == {"laplace" if pure else "gaussian"}
