@@ -17,9 +17,9 @@ import warnings
 
 import numpy as np
 
-from discreet.calibrate import fit
-from discreet.counts import PairCounts
+from discreet.counts.table import PairCounts
 from discreet.errors import DisconnectedItems
+from discreet.models.calibrate import fit
 
 DESIGNS = [
     (10_000, 100, 0.1),

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.engines.gpu import count_on_gpu
-from discreet.engines.memory import count_store
-from discreet.responses import Responses
-from discreet.responses.packing import pack_rows
-from discreet.responses.threads import set_threads
+from discreet.answers.device import count_on_gpu
+from discreet.answers.responses import Responses
+from discreet.counts.memory import count_store
+from discreet.jit import set_threads
+from discreet.store.pack import pack_rows
 
 
 def main() -> int:

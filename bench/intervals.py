@@ -16,9 +16,9 @@ import time
 
 import numpy as np
 
-from discreet.calibrate import fit
 from discreet.errors import DisconnectedItems
-from discreet.topk import rank
+from discreet.models.calibrate import fit
+from discreet.results.ranking import rank
 
 BOOKLETS = 7
 DESIGNS = [

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.responses import Responses
-from discreet.responses.store import SparseRows
+from discreet.answers.responses import Responses
+from discreet.store.planes import SparseRows
 
 DESIGNS = {"random": 0, "window of 2000": 2000, "window of 100": 100}
 TASKS = ["count", "spectral", "refined", "refined with standard errors"]
@@ -56,9 +56,9 @@ def memory(field: str) -> int:
 
 def run_task(task: str, window: int, persons: int, items: int, answers: int) -> dict[str, object]:
     """Do one task in this process and measure it."""
-    from discreet.calibrate import fit
-    from discreet.engines import count_pairs
-    from discreet.responses.compiling import load_kernels
+    from discreet.answers.opening import count_pairs
+    from discreet.jit import load_kernels
+    from discreet.models.calibrate import fit
 
     load_kernels()
     fit(simulate(2000, 3000, 20, 0)[0], standard_errors=False)  # compile before the clock starts

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.estimators.noisefit import MarginsNoise, fit_margins, fit_noisy_pairs
-from discreet.estimators.noisefit import spread as spread_module
-from discreet.privacy.accounting import Budget, Neighbours
+from discreet.models.noisefit import iterate as spread_module
+from discreet.models.noisefit.margins import MarginsNoise, fit_margins
+from discreet.models.noisefit.pairs import fit_noisy_pairs
+from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs
-from discreet.privacy.mechanisms.protocol import Public
+from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"

@@ -110,7 +110,8 @@ def run_task(task: str, files: str, spill: str) -> dict[str, object]:
     """Do one task in this process and measure it."""
     began, used = time.perf_counter(), time.process_time()
     if task == "count":
-        from discreet.engines.outofcore import Resources, count_source
+        from discreet.answers.streamed.counting import count_source
+        from discreet.tables.resources import Resources
 
         counts = count_source(files, resources=Resources(spill=spill))
         result: object = [counts.persons, int(counts.right_wrong.sum())]

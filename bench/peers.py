@@ -22,9 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.calibrate import fit
-from discreet.responses import Responses
-from discreet.responses.compiling import load_kernels
+from discreet.answers.responses import Responses
+from discreet.jit import load_kernels
+from discreet.models.calibrate import fit
 
 GOALS = {
     ("int8", "raschpy"): 40,

@@ -6,7 +6,7 @@ Simulates (through the real wall and the real estimator, without standard errors
 minutes are over, adds each run to the cache, and prints for every setting the simulated and the
 predicted root mean square error.
 A second call goes on where the first stopped. ``--fit`` prints the constants of
-``discreet.planning.predict`` that fit the cache best.
+``discreet.analysis.planning.predict`` that fit the cache best.
 """
 
 import argparse
@@ -17,16 +17,15 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.calibrate import fit
-from discreet.planning.check import draw_study, released_error, summarise
-from discreet.planning.predict import (
+from discreet.analysis.planning.predict import (
     THIN_ITEMS,
     predict_rmse,
     predict_rmse_without_privacy,
     predict_square,
     predict_square_without_noise,
 )
-from discreet.planning.setting import Setting
+from discreet.analysis.planning.setting import Setting, draw_study, released_error, summarise
+from discreet.models.calibrate import fit
 
 # persons, items, answers per person
 DESIGNS = [
@@ -168,7 +167,7 @@ def print_table(rows):
 
 
 def print_constants(rows):
-    """Least squares for the factor in ``discreet.planning.predict``, one family at a time."""
+    """Least squares for the factor in ``discreet.analysis.planning.predict``, one family at a time."""
     for family in MAIN:
         features, wanted, weights = [], [], []
         for name, (_, items, _), _, runs, simulated, raw, _ in rows:

@@ -17,15 +17,16 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from discreet import Budget
-from discreet.comparisons import Comparisons, rank_comparisons, simulate_comparisons
-from discreet.comparisons.releasing import release_wins
-from discreet.estimators.released import estimate_release
-from discreet.privacy.accounting import Neighbours
-from discreet.privacy.mechanisms import Calibration
+from discreet.answers.judges import Comparisons
+from discreet.models.compared import rank_comparisons
+from discreet.models.released import estimate_release
+from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.mechanisms.comparisons import ComparedPublic, NetWins, WinPairs
-from discreet.privacy.noise import ExactNoise
+from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.protocol import Calibration
+from discreet.publishing.comparisons import release_wins
 from discreet.secure import SeededSource
+from discreet.simulation import simulate_comparisons
 from experiments.curves import CURVES, DELTA, Draws, FloatArray, Setting
 from experiments.panels import Panel, describe_trials, run_panels, summarise
 from experiments.published import Pairs

@@ -15,21 +15,17 @@ from math import log2
 import numpy as np
 import numpy.typing as npt
 
-from discreet import Budget
-from discreet.calibrate import fit
-from discreet.estimators.released import estimate_release
-from discreet.privacy.accounting import Neighbours
-from discreet.privacy.mechanisms import (
-    Calibration,
-    DensePairs,
-    Margins,
-    Public,
-    RandomizedResponse,
-    SparsePairs,
-)
-from discreet.privacy.noise import ExactNoise
+from discreet.answers.responses import Responses
+from discreet.models.calibrate import fit
+from discreet.models.released import estimate_release
+from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.mechanisms.margins import Margins
+from discreet.privacy.mechanisms.pairs import DensePairs
+from discreet.privacy.mechanisms.response import RandomizedResponse
+from discreet.privacy.mechanisms.sparse import SparsePairs
+from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.protocol import Calibration, Public
 from discreet.privacy.wall import release_statistics
-from discreet.responses import Responses
 from discreet.secure import SeededSource
 from experiments import published
 

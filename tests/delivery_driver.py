@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import discreet
-import discreet.resuming  # here, so that no child has to load it
+import discreet.publishing.resuming
 from discreet.cli import main
 from discreet.privacy.ledger.vault import find_vault, has_values
 

@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 import discreet
-from discreet.engines.spark import layout, open_frame
+from discreet.answers.responses import Responses
+from discreet.answers.spark import layout
+from discreet.answers.spark.answers import open_frame
 from discreet.errors import BadResponses
-from discreet.responses import Responses
 from discreet.secure import SeededSource
 
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)

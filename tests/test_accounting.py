@@ -15,42 +15,51 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadBudget
-from discreet.privacy.accounting import (
-    NO_LEDGER,
-    BasicAllowance,
-    Budget,
-    GaussianAllowance,
+from discreet.privacy.accounting.budget import NO_LEDGER, Budget, Guarantee, Neighbours
+from discreet.privacy.accounting.gaussian import (
     GaussianBound,
-    Guarantee,
-    Neighbours,
-    Spend,
-    bound_moves,
-    bound_rounded_move,
-    calibrate_counts,
-    calibrate_laplace,
-    calibrate_local,
-    calibrate_scale,
-    compose_guarantees,
-    counts_bound,
-    counts_delta,
-    counts_spend,
+    float_down,
+    float_up,
     gaussian_delta,
     gaussian_epsilon,
-    laplace_spend,
-    largest_local_epsilon,
+    grid_step,
     largest_mu,
     largest_rho,
-    moves_rho,
-    moves_spend,
-    pure_mu_squared,
-    pure_spend,
     rho_delta,
     rho_epsilon,
+    round_up,
+    sqrt_up,
+)
+from discreet.privacy.accounting.local import (
+    calibrate_laplace,
+    calibrate_local,
+    laplace_spend,
+    largest_local_epsilon,
+    pure_mu_squared,
+    pure_spend,
     shuffled_delta,
     shuffled_epsilon,
     shuffled_epsilon_closed_form,
 )
-from discreet.privacy.accounting.rounding import float_down, float_up, grid_step, round_up, sqrt_up
+from discreet.privacy.accounting.moves import (
+    bound_moves,
+    bound_rounded_move,
+    calibrate_scale,
+    moves_rho,
+    moves_spend,
+)
+from discreet.privacy.accounting.spend import (
+    BasicAllowance,
+    GaussianAllowance,
+    Spend,
+    compose_guarantees,
+)
+from discreet.privacy.accounting.unit_moves import (
+    calibrate_counts,
+    counts_bound,
+    counts_delta,
+    counts_spend,
+)
 
 LONG = np.longdouble
 
@@ -673,7 +682,7 @@ def test_the_clone_pair_is_evaluated_correctly(local, persons, epsilon):
 
 
 def test_the_tails_that_shuffling_needs_are_accurate_for_many_persons():
-    from discreet.privacy.accounting.shuffle import BETAINC_ERROR, _half_tail
+    from discreet.privacy.accounting.local import BETAINC_ERROR, _half_tail
 
     for count in (1000, 100_000, 3_000_000):
         for deviations in (0.0, 2.0, 6.0):
@@ -690,7 +699,7 @@ def test_the_tails_that_shuffling_needs_are_accurate_for_many_persons():
 
 
 def test_clone_weights_are_upper_bounds_and_accurate():
-    from discreet.privacy.accounting.binomial import binomial_weights, binomial_window
+    from discreet.privacy.accounting.unit_moves import binomial_weights, binomial_window
 
     persons, local = 100_000, 1.3
     low, high = binomial_window(persons - 1, math.exp(-local), 1e-12)

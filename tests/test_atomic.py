@@ -11,13 +11,14 @@ import pytest
 
 import discreet as library
 from commandline import discreet
+from discreet.answers.streamed.counting import count_source
 from discreet.atomic import make_folder, make_temporary, staged, write_text
-from discreet.engines.outofcore import Resources, count_source
-from discreet.formats.pyirt import write_jsonl
-from discreet.formats.tables import write_table
-from discreet.formats.warehouse import write_warehouse
-from discreet.formats.winsteps import write_item_file
-from discreet.responses.columns import Reading
+from discreet.output.formats.pyirt import write_jsonl
+from discreet.output.formats.tables import write_table
+from discreet.output.formats.warehouse import write_warehouse
+from discreet.output.formats.winsteps import write_item_file
+from discreet.tables.resources import Resources
+from discreet.tables.roles import Reading
 
 UMASKS = [0o000, 0o022, 0o077, 0o777]
 

@@ -11,9 +11,9 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from discreet.errors import BadUsage
-from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.audit import Size, Verdict, audit_mechanism, find_audited
-from discreet.privacy.audit.attacks import APPROACHES, make_attacks
+from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.audit import Verdict, audit_mechanism, find_audited
+from discreet.privacy.audit.attacks import APPROACHES, Size, make_attacks
 from discreet.privacy.audit.power import (
     MISTAKES,
     choose_runs,
@@ -22,9 +22,11 @@ from discreet.privacy.audit.power import (
     prove_factor,
 )
 from discreet.privacy.audit.statistics import MATTERS
-from discreet.privacy.mechanisms import MECHANISMS, NoiseLaw, SparsePairs
+from discreet.privacy.mechanisms import MECHANISMS
 from discreet.privacy.mechanisms.comparisons import NetWins
-from discreet.privacy.noise import ExactNoise
+from discreet.privacy.mechanisms.sparse import SparsePairs
+from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.protocol import NoiseLaw
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
 

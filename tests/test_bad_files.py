@@ -16,19 +16,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from commandline import Ended, discreet, environment
+from discreet.answers.opening import count_pairs
+from discreet.answers.read_judges import read_comparisons
+from discreet.answers.reading import read_responses
+from discreet.answers.responses import Responses
+from discreet.answers.spark.layout import sort_naturally
+from discreet.answers.streamed.accumulate import Checkpoint
+from discreet.answers.streamed.counting import count_source
+from discreet.answers.streamed.grouping import Buckets
 from discreet.cli.failures import describe
-from discreet.comparisons import read_comparisons
-from discreet.engines import count_pairs
-from discreet.engines.outofcore import count_source
-from discreet.engines.outofcore.buckets import Buckets
-from discreet.engines.outofcore.checkpoint import Checkpoint
-from discreet.engines.spark.layout import sort_naturally
 from discreet.errors import BadResponses, BadUsage
-from discreet.formats.warehouse import read_warehouse
-from discreet.rasch import SpectralRasch
-from discreet.responses import Responses, delimited, opening, read_responses
-from discreet.responses.columns import make_reading
-from discreet.responses.threads import set_threads, thread_count
+from discreet.jit import set_threads, thread_count
+from discreet.output.formats.warehouse import read_warehouse
+from discreet.sklearn import SpectralRasch
+from discreet.tables import delimited
+from discreet.tables import paths as opening
+from discreet.tables.roles import make_reading
 
 RIGHT = ["1", " 1 ", "1.0", "1.00", "TRUE", "True"]
 WRONG = ["0", "0.0", "false"]
@@ -392,7 +395,7 @@ def test_a_gzip_file_that_inflates_a_thousandfold_is_read_with_bounded_memory(
         for _ in range(300):
             stream.write(b"0" * (1 << 20))
     code = (
-        "import resource, sys; from discreet.responses import read_responses\n"
+        "import resource, sys; from discreet.answers.responses import read_responses\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "try: read_responses(sys.argv[1])\n"

@@ -13,24 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.privacy.accounting import (
-    Budget,
-    GaussianBound,
-    Guarantee,
-    Neighbours,
+from discreet.output.pages.public import write_statement
+from discreet.privacy.accounting.belief import (
     best_guess,
-    bound_moves,
-    calibrate_counts,
-    counts_bound,
     explain_belief,
-    largest_mu,
     show_chance,
     show_share,
     surest_belief,
     tail_probability,
 )
-from discreet.privacy.mechanisms import RandomizedResponse
-from discreet.report.statement import write_statement
+from discreet.privacy.accounting.budget import Budget, Guarantee, Neighbours
+from discreet.privacy.accounting.gaussian import GaussianBound, largest_mu
+from discreet.privacy.accounting.moves import bound_moves
+from discreet.privacy.accounting.unit_moves import calibrate_counts, counts_bound
+from discreet.privacy.mechanisms.response import RandomizedResponse
 
 ROOT = Path(__file__).parents[1]
 PLANNING = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")

@@ -9,13 +9,22 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from discreet import datasets
-from discreet.calibrate import fit
-from discreet.counts import PairCounts, matrix
-from discreet.engines import count_pairs
+from discreet.answers.opening import count_pairs
+from discreet.answers.responses import Responses
+from discreet.counts import matrix
+from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.estimators import multipliers, sandwich, scores
-from discreet.responses import Responses
-from discreet.responses.packing import build_rows
+from discreet.models import (
+    random_sign_se as multipliers,
+)
+from discreet.models import (
+    score_plan as scores,
+)
+from discreet.models import (
+    uncertainty as sandwich,
+)
+from discreet.models.calibrate import fit
+from discreet.store.pack import build_rows
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[1] / "shared" / "data"

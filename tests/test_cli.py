@@ -16,9 +16,10 @@ import pytest
 
 import discreet as library
 from commandline import LSAT_ITEMS, Ended, discreet, environment, program
-from discreet.cli import calibration, output
+from discreet.cli import calibrations as calibration
+from discreet.cli import output
 from discreet.cli.options import THREAD_VARIABLES
-from discreet.datasets import lsat
+from discreet.datasets.education import lsat
 
 
 @pytest.fixture(scope="module")
@@ -499,7 +500,7 @@ def test_every_failure_has_its_code_its_sentence_and_no_traceback(
     answers, tmp_path, monkeypatch, error, code, words
 ):
     monkeypatch.delenv("DISCREET_DEBUG", raising=False)
-    monkeypatch.setattr("discreet.calibrate.fit", explode(error))
+    monkeypatch.setattr("discreet.models.calibrate.fit", explode(error))
     ended = discreet("fit", answers, "--json", "--out", tmp_path / "out")
     assert ended.code == code
     assert ended.out == ""
@@ -510,7 +511,7 @@ def test_every_failure_has_its_code_its_sentence_and_no_traceback(
 
 def test_debugging_shows_the_traceback(answers, monkeypatch):
     monkeypatch.setenv("DISCREET_DEBUG", "1")
-    monkeypatch.setattr("discreet.calibrate.fit", explode(RuntimeError("a bug")))
+    monkeypatch.setattr("discreet.models.calibrate.fit", explode(RuntimeError("a bug")))
     assert "Traceback" in discreet("fit", answers).err
 
 
@@ -540,7 +541,7 @@ def test_warnings_are_one_sentence_on_standard_error(answers, monkeypatch):
         return estimate
 
     estimate = library.fit(lsat())
-    monkeypatch.setattr("discreet.calibrate.fit", warn)
+    monkeypatch.setattr("discreet.models.calibrate.fit", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         ended = discreet("fit", answers, "--json")

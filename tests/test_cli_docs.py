@@ -9,9 +9,9 @@ import pytest
 from typer.main import get_command
 
 from commandline import discreet
-from discreet.calibrate import METHODS
 from discreet.cli.app import app
 from discreet.cli.options import MECHANISM_NAMES
+from discreet.models.methods import METHODS
 from discreet.privacy.mechanisms import MECHANISMS
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"

@@ -7,10 +7,10 @@ import pytest
 
 from commandline import LSAT_ITEMS, discreet
 from discreet.cli.release import read_items
-from discreet.datasets import lsat
+from discreet.datasets.education import lsat
 from discreet.errors import BadUsage
 from discreet.privacy.audit import AuditReport
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.book import Ledger
 
 BUNDLE = ["difficulties.csv", "privacy.json", "registry.yaml", "report.html", "statement.md"]
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from commandline import discreet, environment
-from discreet.engines.outofcore.settings import explain_query
+from discreet.tables.resources import explain_query
 
 # A real process of the command line, made slow where rows have just been put aside.
 SLOW = """
 import os, sys, time
 from discreet.cli import main
-from discreet.engines.outofcore.buckets import Buckets
+from discreet.answers.streamed.grouping import Buckets
 
 flush = Buckets._flush
 

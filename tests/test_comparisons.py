@@ -8,17 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.comparisons import (
-    Comparisons,
-    count_comparisons,
-    rank_comparisons,
-    read_comparisons,
-    simulate_comparisons,
-)
-from discreet.comparisons.counting import measure_reach
+from discreet.answers.judges import Comparisons
+from discreet.answers.read_judges import read_comparisons
+from discreet.answers.wins import measure_reach
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
-from discreet.responses.digests import ROWS
+from discreet.models.compared import count_comparisons, rank_comparisons
 from discreet.secure import SeededSource
+from discreet.simulation import simulate_comparisons
+from discreet.store.select import ROWS
 
 NAMES = ("ash", "elm", "oak", "yew")
 
@@ -199,7 +196,7 @@ def test_outcomes_may_name_the_winner_or_be_numbers():
 
 
 def test_many_batches_keep_left_and_right_apart():
-    from discreet.comparisons.reading import Roles, _Table
+    from discreet.answers.read_judges import Roles, _Table
 
     class Pieces:
         name, names = "pieces", ["judge", "winner", "loser"]
@@ -342,7 +339,9 @@ def test_a_circle_is_needed_and_unknown_methods_are_refused():
 def test_a_path_can_be_counted_and_ranked(tmp_path):
     (tmp_path / "votes.csv").write_text(WINNERS)
     assert count_comparisons(tmp_path / "votes.csv").wins.sum() == 3
-    assert discreet.comparisons.rank_comparisons(tmp_path / "votes.csv").status[2] == "always_won"
+    assert (
+        discreet.models.compared.rank_comparisons(tmp_path / "votes.csv").status[2] == "always_won"
+    )
 
 
 @pytest.mark.parametrize("method", ["refined", "spectral"])

@@ -7,19 +7,21 @@ from itertools import product
 import numpy as np
 import pytest
 
-from discreet import Budget, Ledger
-from discreet.comparisons import (
-    Comparisons,
-    rank_comparisons,
-    release_comparisons,
-    simulate_comparisons,
+from discreet.answers.judges import Comparisons
+from discreet.answers.wins import count_wins
+from discreet.errors import (
+    BadBudget,
+    BadResponses,
+    BadUsage,
+    BudgetExceeded,
+    DiscreetError,
 )
-from discreet.comparisons.counting import count_wins
-from discreet.comparisons.releasing import read_released_ranking
-from discreet.errors import BadBudget, BadResponses, BadUsage, BudgetExceeded, DiscreetError
-from discreet.estimators.noisefit import comparisons as comparison_fit
-from discreet.estimators.noisefit.comparisons import fit_net_wins
-from discreet.privacy.accounting import Neighbours
+from discreet.models.compared import rank_comparisons
+from discreet.models.noisefit import pairs as comparison_fit
+from discreet.models.noisefit.pairs import fit_net_wins
+from discreet.output.pages.public import write_statement
+from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.comparisons import (
     UNIT,
     ComparedPublic,
@@ -29,9 +31,10 @@ from discreet.privacy.mechanisms.comparisons import (
     _squared_moves,
     pick_comparison_mechanism,
 )
-from discreet.privacy.noise import ExactNoise
-from discreet.report.statement import write_statement
+from discreet.privacy.noise.backends import ExactNoise
+from discreet.publishing.comparisons import read_released_ranking, release_comparisons
 from discreet.secure import SeededSource
+from discreet.simulation import simulate_comparisons
 
 BUDGET = Budget(1.0, 1e-6)
 

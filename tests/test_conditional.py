@@ -12,9 +12,9 @@ from scipy.optimize import minimize
 
 import discreet
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.estimators.conditional import evaluate, find_maximum
-from discreet.estimators.patterns import group_patterns
-from discreet.estimators.symmetric import ConditionalSums, add_patterns, log_symmetric
+from discreet.models.conditional import evaluate, find_maximum
+from discreet.models.patterns import group_patterns
+from discreet.models.symmetric import ConditionalSums, add_patterns, log_symmetric
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).parents[1].parent / "shared" / "data"
@@ -119,8 +119,8 @@ def test_scores_far_apart_are_summed_in_bands():
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 9), st.integers(1, 5))
 def test_compiled_loops_give_the_same_sums(seed, k, patterns):
-    from discreet.estimators import symmetric
-    from discreet.estimators.symmetric_kernels import add_near
+    from discreet.models import symmetric
+    from discreet.models.symmetric_kernels import add_near
 
     rng = np.random.default_rng(seed)
     b = rng.normal(size=12) * 3
@@ -162,7 +162,7 @@ def test_patterns_hold_every_person_once(share):
 
 def test_sparse_and_dense_answers_have_the_same_patterns():
     answers = with_gaps(np.random.default_rng(3), 200, 30, 0.8)
-    from discreet.responses.packing import build_rows, pack_rows
+    from discreet.store.pack import build_rows, pack_rows
 
     person, item = np.nonzero(answers >= 0)
     rows = build_rows(person, item, answers[person, item] == 1, 200, 30)

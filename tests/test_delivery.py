@@ -12,14 +12,17 @@ import pytest
 
 import discreet as library
 from commandline import LSAT_ITEMS, discreet
-from discreet.comparisons import simulate_comparisons
-from discreet.delivery import BUNDLE_BYTES, ITEM_BYTES, Delivery
+from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
 from discreet.privacy.ledger.vault import Vault, find_vault, open_vault
-from discreet.privacy.mechanisms import MECHANISMS, DensePairs, Margins, SparsePairs
-from discreet.privacy.noise import ExactNoise
-from discreet.responses import Responses
+from discreet.privacy.mechanisms import MECHANISMS
+from discreet.privacy.mechanisms.margins import Margins
+from discreet.privacy.mechanisms.pairs import DensePairs
+from discreet.privacy.mechanisms.sparse import SparsePairs
+from discreet.privacy.noise.backends import ExactNoise
+from discreet.publishing.delivery import BUNDLE_BYTES, ITEM_BYTES, Delivery
 from discreet.secure import SeededSource
+from discreet.simulation import simulate_comparisons
 
 DRIVER = Path(__file__).with_name("delivery_driver.py")
 PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}
@@ -270,7 +273,7 @@ def test_whatever_stops_a_paid_release_says_what_is_spent_and_what_to_do(
         error = kind
 
     if moment == "estimate":
-        monkeypatch.setattr("discreet.delivery.estimate_release", fail)
+        monkeypatch.setattr("discreet.publishing.delivery.estimate_release", fail)
     if moment == "bundle":
         monkeypatch.setattr("discreet.place.Place.fill", fail)
     noise = Odd() if moment == "noise" else ExactNoise()

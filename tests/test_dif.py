@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.analysis.dif import find_dif
+from discreet.analysis.groups import adjust
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.itemfit import adjust, find_dif
 
 
 def draw(rng, effect, size=500, items=30, moved=3, gap=0.0):

@@ -16,25 +16,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.counts import PairCounts
-from discreet.engines import count_pairs
-from discreet.engines.outofcore import (
-    Progress,
-    Resources,
+from discreet.answers.opening import count_pairs
+from discreet.answers.reading import read_responses
+from discreet.answers.streamed import (
+    accumulate as checkpoint,
+)
+from discreet.answers.streamed import (
     batches,
     blocks,
-    buckets,
-    checkpoint,
     choosing,
-    count_source,
-    count_stream,
-    ordered,
-    stream_responses,
 )
+from discreet.answers.streamed import (
+    grouping as buckets,
+)
+from discreet.answers.streamed import (
+    grouping as ordered,
+)
+from discreet.answers.streamed.counting import count_source
+from discreet.answers.streamed.stream import count_stream, stream_responses
+from discreet.counts.table import PairCounts
 from discreet.errors import BadResponses, BadUsage
-from discreet.responses import read_responses
-from discreet.responses.columns import Reading
 from discreet.secure import SeededSource
+from discreet.tables.resources import Progress, Resources
+from discreet.tables.roles import Reading
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
 
@@ -246,7 +250,7 @@ def test_scores_and_column_names_are_read_as_in_memory(tmp_path):
 
 
 def test_a_file_that_stops_being_utf8_is_read_again(tmp_path, monkeypatch):
-    from discreet.responses import opening
+    from discreet.tables import paths as opening
 
     monkeypatch.setattr(opening, "_HEAD", 40)
     file = tmp_path / "answers.csv"
@@ -280,7 +284,7 @@ def database(tmp_path):
 
 
 def expected_of(path, query="SELECT * FROM answers"):
-    from discreet.responses import Responses
+    from discreet.answers.responses import Responses
 
     with duckdb.connect(str(path), read_only=True) as connection:
         return count_pairs(Responses.from_dataframe(connection.sql(query).to_arrow_table()))
@@ -354,7 +358,7 @@ def stop_after(rows: int):
 def eager(monkeypatch):
     """Checkpoint and report after every batch."""
     monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
-    from discreet.engines.outofcore import settings as limits
+    from discreet.tables import resources as limits
 
     monkeypatch.setattr(limits, "REPORT_INTERVAL", 0.0)
     make_small(monkeypatch)
@@ -399,7 +403,7 @@ def test_going_on_really_skips_what_was_counted(eager, tmp_path):
 
 
 def test_a_wide_run_goes_on_without_counting_twice(eager, tmp_path, monkeypatch):
-    from discreet.engines.outofcore import wide
+    from discreet.answers.streamed import wide
 
     monkeypatch.setattr(wide, "CELLS", 1)
     names = ["person", "q1", "q2", "q3"]
@@ -460,7 +464,9 @@ def test_ctrl_c_leaves_nothing_behind(small, tmp_path, order):
 
 KILLED = """
 import sys, time
-from discreet.engines.outofcore import batches, buckets, checkpoint, count_source, settings
+from discreet.answers.streamed import batches, grouping as buckets, accumulate as checkpoint
+from discreet.answers.streamed.counting import count_source
+from discreet.tables import resources as settings
 checkpoint.INTERVAL = 0.0
 settings.REPORT_INTERVAL = 0.0
 batches.TARGET_ROWS, buckets.BYTES_A_ROW, buckets.MOST_BITS, buckets.SLAB_ROWS = 7, 1 << 26, 3, 11
@@ -566,7 +572,8 @@ def test_real_data_give_the_same_counts(name, most_items, tmp_path, monkeypatch)
 @pytest.mark.parametrize("order", ["sorted", "shuffled"])
 @pytest.mark.parametrize("method", ["refined", "spectral", "conditional"])
 def test_fit_out_of_core_finds_what_fit_in_memory_finds(small, tmp_path, order, method):
-    from discreet import fit, simulate
+    from discreet.models.calibrate import fit
+    from discreet.simulation import simulate
 
     rng = np.random.default_rng(4)
     answers = simulate(persons=400, items=6, answered=0.6, rng=rng).responses
@@ -584,7 +591,7 @@ def test_fit_out_of_core_finds_what_fit_in_memory_finds(small, tmp_path, order, 
 
 
 def test_fit_of_a_query_has_no_standard_errors_and_says_so(tmp_path):
-    from discreet import fit
+    from discreet.models.calibrate import fit
 
     folder = write(tmp_path / "answers", table("ordered")[:-1], "parquet", 1)
     estimate = fit(f"SELECT * FROM '{folder}/*.parquet'", engine="duckdb")  # noqa: S608
@@ -592,7 +599,7 @@ def test_fit_of_a_query_has_no_standard_errors_and_says_so(tmp_path):
 
 
 def test_rows_of_a_stream_can_be_asked_for_again(small, tmp_path):
-    from discreet.engines.outofcore import open_answers
+    from discreet.answers.streamed.answers import open_answers
 
     folder = write(tmp_path / "answers", table("shuffled"), "parquet", 1)
     store = open_answers(folder).store

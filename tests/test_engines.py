@@ -9,12 +9,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.counts import PairCounts
-from discreet.engines import count_pairs, dense, memory, sparse, weighted
-from discreet.engines.grouping import group_persons
+from discreet import jit as compiling
+from discreet import jit as threads
+from discreet.answers.opening import count_pairs
+from discreet.answers.responses import Responses
+from discreet.counts import (
+    bit_planes as dense,
+)
+from discreet.counts import (
+    bit_planes as weighted,
+)
+from discreet.counts import (
+    memory,
+)
+from discreet.counts import (
+    sparse_rows as sparse,
+)
+from discreet.counts.kernels import group_persons
+from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage
-from discreet.responses import Responses, compiling, store, threads
-from discreet.responses.packing import build_rows, pack_rows
+from discreet.store import planes as store
+from discreet.store.pack import build_rows, pack_rows
 
 
 @pytest.fixture(params=["NumPy", "planes", "rows"])

@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.chain import Status
+from discreet.analysis.persons import PersonStatus
 from discreet.errors import BadResponses, BadUsage
-from discreet.formats.pyirt import read_jsonl, read_parameters, write_jsonl
-from discreet.formats.tables import write_table
-from discreet.formats.warehouse import read_warehouse, write_warehouse
-from discreet.formats.winsteps import (
+from discreet.output.formats.pyirt import read_jsonl, read_parameters, write_jsonl
+from discreet.output.formats.tables import write_table
+from discreet.output.formats.warehouse import read_warehouse, write_warehouse
+from discreet.output.formats.winsteps import (
     read_item_file,
     read_person_file,
     write_item_file,
     write_person_file,
 )
-from discreet.persons import PersonStatus
+from discreet.results.estimate import Status
 
 # The layout of Winsteps: two heading lines, a semicolon before what has no ordinary measure,
 # numbers without a leading zero. Made up, after the manual's pages on IFILE= and PFILE=.

@@ -13,33 +13,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet.analysis.equate import _robust_centre
 from discreet.errors import BadUsage
-from discreet.estimate import Estimate, Solution, Status, two_sided_quantile
-from discreet.linking.joining import _robust_centre
-from discreet.privacy.accounting import Budget, Neighbours, gaussian_delta, moves, unit_moves
-from discreet.privacy.accounting.gaussian import GaussianBound
-from discreet.privacy.accounting.local import calibrate_local
+from discreet.privacy.accounting import moves, unit_moves
+from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting.gaussian import GaussianBound, gaussian_delta, round_up
+from discreet.privacy.accounting.local import calibrate_local, shuffled_epsilon_closed_form
 from discreet.privacy.accounting.moves import bound_rounded_move, search_scale
 from discreet.privacy.accounting.random_graph import GraphMoves, _Curve, graph_bound
-from discreet.privacy.accounting.rounding import round_up
-from discreet.privacy.accounting.shuffle import shuffled_epsilon_closed_form
 from discreet.privacy.accounting.spend import STORED_BITS, Spend
 from discreet.privacy.mechanisms import (
     AUTO_PAIRS,
     MECHANISMS,
-    Public,
     find_mechanism,
-    graphs,
     pick_mechanism,
 )
+from discreet.privacy.mechanisms import (
+    sparse as graphs,
+)
 from discreet.privacy.mechanisms.comparisons import ComparedPublic, NetWins
-from discreet.privacy.mechanisms.graphs import cut_bound
 from discreet.privacy.mechanisms.margin_moves import _upper_hull
 from discreet.privacy.mechanisms.margins import Margins
-from discreet.privacy.mechanisms.protocol import NoiseLaw
+from discreet.privacy.mechanisms.sparse import cut_bound
 from discreet.privacy.noise import samplers
+from discreet.privacy.protocol import NoiseLaw, Public
+from discreet.results.estimate import Estimate, Solution, Status, two_sided_quantile
+from discreet.results.ranking import rank
 from discreet.secure import SeededSource
-from discreet.topk import rank
 
 
 def test_the_coarser_bound_of_a_move_adds_up_over_the_coordinates_that_move():

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.engines import count_pairs, gpu
+from discreet.answers import device as gpu
+from discreet.answers.opening import count_pairs
+from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage
-from discreet.estimators.refined import PersonWeight
-from discreet.responses import Responses
+from discreet.models.refined import PersonWeight
 
 
 def answers(seed, persons, items, missing=0.3):
@@ -45,8 +46,8 @@ def test_the_module_imports_and_counts_where_numba_is_absent():
     code = (
         "import sys; sys.modules['numba'] = None; sys.modules['torch'] = None\n"
         "import warnings; warnings.simplefilter('ignore')\n"
-        "import numpy as np, discreet.engines.gpu as gpu\n"
-        "from discreet.responses import Responses\n"
+        "import numpy as np, discreet.answers.device as gpu\n"
+        "from discreet.answers.responses import Responses\n"
         "found = gpu.count_on_gpu(Responses.from_array(np.array([[1, 0], [1, 0]])), None)\n"
         "print(found.right_wrong.tolist())"
     )

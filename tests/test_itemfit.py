@@ -7,15 +7,12 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.analysis.andersen import run_andersen
+from discreet.analysis.dif import run_wald
+from discreet.analysis.item_fit import measure_fit
+from discreet.analysis.persons import score
+from discreet.analysis.residuals import correlate_residuals, trace_information
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.itemfit import (
-    correlate_residuals,
-    measure_fit,
-    run_andersen,
-    run_wald,
-    trace_information,
-)
-from discreet.persons import score
 
 DATA = Path(__file__).parent / "data"
 

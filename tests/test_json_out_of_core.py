@@ -11,18 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.engines import count_pairs
-from discreet.engines.outofcore import (
-    checkpoint,
-    choosing,
-    count_source,
-    count_stream,
-    stream_responses,
-)
-from discreet.engines.outofcore import settings as limits
+from discreet.answers.opening import count_pairs
+from discreet.answers.reading import read_responses
+from discreet.answers.streamed import accumulate as checkpoint
+from discreet.answers.streamed import choosing
+from discreet.answers.streamed.counting import count_source
+from discreet.answers.streamed.stream import count_stream, stream_responses
 from discreet.errors import BadResponses
-from discreet.responses import jsonl, read_responses
-from discreet.responses.columns import Reading
+from discreet.tables import jsonl
+from discreet.tables import resources as limits
+from discreet.tables.roles import Reading
 from test_duckdb_engine import Stop, make_small, same, stop_after
 
 

@@ -16,16 +16,13 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadBudget, BadUsage, BudgetExceeded, LedgerError
-from discreet.privacy.accounting import (
-    Budget,
-    GaussianAllowance,
-    Neighbours,
-    Spend,
-    calibrate_counts,
-    calibrate_laplace,
-    pure_spend,
-)
-from discreet.privacy.ledger import EVERYONE, Ledger, MissingLedger, fingerprint_rows
+from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting.local import calibrate_laplace, pure_spend
+from discreet.privacy.accounting.spend import GaussianAllowance, Spend
+from discreet.privacy.accounting.unit_moves import calibrate_counts
+from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.file import MissingLedger, fingerprint_rows
+from discreet.privacy.ledger.history import EVERYONE
 
 DRIVER = Path(__file__).with_name("ledger_driver.py")
 

@@ -7,12 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet import Ledger, Responses
+from discreet.answers.responses import Responses
 from discreet.errors import BudgetExceeded, LedgerError
-from discreet.privacy.accounting import Budget, calibrate_counts
+from discreet.privacy.accounting.budget import Budget
+from discreet.privacy.accounting.unit_moves import calibrate_counts
+from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.file import read_bodies, seal
 from discreet.privacy.ledger.history import EVERYONE
-from discreet.responses.digests import CELLS, ROWS
+from discreet.store.select import CELLS, ROWS
 
 SCHEMA_1 = Path(__file__).parent / "data" / "ledger-schema-1.sql"
 ITEMS = ["b", "a", "d", "c"]

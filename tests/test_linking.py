@@ -9,18 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.chain import Status
+from discreet.analysis.anchoring import fit_anchored
+from discreet.analysis.bank import create_bank, grow_bank, read_bank, write_bank
+from discreet.analysis.equate import link_calibrations
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
-from discreet.estimate import Estimate, Solution
-from discreet.linking import (
-    create_bank,
-    fit_anchored,
-    grow_bank,
-    link_calibrations,
-    read_bank,
-    write_bank,
-)
-from discreet.privacy.noise import ExactNoise
+from discreet.privacy.noise.backends import ExactNoise
+from discreet.results.estimate import Estimate, Solution, Status
 from discreet.secure import SeededSource
 from discreet.simulation import simulate
 

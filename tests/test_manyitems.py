@@ -12,18 +12,29 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from commandline import discreet
-from discreet import fit
-from discreet.counts import PairCounts, matrix, merge_counts, prefers_sparse
-from discreet.engines import compressed, count_pairs
-from discreet.engines.outofcore import count_source
-from discreet.engines.outofcore.tally import Tally
+from discreet.answers.opening import count_pairs
+from discreet.answers.responses import Responses
+from discreet.answers.streamed.accumulate import Tally
+from discreet.answers.streamed.counting import count_source
+from discreet.counts import matrix
+from discreet.counts import sparse_rows as compressed
+from discreet.counts.matrix import prefers_sparse
+from discreet.counts.table import PairCounts, merge_counts
 from discreet.errors import BadResponses, BadUsage, NotConverged
-from discreet.estimators import columns, multipliers, sandwich
-from discreet.estimators.laplacian import build_laplacian
-from discreet.estimators.refined import PersonWeight, solve_refined
-from discreet.responses import Responses
-from discreet.responses.packing import build_rows
-from discreet.stationary import hierarchy
+from discreet.models import (
+    random_sign_se as columns,
+)
+from discreet.models import (
+    random_sign_se as multipliers,
+)
+from discreet.models import (
+    uncertainty as sandwich,
+)
+from discreet.models.calibrate import fit
+from discreet.models.laplacian import build_laplacian
+from discreet.models.refined import PersonWeight, solve_refined
+from discreet.models.stationary import hierarchy
+from discreet.store.pack import build_rows
 
 CASES = st.tuples(
     st.integers(0, 60), st.integers(1, 90), st.sampled_from([0.3, 0.8, 0.97]), st.integers(0, 9)
@@ -209,8 +220,10 @@ def test_counting_out_of_core_gives_the_identical_sparse_counts(many, answer_fil
 def test_a_sparse_run_that_stops_goes_on_without_counting_twice(
     many, answer_file, monkeypatch, order
 ):
-    from discreet.engines.outofcore import batches, buckets, checkpoint
-    from discreet.engines.outofcore import settings as limits
+    from discreet.answers.streamed import accumulate as checkpoint
+    from discreet.answers.streamed import batches
+    from discreet.answers.streamed import grouping as buckets
+    from discreet.tables import resources as limits
 
     monkeypatch.setattr(checkpoint, "INTERVAL", 0.0)
     monkeypatch.setattr(limits, "REPORT_INTERVAL", 0.0)
@@ -241,7 +254,7 @@ def test_a_sparse_run_that_stops_goes_on_without_counting_twice(
 def test_the_result_of_the_sql_query_is_read_into_the_identical_sparse_counts(many, answer_file):
     import duckdb
 
-    from discreet.engines.sql import read_counts, write_query
+    from discreet.counts.sql import read_counts, write_query
 
     query = write_query("answers", dialect="duckdb").replace('"answers"', f"'{answer_file}'")
     counts = count_pairs(answer_file)
@@ -425,7 +438,7 @@ def test_answers_out_of_core_are_fitted_with_weights_and_errors_too(many, answer
 
 @pytest.mark.parametrize("method", ["conditional", "marginal"])
 def test_methods_that_need_a_matrix_between_all_items_say_so(method, monkeypatch):
-    from discreet import calibrate
+    from discreet.models import calibrate
 
     monkeypatch.setattr(calibrate, "MATRIX_ITEMS", 50)
     with pytest.raises(BadUsage, match="matrix between all items, found 60"):
@@ -434,7 +447,7 @@ def test_methods_that_need_a_matrix_between_all_items_say_so(method, monkeypatch
 
 def test_a_start_that_does_not_come_back_is_an_error_with_a_name(many, monkeypatch):
     """Plant a solver that forgets the slow directions: two starts must give it away."""
-    from discreet.estimators.laplacian import LaplacianSolver
+    from discreet.models.laplacian import LaplacianSolver
 
     answers, _ = linked(5, n=900, m=80, window=8)
     rates = csr_array(count_pairs(Responses.from_array(answers)).right_wrong.astype(float))

@@ -8,9 +8,9 @@ import pytest
 
 import discreet
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.estimators.marginal import maximise_marginal
-from discreet.estimators.patterns import group_patterns
-from discreet.estimators.routing import look_for_routing
+from discreet.models.marginal import maximise_marginal
+from discreet.models.patterns import group_patterns
+from discreet.models.routing import look_for_routing
 
 DATA = Path(__file__).parent / "data"
 

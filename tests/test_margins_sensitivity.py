@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.counts import PairCounts
+from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage
-from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.mechanisms import margin_moves
 from discreet.privacy.mechanisms.margin_moves import extreme_moves, longest_moves
 from discreet.privacy.mechanisms.margins import Margins, PersonWeights, disagreement_matrix
-from discreet.privacy.mechanisms.protocol import Public
+from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
 
 BOTH = list(Neighbours)
@@ -164,7 +164,7 @@ def test_less_noise_than_calibrated_breaks_the_budget():
     calibration = Margins().calibrate(public, Budget(1.0, 1e-6), SeededSource(0))
     bound = calibration.spend.bound
     assert bound is not None
-    from discreet.privacy.accounting import bound_moves
+    from discreet.privacy.accounting.moves import bound_moves
 
     moves = extreme_moves(
         Margins().weighting(public, calibration),

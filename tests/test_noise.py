@@ -19,19 +19,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from discreet.errors import BadUsage, MissingExtra
-from discreet.privacy.noise import (
-    LARGEST_SCALE,
-    ExactNoise,
-    Noise,
-    OpenDPNoise,
-    backends,
-    coins,
-    discrete_gaussian,
-    discrete_laplace,
-    enclosures,
-    flip_coins,
-    samplers,
-)
+from discreet.privacy.noise import backends, coins, samplers
+from discreet.privacy.noise import coins as enclosures
+from discreet.privacy.noise.backends import ExactNoise, Noise, OpenDPNoise
+from discreet.privacy.noise.coins import flip_coins
+from discreet.privacy.noise.samplers import LARGEST_SCALE, discrete_gaussian, discrete_laplace
 from discreet.secure import SeededSource, SystemSource
 
 Draws = NDArray[np.int64]

@@ -6,15 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadUsage
-from discreet.estimators.noisefit import (
-    MarginsNoise,
+from discreet.models.noisefit.disagreements import (
+    Layout,
     denoise_disagreements,
-    fit_margins,
-    fit_noisy_pairs,
+    disagreement_probability,
 )
-from discreet.estimators.noisefit.disagreements import Layout, disagreement_probability
-from discreet.estimators.noisefit.layers import keep_eigenvectors
-from discreet.estimators.noisefit.solve import (
+from discreet.models.noisefit.layers import keep_eigenvectors
+from discreet.models.noisefit.margins import MarginsNoise, fit_margins
+from discreet.models.noisefit.pairs import fit_noisy_pairs
+from discreet.models.noisefit.solve import (
     TRIDIAGONAL_ITEMS,
     LinearView,
     laplacian,
@@ -23,7 +23,7 @@ from discreet.estimators.noisefit.solve import (
     solve_posterior,
     tanh_differences,
 )
-from discreet.estimators.released import ESTIMATORS, estimate_release
+from discreet.models.released import ESTIMATORS, estimate_release
 
 
 def simulate(persons, items, rng, answered=1.0):
@@ -233,7 +233,7 @@ def test_matrices_of_the_wrong_shape_are_refused():
 def test_the_fit_never_feeds_on_noise_alone(mechanism, seed):
     """These releases ended 28% and 51% above the all-zero error before runaway fits were caught."""
     import discreet
-    from discreet.privacy.noise import ExactNoise
+    from discreet.privacy.noise.backends import ExactNoise
     from discreet.secure import SeededSource
 
     sim = discreet.simulate(persons=200, items=200, rng=np.random.default_rng(seed))
@@ -254,7 +254,7 @@ def test_the_fit_never_feeds_on_noise_alone(mechanism, seed):
 @pytest.mark.parametrize("mechanism", sorted(ESTIMATORS))
 def test_difficulties_are_the_same_bit_for_bit_without_standard_errors(mechanism):
     import discreet
-    from discreet.privacy.noise import ExactNoise
+    from discreet.privacy.noise.backends import ExactNoise
     from discreet.secure import SeededSource
 
     sim = discreet.simulate(persons=300, items=14, rng=np.random.default_rng(1))

@@ -11,8 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.responses import packing, packing_columns, store
-from discreet.responses.packing import BadCell, Repeated
+from discreet.store import (
+    pack as packing,
+)
+from discreet.store import (
+    pack_numpy as packing_columns,
+)
+from discreet.store import (
+    planes as store,
+)
+from discreet.store.pack_numpy import BadCell, Repeated
 
 EDGES = [0, 1, 63, 64, 65, 127, 200, 513, 600]
 
@@ -175,8 +183,8 @@ def test_a_repeated_pair_is_reported_with_both_rows(build):
 def test_a_small_matrix_is_packed_without_loading_the_compiler():
     code = (
         "import sys, numpy as np\n"
-        "from discreet.responses.packing import pack_rows\n"
-        "from discreet.engines.memory import count_store\n"
+        "from discreet.store.pack import pack_rows\n"
+        "from discreet.counts.memory import count_store\n"
         "count_store(pack_rows(np.eye(500, 40, dtype=np.int8)))\n"
         "sys.exit('numba' in sys.modules)\n"
     )
@@ -187,7 +195,7 @@ def test_without_a_folder_for_its_cache_a_loop_is_still_compiled(monkeypatch):
     from numba.core.caching import CompileResultCacheImpl
     from numba.core.dispatcher import FunctionCache
 
-    from discreet.responses.loops import compiled_loop
+    from discreet.jit import compiled_loop
 
     def add_one(number):
         return number + 1

@@ -7,7 +7,7 @@ import pytest
 
 import discreet
 from browser import needs_browser, visit
-from discreet.planning.page import (
+from discreet.output.pages.plan import (
     WITHOUT,
     Grid,
     cubic_weights,

@@ -13,13 +13,16 @@ from hypothesis import strategies as st
 
 import discreet
 from commandline import discreet as discreet_command
+from discreet.analysis.planning import predict as predicting
+from discreet.analysis.planning.plans import order_probability, top_overlap
+from discreet.analysis.planning.predict import predict_rmse, predict_rmse_without_privacy
+from discreet.analysis.planning.setting import (
+    Setting,
+    calibrate_setting,
+    check_setting,
+    expect_calibration,
+)
 from discreet.errors import BadUsage
-from discreet.planning import Setting
-from discreet.planning import predict as predicting
-from discreet.planning.check import check_setting
-from discreet.planning.plans import order_probability, top_overlap
-from discreet.planning.predict import predict_rmse, predict_rmse_without_privacy
-from discreet.planning.setting import calibrate_setting, expect_calibration
 from discreet.privacy.mechanisms import MECHANISMS
 from discreet.privacy.mechanisms.margin_kernel import paired_moves
 from discreet.privacy.mechanisms.margin_moves import BINS, plain_paired_moves
@@ -295,7 +298,7 @@ def test_the_command_checks_a_plan_by_simulation_and_says_how_far_it_is():
 
 
 def test_the_command_writes_the_page_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("discreet.planning.page.make_page", lambda plan: f"page {plan.persons}")
+    monkeypatch.setattr("discreet.output.pages.plan.make_page", lambda plan: f"page {plan.persons}")
     page = tmp_path / "plan.html"
     arguments = ["plan", "--persons", 200, "--items", 5, "--epsilon", 2, "--page", page]
     assert discreet_command(*arguments).code == 0

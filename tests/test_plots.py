@@ -5,29 +5,20 @@ import sys
 import numpy as np
 import pytest
 
-from discreet.calibrate import fit
-from discreet.datasets import lsat
-from discreet.engines import count_pairs
+from discreet.analysis.binning import bin_answers
+from discreet.analysis.dif import find_dif
+from discreet.analysis.item_fit import measure_fit
+from discreet.analysis.persons import score
+from discreet.answers.opening import count_pairs
+from discreet.answers.responses import Responses
+from discreet.datasets.education import lsat
 from discreet.errors import BadUsage, MissingExtra
-from discreet.itemfit import find_dif, measure_fit
-from discreet.persons import score
-from discreet.plots import (
-    curve_plot,
-    dif_plot,
-    difficulty_plot,
-    fit_plot,
-    information_plot,
-    ladder_plot,
-    pair_plot,
-    privacy_plot,
-    wright_plot,
-)
-from discreet.plots.binning import bin_answers
-from discreet.plots.items import CONTEXT
-from discreet.plots.style import NAMED
-from discreet.responses import Responses
+from discreet.models.calibrate import fit
+from discreet.output.figures.checks import dif_plot, fit_plot, pair_plot
+from discreet.output.figures.items import CONTEXT, NAMED, difficulty_plot, ladder_plot, privacy_plot
+from discreet.output.figures.scale import curve_plot, information_plot, wright_plot
+from discreet.results.ranking import rank
 from discreet.simulation import simulate
-from discreet.topk import rank
 
 
 @pytest.fixture(scope="module")
@@ -260,7 +251,7 @@ def test_the_privacy_curve_draws_every_mechanism_and_the_floor():
 
 
 def test_every_public_picture_is_listed_and_documented():
-    import discreet.plots
+    import discreet.output.figures
 
-    for name in discreet.plots.__all__:
-        assert "Returns" in getattr(discreet.plots, name).__doc__
+    for name in discreet.output.figures.__all__:
+        assert "Returns" in getattr(discreet.output.figures, name).__doc__

@@ -20,25 +20,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commandline import discreet
-from discreet import fit, release, simulate
-from discreet.engines import count_pairs
-from discreet.engines.outofcore import (
-    Resources,
-    checkpoint,
-    count_source,
-    count_stream,
-    load_responses,
-    postgres,
-    stream_responses,
-)
-from discreet.engines.outofcore import settings as limits
-from discreet.engines.outofcore.choosing import is_too_large
-from discreet.engines.outofcore.counting import Job
-from discreet.engines.outofcore.postgres import parse_address
-from discreet.engines.sql import read_counts, write_query
+from discreet.answers.opening import count_pairs
+from discreet.answers.reading import read_responses
+from discreet.answers.responses import Responses
+from discreet.answers.streamed import accumulate as checkpoint
+from discreet.answers.streamed.choosing import is_too_large
+from discreet.answers.streamed.counting import Job, count_source
+from discreet.answers.streamed.materialise import load_responses
+from discreet.answers.streamed.stream import count_stream, stream_responses
+from discreet.counts.sql import read_counts, write_query
 from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
-from discreet.responses import Responses, read_responses
-from discreet.responses.columns import Reading
+from discreet.models.calibrate import fit
+from discreet.publishing.release import release
+from discreet.simulation import simulate
+from discreet.tables import postgres
+from discreet.tables import resources as limits
+from discreet.tables.postgres import parse_address
+from discreet.tables.resources import Resources
+from discreet.tables.roles import Reading
 from postgres_server import ENCODED, PASSWORD, running_server
 from test_duckdb_engine import Stop, long_tables, make_small, same, stop_after, weigh, wide_tables
 
@@ -286,8 +285,8 @@ def test_fit_finds_what_fit_in_memory_finds(server, small, order, method):
 
 @pytest.mark.slow
 def test_release_reads_a_server(server, tmp_path):
-    from discreet.privacy.accounting import Budget
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.accounting.budget import Budget
+    from discreet.privacy.ledger.book import Ledger
 
     answers = simulate(persons=300, items=4, rng=np.random.default_rng(1)).responses
     cells = answers.to_array()
@@ -419,7 +418,7 @@ def grow(server) -> None:
 
 @pytest.mark.slow
 def test_all_passes_see_one_moment_whoever_writes_meanwhile(server, small):
-    from discreet.engines.outofcore import open_answers
+    from discreet.answers.streamed.answers import open_answers
 
     grow(server)
     expected = load_responses(server.address("growing"))
@@ -572,7 +571,7 @@ def test_ctrl_c_stops_a_query_that_takes_long(server, tmp_path):
 PEAK = """
 import resource, sys
 import adbc_driver_postgresql.dbapi
-from discreet.engines.outofcore.postgres import open_server
+from discreet.tables.postgres import open_server
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

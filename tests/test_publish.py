@@ -16,12 +16,19 @@ from hypothesis.extra.numpy import arrays
 import discreet
 from commandline import discreet as commandline
 from discreet import datasets
-from discreet.bundle import bundle_texts, write_bundle
-from discreet.errors import BadBudget, BadResponses, BadUsage, BudgetExceeded, LedgerError
-from discreet.privacy.mechanisms import MECHANISMS, RandomizedResponse
-from discreet.privacy.noise import ExactNoise
-from discreet.report.statement import write_statement
-from discreet.responses import Responses
+from discreet.answers.responses import Responses
+from discreet.errors import (
+    BadBudget,
+    BadResponses,
+    BadUsage,
+    BudgetExceeded,
+    LedgerError,
+)
+from discreet.output.pages.public import write_statement
+from discreet.privacy.mechanisms import MECHANISMS
+from discreet.privacy.mechanisms.response import RandomizedResponse
+from discreet.privacy.noise.backends import ExactNoise
+from discreet.publishing.bundle import bundle_texts, write_bundle
 from discreet.secure import SeededSource
 
 FILES = {"difficulties.csv", "privacy.json", "statement.md", "registry.yaml", "report.html"}
@@ -496,7 +503,7 @@ def test_auto_never_looks_at_the_answers():
 
 
 def test_public_booklets_sharpen_the_release_of_margins():
-    from discreet.privacy.mechanisms import Margins
+    from discreet.privacy.mechanisms.margins import Margins
 
     names = [f"i{n:02d}" for n in range(40)]
     booklets = tuple(tuple(names[(10 * b + k) % 40] for k in range(20)) for b in range(4))
@@ -527,7 +534,7 @@ def test_public_booklets_sharpen_the_release_of_margins():
 
 
 def test_a_booklet_with_an_unknown_item_is_refused(answers):
-    from discreet.privacy.mechanisms import Margins
+    from discreet.privacy.mechanisms.margins import Margins
 
     with pytest.raises(BadUsage, match="not on the item list"):
         publish(answers, Margins(booklets=(("Item1", "Item9"),)))

@@ -17,27 +17,36 @@ from hypothesis import strategies as st
 
 import commandline
 import discreet
-from discreet import delivery, publish
-from discreet.counts import PairCounts
-from discreet.engines import count_pairs, open_persons
-from discreet.engines.outofcore import (
-    Resources,
+from discreet.answers.opening import count_pairs, open_persons
+from discreet.answers.reading import read_responses
+from discreet.answers.responses import Responses
+from discreet.answers.streamed import (
+    answers as persons,
+)
+from discreet.answers.streamed import (
     batches,
-    buckets,
     choosing,
-    origins,
-    persons,
     snapshot,
-    steps,
     wide,
 )
-from discreet.engines.outofcore import open_persons as open_stream
+from discreet.answers.streamed import (
+    grouping as buckets,
+)
+from discreet.answers.streamed import (
+    snapshot as steps,
+)
+from discreet.answers.streamed.answers import open_persons as open_stream
+from discreet.counts.table import PairCounts
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
-from discreet.privacy.mechanisms import MECHANISMS, RandomizedResponse
-from discreet.privacy.noise import ExactNoise
-from discreet.responses import Responses, read_responses
-from discreet.responses.digests import ROWS, add_digests, digest_rows
+from discreet.privacy.mechanisms import MECHANISMS
+from discreet.privacy.mechanisms.response import RandomizedResponse
+from discreet.privacy.noise.backends import ExactNoise
+from discreet.publishing import delivery
+from discreet.publishing import release as publish
 from discreet.secure import SeededSource
+from discreet.store.select import ROWS, add_digests, digest_rows
+from discreet.tables import origins
+from discreet.tables.resources import Resources
 
 BUDGET = discreet.Budget(1.0, 1e-6)
 PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}
@@ -226,7 +235,7 @@ def test_large_files_go_out_of_core_by_themselves(tmp_path, monkeypatch):
     def refuse(*_arguments, **_settings):
         raise AssertionError("read into memory")
 
-    monkeypatch.setattr("discreet.responses.files.read_responses", refuse)
+    monkeypatch.setattr("discreet.answers.reading.read_responses", refuse)
     assert same(values_of(folder), expected)
 
 
@@ -245,7 +254,7 @@ def test_counts_are_refused_because_they_cannot_be_capped(tmp_path):
 
 def test_what_was_read_of_a_parquet_file_is_not_kept(tmp_path):
     """Arrow can keep every byte it read until the file is closed: then memory has no bound."""
-    from discreet.responses.parquet import ParquetSource
+    from discreet.tables.parquet import ParquetSource
 
     noise = np.random.default_rng(0).integers(0, 1 << 62, 1_000_000)
     pq.write_table(pa.table({"person": noise}), tmp_path / "large.parquet", row_group_size=1 << 16)

@@ -11,33 +11,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadBudget, BadUsage
-from discreet.privacy.accounting import (
-    Budget,
-    GaussianAllowance,
-    GaussianBound,
+from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting.gaussian import GaussianBound, gaussian_delta
+from discreet.privacy.accounting.random_graph import (
+    MISSED_SHARE,
     GraphMoves,
-    Neighbours,
-    Spend,
-    calibrate_counts,
+    _Curve,
     calibrate_graph,
-    counts_bound,
-    counts_delta,
-    gaussian_delta,
     graph_bound,
     graph_delta,
     graph_epsilon,
     graph_spend,
 )
-from discreet.privacy.accounting.binomial import binomial_tail
-from discreet.privacy.accounting.random_graph import MISSED_SHARE, _Curve
-from discreet.privacy.mechanisms import Public, SparsePairs
-from discreet.privacy.mechanisms.graphs import (
+from discreet.privacy.accounting.spend import GaussianAllowance, Spend
+from discreet.privacy.accounting.unit_moves import (
+    binomial_tail,
+    calibrate_counts,
+    counts_bound,
+    counts_delta,
+)
+from discreet.privacy.mechanisms.sparse import (
+    FRESH_GRAPH_CONDITION,
+    SparsePairs,
     connection_probability,
     draw_connected_graph,
+    graph_moves,
     is_connected,
     round_probability,
 )
-from discreet.privacy.mechanisms.sparse import FRESH_GRAPH_CONDITION, graph_moves
+from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
 
 LOST = 1e-14

@@ -14,12 +14,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from discreet.calibrate import fit
-from discreet.datasets import lsat
+from discreet.analysis.abilities import abilities
+from discreet.datasets.education import lsat
 from discreet.errors import BadResponses, BadUsage, BudgetExceeded
-from discreet.persons import abilities
-from discreet.rasch import PrivateRasch, SpectralRasch
+from discreet.models.calibrate import fit
 from discreet.simulation import simulate
+from discreet.sklearn import PrivateRasch, SpectralRasch
 
 CONTINUOUS = "fits continuous X; an answer is 0, 1 or missing and anything else is refused"
 
@@ -183,7 +183,7 @@ def test_a_missing_scikit_learn_is_named():
     code = (
         "import sys; sys.modules['sklearn'] = None\n"
         "from discreet.errors import MissingExtra\n"
-        "try:\n    import discreet.rasch\n"
+        "try:\n    import discreet.sklearn\n"
         "except MissingExtra as error:\n    print(error)\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -191,7 +191,7 @@ def test_a_missing_scikit_learn_is_named():
 
 
 def test_private_rasch_releases_and_says_what_it_promises(tmp_path):
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.book import Ledger
 
     Ledger.create(tmp_path / "spent.db", 1.0, 1e-6)
     model = PrivateRasch(epsilon=1.0, ledger=tmp_path / "spent.db")

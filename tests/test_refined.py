@@ -6,9 +6,9 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from discreet.errors import NotConverged
-from discreet.estimators import refined
-from discreet.estimators.laplacian import build_laplacian, factorise, invert, solve
-from discreet.estimators.refined import PersonWeight, curvature, solve_refined
+from discreet.models import refined
+from discreet.models.laplacian import build_laplacian, factorise, invert, solve
+from discreet.models.refined import PersonWeight, curvature, solve_refined
 
 
 def linked_counts(seed, m=6, mean=2.0):

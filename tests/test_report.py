@@ -12,17 +12,17 @@ import pytest
 import discreet
 from browser import add_script, needs_browser, visit
 from commandline import discreet as run
-from discreet.calibrate import fit
-from discreet.chain import Status
-from discreet.datasets import lsat
-from discreet.itemfit import correlate_residuals
+from discreet.analysis.diagnostics import Diagnostics, diagnose
+from discreet.analysis.finding import Severity
+from discreet.analysis.findings import find_problems, remarks_on_items
+from discreet.analysis.residuals import correlate_residuals
+from discreet.answers.responses import Responses
+from discreet.datasets.education import lsat
 from discreet.markup import html_cell
-from discreet.report.diagnostics import Diagnostics, diagnose
-from discreet.report.drawing import round_ticks
-from discreet.report.finding import Severity
-from discreet.report.findings import find_problems, remarks_on_items
-from discreet.report.steward import write_steward_page
-from discreet.responses import Responses
+from discreet.models.calibrate import fit
+from discreet.output.pages.drawing import round_ticks
+from discreet.output.pages.steward import write_steward_page
+from discreet.results.estimate import Status
 from discreet.simulation import simulate
 
 TIMSS = Path(__file__).parents[1].parent / "shared" / "data" / "timss2011_aut_math_long.csv.gz"
@@ -263,8 +263,8 @@ def test_every_person_is_in_the_histogram_or_has_no_answers(broken):
 
 
 def test_very_many_persons_are_sampled_and_the_report_says_so(monkeypatch):
-    monkeypatch.setattr("discreet.report.diagnostics.CELL_LIMIT", 2000)
-    monkeypatch.setattr("discreet.report.diagnostics.CHUNK_CELLS", 100)
+    monkeypatch.setattr("discreet.analysis.diagnostics.CELL_LIMIT", 2000)
+    monkeypatch.setattr("discreet.analysis.diagnostics.CHUNK_CELLS", 100)
     answers = lsat()
     estimate = fit(answers)
     diagnostics = diagnose(answers, estimate)

@@ -21,21 +21,23 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import discreet
-from discreet import engines
-from discreet.counts import PairCounts
-from discreet.engines import count_pairs
-from discreet.engines.spark import addition, capping, layout, open_frame, tasks
-from discreet.engines.spark.addition import BLOCK, FAILURE, encode_failure, encode_vector
-from discreet.engines.spark.layout import Layout, sort_naturally
-from discreet.engines.spark.session import is_frame
-from discreet.engines.spark.tasks import CapAnswers, SelectItems, SumUp, View, count_vector
-from discreet.engines.sql import read_counts, write_query
+from discreet.answers import opening as engines
+from discreet.answers.opening import count_pairs
+from discreet.answers.responses import Responses
+from discreet.answers.spark import addition, layout, tasks
+from discreet.answers.spark import tasks as capping
+from discreet.answers.spark.addition import BLOCK, FAILURE, encode_failure, encode_vector
+from discreet.answers.spark.answers import open_frame
+from discreet.answers.spark.layout import Layout, sort_naturally
+from discreet.answers.spark.reading import is_frame
+from discreet.answers.spark.tasks import CapAnswers, SelectItems, SumUp, View, count_vector
+from discreet.counts.sql import read_counts, write_query
+from discreet.counts.table import PairCounts
 from discreet.errors import BadResponses, BadUsage, MissingExtra
-from discreet.responses import Responses
-from discreet.responses.columns import LongPlan, Reading, WidePlan, make_reading
-from discreet.responses.digests import CELLS, ROWS
-from discreet.responses.ids import encode_ids
 from discreet.secure import SeededSource, SystemSource
+from discreet.store.select import CELLS, ROWS
+from discreet.tables.ids import encode_ids
+from discreet.tables.roles import LongPlan, Reading, WidePlan, make_reading
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
 HAS_PYSPARK = importlib.util.find_spec("pyspark") is not None
@@ -69,7 +71,7 @@ def test_a_table_without_pyspark_names_the_extra(monkeypatch):
 
 def test_the_engine_is_imported_without_pyspark():
     code = (
-        "import sys; sys.modules['pyspark'] = None; import discreet.engines.spark; "
+        "import sys; sys.modules['pyspark'] = None; import discreet.answers.spark; "
         "import discreet; discreet.count_pairs"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

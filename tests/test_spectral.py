@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from discreet.calibrate import fit
-from discreet.estimators.spectral import SpectralScoring, balance, solve_spectral
+from discreet.models.calibrate import fit
+from discreet.models.spectral import SpectralScoring, balance, solve_spectral
 from reference_algorithm import build_markov_chain, count_measurements, estimate_as_printed
 
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.engines import count_pairs
-from discreet.engines.sql import DIALECTS, read_counts, write_query
+from discreet.answers.opening import count_pairs
+from discreet.answers.responses import Responses
+from discreet.counts.sql import DIALECTS, read_counts, write_query
 from discreet.errors import BadResponses, BadUsage
-from discreet.responses import Responses
 
 ODD = 'odd "name`; DROP TABLE x; --'
 

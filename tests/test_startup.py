@@ -24,7 +24,7 @@ print(*sys.modules, file=sys.stderr)
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory):
     """Modules loaded by ``discreet fit`` on a thousand persons and five items."""
-    from discreet.datasets import lsat
+    from discreet.datasets.education import lsat
 
     path = tmp_path_factory.mktemp("startup") / "lsat.csv"
     rows = lsat().store.rows(0, 1000)
@@ -47,4 +47,4 @@ def test_fitting_a_small_file_does_not_load(package, loaded):
 
 
 def test_the_list_of_loaded_modules_is_real(loaded):
-    assert {"numpy", "discreet.calibrate"} <= loaded
+    assert {"numpy", "discreet.models.calibrate"} <= loaded

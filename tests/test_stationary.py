@@ -7,20 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import block_diag, csr_array, diags_array
 
-from discreet.chain import build_chain
 from discreet.errors import DisconnectedItems, NotConverged
-from discreet.stationary import (
-    banded,
-    corrections,
+from discreet.models.connection import build_chain
+from discreet.models.stationary import (
     elimination,
     hierarchy,
-    iterate_jump_chain,
-    solve_by_elimination,
-    solve_stationary,
     solving,
 )
-from discreet.stationary.banded import solve_in_band
-from discreet.stationary.hierarchy import Hierarchy
+from discreet.models.stationary import (
+    elimination as banded,
+)
+from discreet.models.stationary import (
+    solving as corrections,
+)
+from discreet.models.stationary.elimination import solve_by_elimination, solve_in_band
+from discreet.models.stationary.hierarchy import Hierarchy
+from discreet.models.stationary.solving import iterate_jump_chain, solve_stationary
 
 
 def two_forms(rng, m, bridge=3, within=500):
@@ -135,8 +137,8 @@ def test_sparse_rates_that_mix_slowly_fall_back_to_elimination(monkeypatch):
 
 def sparse_counts(rng, persons, m, answers, window):
     """Pair counts of persons who each answer a few items near each other."""
-    from discreet.engines.compressed import count_compressed
-    from discreet.responses.packing import build_rows
+    from discreet.counts.sparse_rows import count_compressed
+    from discreet.store.pack import build_rows
 
     first = rng.integers(0, m - window + 1, (persons, 1))
     item = first + np.argsort(rng.random((persons, window)), axis=1)[:, :answers]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.responses import store
-from discreet.responses.packing import build_rows, pack_rows
-from discreet.responses.store import SparseRows, block_shape, prefers_planes
+from discreet.store import planes as store
+from discreet.store.pack import build_rows, pack_rows
+from discreet.store.planes import SparseRows, block_shape, prefers_planes
 
 
 def make_both(answers):

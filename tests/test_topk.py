@@ -3,11 +3,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet import estimate, topk
-from discreet.calibrate import fit
 from discreet.errors import BadUsage
-from discreet.estimate import Estimate, Solution, Status
-from discreet.topk import rank
+from discreet.models.calibrate import fit
+from discreet.results import estimate
+from discreet.results import ranking as topk
+from discreet.results.estimate import Estimate, Solution, Status
+from discreet.results.ranking import rank
 
 
 def make(difficulty, se=0.1, covariance=None):

@@ -10,9 +10,9 @@ import pytest
 
 import discreet as library
 from commandline import discreet
-from discreet.bundle import hash_record, hash_text
-from discreet.comparisons import simulate_comparisons
 from discreet.errors import BadResponses, BadUsage, DiscreetError
+from discreet.publishing.bundle import hash_record, hash_text
+from discreet.simulation import simulate_comparisons
 
 OLD = Path(__file__).parent / "data" / "release-0.1"
 ITEMS = ["Item1", "Item2", "Item3", "Item4", "Item5"]
@@ -229,8 +229,8 @@ def test_a_report_written_into_a_bundle_leaves_it_whole(bundles, tmp_path, monke
     before = {path.name: path.read_bytes() for path in bundle.iterdir()}
     assert discreet("report", bundle).code == 0
     assert {path.name: path.read_bytes() for path in bundle.iterdir()} == before
-    real = "discreet.report.public.write_public_page"
-    from discreet.report.public import write_public_page
+    real = "discreet.output.pages.public.write_public_page"
+    from discreet.output.pages.public import write_public_page
 
     monkeypatch.setattr(real, lambda *given: write_public_page(*given) + "<!-- later -->\n")
     assert discreet("report", bundle).code == 0

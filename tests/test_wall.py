@@ -6,12 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet.answers.responses import Responses
 from discreet.errors import BadBudget, BadResponses, BadUsage, DiscreetError
-from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.mechanisms import MECHANISMS, NoiseLaw, Public, find_mechanism
-from discreet.privacy.noise import ExactNoise
+from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.mechanisms import MECHANISMS, find_mechanism
+from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.protocol import NoiseLaw, Public
 from discreet.privacy.wall import Release, release_statistics
-from discreet.responses import Responses
 from discreet.secure import SeededSource
 
 ITEMS = ("a", "b", "c", "d")
@@ -175,7 +176,7 @@ def test_the_variance_of_a_law_is_that_of_its_noise():
 
 
 def test_a_graph_that_cannot_be_connected_is_refused():
-    from discreet.privacy.mechanisms import SparsePairs
+    from discreet.privacy.mechanisms.sparse import SparsePairs
 
     mechanism = SparsePairs(edge_probability=1e-6)
     public = Public(ITEMS, 4, Neighbours.REPLACE_ONE, 10)
@@ -191,7 +192,7 @@ def test_randomized_response_is_for_replace_one_only():
 
 
 def test_shuffling_needs_everyone_to_answer_everything():
-    from discreet.privacy.mechanisms import RandomizedResponse
+    from discreet.privacy.mechanisms.response import RandomizedResponse
 
     mechanism = RandomizedResponse(shuffler="trusted")
     data = answers()
@@ -219,7 +220,7 @@ def test_cells_that_hide_zeros_or_carry_fractions_are_not_released(kind, monkeyp
     """A sparse array tells with its size which cells are zero; floats keep bits past the noise."""
     from scipy.sparse import coo_array
 
-    from discreet.privacy.mechanisms import DensePairs
+    from discreet.privacy.mechanisms.pairs import DensePairs
 
     real = DensePairs.cells
 
@@ -235,7 +236,7 @@ def test_cells_that_hide_zeros_or_carry_fractions_are_not_released(kind, monkeyp
 @pytest.mark.parametrize("name", ["pairs", "sparse-pairs", "margins"])
 def test_zeros_of_sparse_counts_are_cells_like_all_others(name):
     """With many items counts are held sparse: what is released must not show where they are."""
-    from discreet.engines import count_pairs
+    from discreet.answers.opening import count_pairs
 
     rng = np.random.default_rng(0)
     m = 2100

@@ -10,92 +10,72 @@ import importlib
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from discreet._moved import install
+
 if TYPE_CHECKING:
     from discreet import datasets, errors
-    from discreet.calibrate import fit
-    from discreet.comparisons import (
-        Comparisons,
+    from discreet.analysis.anchoring import Anchored, fit_anchored
+    from discreet.analysis.bank import Bank, create_bank, grow_bank, read_bank, write_bank
+    from discreet.analysis.equate import Link, link_calibrations
+    from discreet.analysis.persons import PersonScores, score
+    from discreet.analysis.planning.plans import Plan, plan
+    from discreet.answers.judges import Comparisons
+    from discreet.answers.opening import count_pairs
+    from discreet.answers.read_judges import read_comparisons
+    from discreet.answers.reading import read_responses
+    from discreet.answers.responses import Responses
+    from discreet.counts.table import PairCounts
+    from discreet.models.calibrate import fit
+    from discreet.models.compared import count_comparisons, rank_comparisons
+    from discreet.privacy.accounting.budget import Budget, Guarantee
+    from discreet.privacy.ledger.book import Ledger
+    from discreet.publishing.comparisons import (
         PublishedRanking,
-        Strengths,
-        count_comparisons,
-        rank_comparisons,
-        read_comparisons,
         read_released_ranking,
         release_comparisons,
-        simulate_comparisons,
     )
-    from discreet.counts import PairCounts
-    from discreet.engines import count_pairs
-    from discreet.estimate import Estimate
-    from discreet.linking import (
-        Anchored,
-        Bank,
-        Link,
-        create_bank,
-        fit_anchored,
-        grow_bank,
-        link_calibrations,
-        read_bank,
-        write_bank,
-    )
-    from discreet.persons import PersonScores, score
-    from discreet.planning import Plan, plan
-    from discreet.privacy.accounting import Budget, Guarantee
-    from discreet.privacy.ledger import Ledger
-    from discreet.publish import Published, read_release, release
-    from discreet.rasch import PrivateRasch, SpectralRasch
-    from discreet.responses import Responses, read_responses
-    from discreet.resuming import resume_release
-    from discreet.simulation import simulate
-    from discreet.topk import Ranking, rank
-    from discreet.verification import verify
+    from discreet.publishing.release import Published, read_release, release
+    from discreet.publishing.resuming import resume_release
+    from discreet.publishing.verification import verify
+    from discreet.results.estimate import Estimate
+    from discreet.results.ranking import Ranking, rank
+    from discreet.results.strengths import Strengths
+    from discreet.simulation import simulate, simulate_comparisons
+    from discreet.sklearn import PrivateRasch, SpectralRasch
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "Anchored": "discreet.linking",
-    "Bank": "discreet.linking",
-    "Budget": "discreet.privacy.accounting",
-    "Comparisons": "discreet.comparisons",
-    "Estimate": "discreet.estimate",
-    "Guarantee": "discreet.privacy.accounting",
-    "Ledger": "discreet.privacy.ledger",
-    "Link": "discreet.linking",
-    "PairCounts": "discreet.counts",
-    "PersonScores": "discreet.persons",
-    "Plan": "discreet.planning",
-    "PrivateRasch": "discreet.rasch",
-    "Published": "discreet.publish",
-    "PublishedRanking": "discreet.comparisons",
-    "Ranking": "discreet.topk",
-    "Responses": "discreet.responses",
-    "SpectralRasch": "discreet.rasch",
-    "Strengths": "discreet.comparisons",
-    "count_comparisons": "discreet.comparisons",
-    "count_pairs": "discreet.engines",
-    "create_bank": "discreet.linking",
-    "fit": "discreet.calibrate",
-    "fit_anchored": "discreet.linking",
-    "grow_bank": "discreet.linking",
-    "link_calibrations": "discreet.linking",
-    "plan": "discreet.planning",
-    "rank": "discreet.topk",
-    "rank_comparisons": "discreet.comparisons",
-    "read_bank": "discreet.linking",
-    "read_comparisons": "discreet.comparisons",
-    "read_release": "discreet.publish",
-    "read_released_ranking": "discreet.comparisons",
-    "read_responses": "discreet.responses",
-    "release": "discreet.publish",
-    "release_comparisons": "discreet.comparisons",
-    "resume_release": "discreet.resuming",
-    "score": "discreet.persons",
-    "simulate": "discreet.simulation",
-    "simulate_comparisons": "discreet.comparisons",
-    "verify": "discreet.verification",
-    "write_bank": "discreet.linking",
+_NAMES = {
+    "analysis.anchoring": "Anchored fit_anchored",
+    "analysis.bank": "Bank create_bank grow_bank read_bank write_bank",
+    "analysis.equate": "Link link_calibrations",
+    "analysis.persons": "PersonScores score",
+    "analysis.planning.plans": "Plan plan",
+    "answers.judges": "Comparisons",
+    "answers.opening": "count_pairs",
+    "answers.read_judges": "read_comparisons",
+    "answers.reading": "read_responses",
+    "answers.responses": "Responses",
+    "counts.table": "PairCounts",
+    "datasets": "datasets",
+    "errors": "errors",
+    "models.calibrate": "fit",
+    "models.compared": "count_comparisons rank_comparisons",
+    "privacy.accounting.budget": "Budget Guarantee",
+    "privacy.ledger.book": "Ledger",
+    "publishing.comparisons": "PublishedRanking read_released_ranking release_comparisons",
+    "publishing.release": "Published read_release release",
+    "publishing.resuming": "resume_release",
+    "publishing.verification": "verify",
+    "results.estimate": "Estimate",
+    "results.ranking": "Ranking rank",
+    "results.strengths": "Strengths",
+    "simulation": "simulate_comparisons simulate",
+    "sklearn": "PrivateRasch SpectralRasch",
 }
-"""Every public name and the module it comes from; modules are found by their own name."""
+"""Modules and the public names that each holds; a module that is public is its own home."""
+
+_HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "Anchored",
@@ -146,14 +126,16 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME.get(name, f"discreet.{name}")
-    if name.startswith("_") or find_spec(home) is None:
+    if name not in _HOME:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    module = importlib.import_module(home)
-    value = getattr(module, name) if name in _HOME else module
+    home = importlib.import_module(f"discreet.{_HOME[name]}")
+    value = home if _HOME[name] == name else getattr(home, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return __all__
+
+
+install()

@@ -20,21 +20,6 @@ from __future__ import annotations
 import os
 import re
 
-__all__ = [
-    "BadBudget",
-    "BadResponses",
-    "BadUsage",
-    "BudgetExceeded",
-    "DisconnectedItems",
-    "DiscreetError",
-    "LedgerError",
-    "MissingExtra",
-    "NotConverged",
-    "hide_passwords",
-    "looks_like_address",
-    "refuse_address",
-]
-
 # A user and a password before a host, and the words that name a password in other addresses. Too
 # much is hidden rather than too little: a password may hold any sign.
 _BEFORE_HOST = re.compile(r"(/[^\s/@:'\"]*):[^\n]*@")

@@ -16,17 +16,6 @@ from math import isfinite
 from reprlib import Repr
 from typing import Any
 
-__all__ = [
-    "HtmlColumn",
-    "brief_repr",
-    "content_policy",
-    "html_cell",
-    "html_table",
-    "preview_table",
-    "read_cell",
-    "spreadsheet_cell",
-]
-
 # What a spreadsheet takes for a formula: also behind blanks, and in the wide letters of Asian
 # keyboards. Apostrophes in front are part of it, so that taking one off gives back what was there.
 _FORMULA = re.compile(r"'*(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])")
@@ -162,3 +151,8 @@ def _row(columns: Sequence[HtmlColumn], place: int, tags: Sequence[str] | None) 
     mark = "" if tags is None else f' data-tags="{escape(tags[place])}"'
     cells = "".join(html_cell(column.values[place], column.digits) for column in columns[1:])
     return f'<tr{mark}><th scope="row">{escape(str(columns[0].values[place]))}</th>{cells}</tr>'
+
+
+def minus(number: str) -> str:
+    """Return a number with a proper minus sign."""
+    return number.replace("-", "\N{MINUS SIGN}")

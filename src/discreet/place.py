@@ -16,18 +16,8 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from discreet.atomic import PUBLIC, PUBLIC_FOLDER, make_folder, sync_folder
+from discreet.atomic import PUBLIC, PUBLIC_FOLDER, hold_lock, make_folder, sync_folder
 from discreet.errors import BadUsage
-from discreet.locks import hold_lock
-
-__all__ = [
-    "PRIVACY_FILE",
-    "RELEASE_FILES",
-    "Place",
-    "check_place",
-    "fill_with_zeros",
-    "hold_place",
-]
 
 PRIVACY_FILE = "privacy.json"
 RELEASE_FILES = {

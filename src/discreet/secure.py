@@ -23,17 +23,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import BadUsage
 
-__all__ = [
-    "Enclosure",
-    "LazyUniform",
-    "RandomSource",
-    "SeededSource",
-    "SystemSource",
-    "coins_below",
-    "enclose_ratio",
-    "random_ranks",
-]
-
 # How a real number in [0, 1] is known exactly: asked for b bits, it answers integers
 # (low, high) with low <= 2^b value <= high that stay within a few units for every b.
 Enclosure: TypeAlias = Callable[[int], tuple[int, int]]

@@ -13,22 +13,11 @@ from discreet.cli.output import ReadingBar, counting_rows, working
 from discreet.errors import BadUsage, DiscreetError, hide_passwords, looks_like_address
 
 if TYPE_CHECKING:
-    from discreet.engines import Answers
-    from discreet.engines.outofcore import Resources
-    from discreet.responses import Responses
-    from discreet.responses.columns import Reading as ReadingPlan
+    from discreet.answers.opening import Answers
+    from discreet.answers.responses import Responses
+    from discreet.tables.resources import Resources
+    from discreet.tables.roles import Reading as ReadingPlan
 
-__all__ = [
-    "check_engine",
-    "goes_out_of_core",
-    "is_large",
-    "make_resources",
-    "name_answers",
-    "open_answers",
-    "open_persons",
-    "plan_reading",
-    "read_answers",
-]
 
 GIGABYTE = 1e9
 
@@ -38,7 +27,7 @@ SMALL = 1 << 25
 
 def plan_reading(reading: Reading) -> ReadingPlan:
     """Return the options as the readers want them."""
-    from discreet.responses.columns import make_reading
+    from discreet.tables.roles import make_reading
 
     return make_reading(
         reading.layout, reading.person, reading.item, reading.response,
@@ -55,14 +44,14 @@ def is_large(source: str, reading: Reading) -> bool:
     """Say whether answers are in a database or too many for memory."""
     if _is_small_file(source):
         return False
-    from discreet.engines.outofcore.choosing import is_too_large
+    from discreet.answers.streamed.choosing import is_too_large
 
     return is_too_large(source, plan_reading(reading))
 
 
 def _is_small_file(source: str) -> bool:
     # Asked first, because the engine for large data takes a while to load.
-    from discreet.responses.opening import unpacked_size
+    from discreet.tables.paths import unpacked_size
 
     try:
         if unpacked_size(Path(source)) >= SMALL:
@@ -77,7 +66,7 @@ def open_answers(source: str, reading: Reading, *, quiet: bool) -> Any:
     """Return answers or counts for ``fit``, which leaves large answers where they are."""
     if not is_large(source, reading):
         return read_answers(source, reading, quiet=quiet)
-    from discreet.engines.outofcore import open_answers as leave_answers
+    from discreet.answers.streamed.answers import open_answers as leave_answers
 
     with working(f"Reading {name_answers(source)}", quiet=quiet):
         return leave_answers(source, reading=plan_reading(reading))
@@ -98,7 +87,7 @@ def goes_out_of_core(source: str, limits: Limits, reading: Reading) -> bool:
 
 def make_resources(limits: Limits) -> Resources:
     """Return the limits as the engine wants them."""
-    from discreet.engines.outofcore import Resources
+    from discreet.tables.resources import Resources
 
     if not isfinite(limits.memory * GIGABYTE):
         raise BadUsage(f"--memory must be a number of gigabytes, found {limits.memory}")
@@ -115,7 +104,7 @@ def open_persons(
         with working(label, quiet=quiet):
             yield answers
         return
-    from discreet.engines.outofcore import open_persons as leave_persons
+    from discreet.answers.streamed.answers import open_persons as leave_persons
 
     plan, resources = plan_reading(reading), make_resources(limits)
     with (
@@ -127,8 +116,8 @@ def open_persons(
 
 def name_answers(source: str) -> str:
     """Return what titles and messages call the answers: never with a password."""
-    from discreet.engines.outofcore.origins import describe_source, is_query
-    from discreet.responses.opening import names_server
+    from discreet.tables.origins import describe_source, is_query
+    from discreet.tables.paths import names_server
 
     if names_server(source) or is_query(source):
         return hide_passwords(describe_source(source))
@@ -138,12 +127,12 @@ def name_answers(source: str) -> str:
 def read_answers(source: str, reading: Reading, *, quiet: bool) -> Responses:
     """Return the answers in a file, folder or pattern, in a database, or of a query."""
     if not _is_small_file(source) and _is_database(source):
-        from discreet.engines.outofcore import load_responses
+        from discreet.answers.streamed.materialise import load_responses
 
         with working(f"Reading {name_answers(source)}", quiet=quiet):
             return load_responses(source, reading=plan_reading(reading))
-    from discreet.responses import read_responses
-    from discreet.responses.opening import find_files
+    from discreet.answers.reading import read_responses
+    from discreet.tables.paths import find_files
 
     total = sum(path.stat().st_size for path in find_files(source))
     with ReadingBar(f"Reading {Path(source).name}", total, quiet=quiet) as progress:
@@ -164,6 +153,6 @@ def read_answers(source: str, reading: Reading, *, quiet: bool) -> Responses:
 
 
 def _is_database(source: str) -> bool:
-    from discreet.engines.outofcore.origins import is_query, names_database
+    from discreet.tables.origins import is_query, names_database
 
     return is_query(source) or names_database(source)

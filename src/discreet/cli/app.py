@@ -37,8 +37,6 @@ from discreet.cli.options import Shared, spread
 from discreet.cli.output import show_warning
 from discreet.errors import hide_passwords, looks_like_address
 
-__all__ = ["app", "run"]
-
 SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 
 # Plain help instead of typer's boxes: those load a Markdown and a syntax-highlighting library

@@ -19,10 +19,9 @@ from discreet.cli.options import (
 from discreet.cli.output import print_json, say, working
 
 if TYPE_CHECKING:
-    from discreet.privacy.accounting import Budget
+    from discreet.privacy.accounting.budget import Budget
     from discreet.privacy.audit import AuditReport
 
-__all__ = ["add_to"]
 
 Attacked = Annotated[
     str,
@@ -70,8 +69,9 @@ def audit(
     shared: Shared,
 ) -> None:
     """Attack a mechanism on made-up data. Exit code 1 says that its promise was refuted."""
-    from discreet.privacy.accounting import Budget, Neighbours
-    from discreet.privacy.audit import Size, Verdict, audit_mechanism, find_audited
+    from discreet.privacy.accounting.budget import Budget, Neighbours
+    from discreet.privacy.audit import Verdict, audit_mechanism, find_audited
+    from discreet.privacy.audit.attacks import Size
 
     budget = Budget(epsilon, delta, Neighbours(neighbours))
     size = Size(items, max_answers)

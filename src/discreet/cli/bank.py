@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.known import KnownCalibration, name_calibration, read_calibration
+from discreet.cli.calibrations import KnownCalibration, name_calibration, read_calibration
 from discreet.cli.link import FlagAt, link_document, print_link
 from discreet.cli.options import AsJson, Force, Shared, command, spread
 from discreet.cli.output import Column, note, print_json, print_table, say
 from discreet.cli.writing import check_writable
 
 if TYPE_CHECKING:
-    from discreet.linking import Bank, Link
+    from discreet.analysis.bank import Bank
+    from discreet.analysis.equate import Link
 
-__all__ = ["add_to"]
 
 BankFile = Annotated[Path, typer.Argument(metavar="BANK", help="The bank file.")]
 NewBankFile = Annotated[Path, typer.Argument(metavar="BANK", help="The new bank file.")]
@@ -44,7 +44,7 @@ def create(
 ) -> None:
     """Start a bank with the items of a calibration, whose scale becomes that of the bank."""
     check_writable(file.parent, [file.name], force=force)
-    from discreet.linking import create_bank, write_bank
+    from discreet.analysis.bank import create_bank, write_bank
 
     known = read_calibration(calibration)
     bank = create_bank(known, scale=scale, source=source or name_calibration(calibration))
@@ -65,7 +65,7 @@ def add(
     shared: Shared,
 ) -> None:
     """Link a calibration to a bank and add its new items. Values in the bank do not change."""
-    from discreet.linking import grow_bank, read_bank, write_bank
+    from discreet.analysis.bank import grow_bank, read_bank, write_bank
 
     bank = read_bank(file)
     known = read_calibration(calibration)
@@ -91,7 +91,7 @@ def _print_added(file: Path, bank: Bank, added: tuple[str, ...], link: Link) -> 
 def show(file: BankFile, *, as_json: AsJson = False, shared: Shared) -> None:
     """Show the items of a bank."""
     del shared
-    from discreet.linking import read_bank
+    from discreet.analysis.bank import read_bank
 
     bank = read_bank(file)
     if as_json:

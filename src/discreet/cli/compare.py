@@ -26,9 +26,9 @@ from discreet.cli.release import Bundle, LedgerFile, Neighbouring, Population, r
 from discreet.place import check_place
 
 if TYPE_CHECKING:
-    from discreet.comparisons import Comparisons, PublishedRanking, Strengths
-
-__all__ = ["ColumnNames", "Columns", "add_to", "read_votes", "show_ranking"]
+    from discreet.answers.judges import Comparisons
+    from discreet.publishing.comparisons import PublishedRanking
+    from discreet.results.strengths import Strengths
 
 
 class Ties(StrEnum):
@@ -133,7 +133,7 @@ def rank(
 ) -> None:
     """Estimate strengths, without privacy, and name the strongest objects. Confidential."""
     data = read_votes(file, columns, quiet=shared.quiet)
-    from discreet.comparisons import rank_comparisons
+    from discreet.models.compared import rank_comparisons
 
     with working("Estimating strengths", quiet=shared.quiet):
         found = rank_comparisons(data, method=str(method))
@@ -175,13 +175,13 @@ def release(
     """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
     check_place(out, force=force)
     listed = read_items(items)
-    from discreet.privacy.accounting import Budget, Neighbours
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.accounting.budget import Budget, Neighbours
+    from discreet.privacy.ledger.book import Ledger
 
     budget = Budget(epsilon, delta, Neighbours(neighbours))
     book = Ledger.open(ledger)
     data = read_votes(file, columns, quiet=shared.quiet)
-    from discreet.comparisons import release_comparisons
+    from discreet.publishing.comparisons import release_comparisons
 
     with working("Releasing", quiet=shared.quiet):
         released = release_comparisons(
@@ -220,7 +220,7 @@ SHOWN = ("item", "strength", "se", "lower", "upper")
 
 def read_votes(file: str, columns: Columns, *, quiet: bool) -> Comparisons:
     """Return the comparisons in a file."""
-    from discreet.comparisons import read_comparisons
+    from discreet.answers.read_judges import read_comparisons
 
     with working(f"Reading {name_answers(file)}", quiet=quiet):
         options = {name: value for name, value in asdict(columns).items() if value is not None}

@@ -20,9 +20,8 @@ from discreet.cli.writing import check_writable
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
-    from discreet.counts import PairCounts
+    from discreet.counts.table import PairCounts
 
-__all__ = ["add_to"]
 
 Source = Annotated[
     str,
@@ -59,7 +58,7 @@ def counts(
     check_writable(out.parent, [out.name], force=force)
     check_engine(limits)
     if goes_out_of_core(source, limits, reading) or _has_partial_counts(checkpoint, limits):
-        from discreet.engines.outofcore import count_source
+        from discreet.answers.streamed.counting import count_source
 
         with counting_rows("Counting", quiet=shared.quiet) as progress:
             found = count_source(
@@ -70,7 +69,7 @@ def counts(
                 progress=progress,
             )
     else:
-        from discreet.engines import count_pairs
+        from discreet.answers.opening import count_pairs
 
         found = count_pairs(read_answers(source, reading, quiet=shared.quiet), engine="memory")
     _save(found, out, as_json=as_json, quiet=shared.quiet)
@@ -80,7 +79,7 @@ def merge(
     files: Files, *, out: OutFile, force: Force = False, as_json: AsJson = False, shared: Shared
 ) -> None:
     """Add counts of different persons: shards, days, institutions. Stays confidential."""
-    from discreet.counts import PairCounts, merge_counts
+    from discreet.counts.table import PairCounts, merge_counts
 
     check_writable(out.parent, [out.name], force=force)
     twice = [file for file in files if sum(file.resolve() == one.resolve() for one in files) > 1]

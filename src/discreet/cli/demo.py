@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.calibration import (
+from discreet.cli.calibrations import (
     check_calibration_folder,
     explain_calibration,
     print_calibration,
@@ -18,8 +18,6 @@ from discreet.cli.output import say, working
 from discreet.cli.release import print_release
 from discreet.cli.writing import check_writable
 from discreet.place import check_place
-
-__all__ = ["add_to"]
 
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")]
 
@@ -49,8 +47,9 @@ def demo(*, out: Out = Path("demo"), force: Force = False, shared: Shared) -> No
 
 
 def _calibrate(out: Path, *, quiet: bool) -> None:
-    from discreet.calibrate import fit
-    from discreet.datasets import citation, lsat
+    from discreet.datasets import citation
+    from discreet.datasets.education import lsat
+    from discreet.models.calibrate import fit
 
     answers = lsat()
     estimate = fit(answers)
@@ -67,10 +66,10 @@ def _calibrate(out: Path, *, quiet: bool) -> None:
 
 
 def _release(ledger: Path, bundle: Path, *, quiet: bool) -> None:
-    from discreet.datasets import lsat
-    from discreet.privacy.accounting import Budget
-    from discreet.privacy.ledger import Ledger
-    from discreet.publish import release
+    from discreet.datasets.education import lsat
+    from discreet.privacy.accounting.budget import Budget
+    from discreet.privacy.ledger.book import Ledger
+    from discreet.publishing.release import release
 
     responses = lsat()
     book = Ledger.create(ledger, EPSILON, DELTA)

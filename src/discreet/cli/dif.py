@@ -9,16 +9,23 @@ import typer
 
 from discreet.atomic import staged
 from discreet.cli.answers import read_answers
-from discreet.cli.calibration import check_method
-from discreet.cli.options import AnswersFile, AsJson, Force, OutFolder, Reading, Shared, command
+from discreet.cli.calibrations import check_method
+from discreet.cli.options import (
+    AnswersFile,
+    AsJson,
+    Force,
+    OutFolder,
+    Reading,
+    Shared,
+    command,
+)
 from discreet.cli.output import Column, note, print_json, print_table, say, working
 from discreet.cli.writing import check_writable
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
-    from discreet.itemfit import DifTable
+    from discreet.analysis.dif import DifTable
 
-__all__ = ["add_to"]
 
 DIF_FILE = "dif.confidential.csv"
 
@@ -64,7 +71,7 @@ def dif(
     if out is not None:
         check_writable(out, [DIF_FILE], force=force)
     responses = read_answers(file, reading, quiet=shared.quiet)
-    from discreet.itemfit import find_dif
+    from discreet.analysis.dif import find_dif
 
     with working("Comparing groups", quiet=shared.quiet):
         table = find_dif(
@@ -76,7 +83,7 @@ def dif(
             method=method,
         )
     if out is not None:
-        from discreet.formats.tables import write_csv
+        from discreet.output.formats.tables import write_csv
 
         columns = table.to_dict()
         columns["access"] = ["confidential"] * len(table.item)

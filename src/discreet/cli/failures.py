@@ -26,16 +26,6 @@ import typer
 
 from discreet.errors import DiscreetError, hide_passwords
 
-__all__ = [
-    "BY_SIGNAL",
-    "EXIT_CODES",
-    "INTERRUPTED",
-    "USAGE",
-    "drop_output",
-    "guard",
-    "heeding_signals",
-]
-
 EXIT_CODES = {
     0: "done",
     1: "anything else",

@@ -9,24 +9,31 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.answers import name_answers, open_answers, read_answers
-from discreet.cli.calibration import (
+from discreet.cli.calibrations import (
     calibration_document,
     check_calibration_folder,
     check_method,
     explain_calibration,
     print_calibration,
+    read_anchors,
     write_calibration,
 )
-from discreet.cli.known import read_anchors
-from discreet.cli.options import AnswersFile, AsJson, Force, OutFolder, Reading, Shared, command
+from discreet.cli.options import (
+    AnswersFile,
+    AsJson,
+    Force,
+    OutFolder,
+    Reading,
+    Shared,
+    command,
+)
 from discreet.cli.output import Column, note, print_json, print_table, say, working
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
-    from discreet.linking import Anchored
-    from discreet.responses import Responses
+    from discreet.analysis.anchoring import Anchored
+    from discreet.answers.responses import Responses
 
-__all__ = ["Method", "Regularisation", "add_to"]
 
 Method = Annotated[
     str,
@@ -73,7 +80,7 @@ def fit(
     # Diagnostics and anchors need all answers in memory; difficulties alone do not.
     take = open_answers if out is None and anchors is None else read_answers
     responses = take(file, reading, quiet=shared.quiet)
-    from discreet.calibrate import fit as calibrate
+    from discreet.models.calibrate import fit as calibrate
 
     leaving = closing(responses) if hasattr(responses, "close") else nullcontext()
     with leaving, working("Estimating difficulties", quiet=shared.quiet):
@@ -110,7 +117,7 @@ def _check_anchors(anchors: Path | None, method: str, regularisation: float) -> 
 
 
 def _hold(anchors: Path, responses: Responses) -> Anchored:
-    from discreet.linking import fit_anchored
+    from discreet.analysis.anchoring import fit_anchored
 
     return fit_anchored(responses, read_anchors(anchors))
 

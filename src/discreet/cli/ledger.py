@@ -28,10 +28,9 @@ from discreet.cli.release import Bundle, show_release
 from discreet.place import check_place
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.book import Ledger
     from discreet.privacy.ledger.history import History
 
-__all__ = ["add_to"]
 
 LedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
 NewLedgerFile = Annotated[Path, typer.Argument(metavar="FILE", help="The new ledger.")]
@@ -67,7 +66,7 @@ def create(
 ) -> None:
     """Make a ledger with a total limit. All releases about one population share it."""
     del shared
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.book import Ledger
 
     ledger = Ledger.create(file, epsilon, delta, neighbours=neighbours)
     say(
@@ -79,7 +78,7 @@ def create(
 def show(file: LedgerFile, *, as_json: AsJson = False, shared: Shared) -> None:
     """Show what has been spent and what is left. For the steward's eyes."""
     del shared
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.book import Ledger
 
     ledger = Ledger.open(file)
     history = ledger.history()
@@ -100,8 +99,8 @@ def show(file: LedgerFile, *, as_json: AsJson = False, shared: Shared) -> None:
 
 def _print_waiting(ledger: Ledger, history: History) -> None:
     """Name the releases that were paid for and have no bundle, and say how to get them."""
-    from discreet.delivery import explain_resuming
     from discreet.privacy.ledger.vault import find_vault
+    from discreet.publishing.delivery import explain_resuming
 
     for entry in history.entries:
         waits = find_vault(ledger.path, entry.reservation).exists()
@@ -126,8 +125,8 @@ def resume(
     """Write a release that was paid for and did not arrive. Charges nothing."""
     check_place(out, force=force)
     check_engine(limits)
-    from discreet.privacy.ledger import Ledger
-    from discreet.resuming import resume_release
+    from discreet.privacy.ledger.book import Ledger
+    from discreet.publishing.resuming import resume_release
 
     book = Ledger.open(file)
     order = book.find(release).order

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.atomic import staged
-from discreet.cli.calibration import CALIBRATION_FILES, write_calibration
-from discreet.cli.known import read_calibration
+from discreet.cli.calibrations import CALIBRATION_FILES, read_calibration, write_calibration
 from discreet.cli.options import AsJson, Force, OutFolder, Shared, command
 from discreet.cli.output import Column, note, print_json, print_table, say
 from discreet.cli.writing import check_writable
 
 if TYPE_CHECKING:
-    from discreet.linking import Link
+    from discreet.analysis.equate import Link
 
-__all__ = ["FlagAt", "add_to", "link_document", "print_link"]
 
 LINK_FILE = "link.confidential.csv"
 
@@ -45,7 +43,7 @@ def link(
     if out is not None:
         check_writable(out, (*CALIBRATION_FILES, LINK_FILE), force=force)
     first, second = read_calibration(base), read_calibration(new)
-    from discreet.linking import link_calibrations
+    from discreet.analysis.equate import link_calibrations
 
     found = link_calibrations(first, second, flag_at=flag_at)
     written = [] if out is None else _write(out, found, second)
@@ -60,7 +58,7 @@ def link(
 
 
 def _write(folder: Path, found: Link, second: Any) -> list[Path]:
-    from discreet.formats.tables import write_csv
+    from discreet.output.formats.tables import write_csv
 
     written = write_calibration(folder, found.move(second))
     with staged(folder, [LINK_FILE]) as stage:

@@ -23,26 +23,6 @@ from discreet import __version__
 from discreet.cli.failures import guard
 from discreet.errors import refuse_address
 
-__all__ = [
-    "MECHANISM_NAMES",
-    "AnswersFile",
-    "AsJson",
-    "Delta",
-    "Epsilon",
-    "Force",
-    "Layout",
-    "Limits",
-    "OneMeans",
-    "OutFolder",
-    "Reading",
-    "Relation",
-    "Repeats",
-    "Seed",
-    "Shared",
-    "command",
-    "spread",
-]
-
 # Set before the libraries load: each reads its own variable, once.
 THREAD_VARIABLES = (
     "DISCREET_THREADS",

@@ -23,21 +23,8 @@ from discreet.errors import hide_passwords
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from discreet.engines.outofcore import Progress as Rows
+    from discreet.tables.resources import Progress as Rows
 
-__all__ = [
-    "Column",
-    "ReadingBar",
-    "counting_rows",
-    "json_text",
-    "note",
-    "print_json",
-    "print_table",
-    "say",
-    "show_warning",
-    "without_nan",
-    "working",
-]
 
 TERMINAL_ROWS = 50
 """Rows of a table on a terminal: more scroll away before anyone can read them."""

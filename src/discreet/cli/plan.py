@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.atomic import write_text
-from discreet.cli.options import MECHANISM_NAMES, AsJson, Delta, Force, Relation, Shared, command
+from discreet.cli.options import (
+    MECHANISM_NAMES,
+    AsJson,
+    Delta,
+    Force,
+    Relation,
+    Shared,
+    command,
+)
 from discreet.cli.output import Column, note, print_json, print_table, say, working
 from discreet.cli.writing import check_writable
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
-    from discreet.planning import Plan
+    from discreet.analysis.planning.plans import Plan
 
-__all__ = ["add_to"]
 
 Persons = Annotated[int | None, typer.Option(metavar="N", help="How many persons answer.")]
 Items = Annotated[int | None, typer.Option(metavar="M", help="How many items are on the list.")]
@@ -90,7 +97,7 @@ def plan(
     shared: Shared,
 ) -> None:
     """Predict what privacy costs. Leave out one of persons, items, epsilon and the target."""
-    from discreet.planning import plan as make
+    from discreet.analysis.planning.plans import plan as make
 
     if target_top is not None and top is None:
         raise BadUsage("--target-top needs --top K: the share of which items is meant?")
@@ -169,7 +176,7 @@ def _show_comparison(plans: dict[str, Plan]) -> None:
 
 
 def _check(made: Plan, runs: int, *, quiet: bool) -> tuple[float, float]:
-    from discreet.planning.check import check_setting
+    from discreet.analysis.planning.setting import check_setting
 
     def progress(done: int) -> None:
         if runs >= 10 and done % max(1, runs // 10) == 0:
@@ -180,7 +187,7 @@ def _check(made: Plan, runs: int, *, quiet: bool) -> tuple[float, float]:
 
 
 def _write_page(made: Plan, page: Path, *, quiet: bool) -> None:
-    from discreet.planning.page import make_page
+    from discreet.output.pages.plan import make_page
 
     with working("Computing the table behind the page", quiet=quiet):
         text = make_page(made)

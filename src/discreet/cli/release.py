@@ -26,9 +26,8 @@ from discreet.errors import BadUsage
 from discreet.place import check_place
 
 if TYPE_CHECKING:
-    from discreet.publish import Published
+    from discreet.publishing.release import Published
 
-__all__ = ["add_to", "print_release", "read_items", "show_release"]
 
 ItemsFile = Annotated[
     Path,
@@ -103,8 +102,8 @@ def release(
     check_place(out, force=force)
     check_engine(limits)
     listed = read_items(items)
-    from discreet.privacy.accounting import Budget, Neighbours
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.accounting.budget import Budget, Neighbours
+    from discreet.privacy.ledger.book import Ledger
     from discreet.privacy.mechanisms import check_mechanism
 
     budget = Budget(epsilon, delta, Neighbours(neighbours))
@@ -112,7 +111,7 @@ def release(
     book = Ledger.open(ledger)
     opened = open_persons(file, reading, limits, label="Releasing", quiet=shared.quiet)
     with opened as answers:
-        from discreet.publish import release as publish
+        from discreet.publishing.release import release as publish
 
         released = publish(
             answers,

@@ -11,24 +11,23 @@ import typer
 
 from discreet.atomic import staged, write_text
 from discreet.cli.answers import read_answers
-from discreet.cli.calibration import (
+from discreet.cli.calibrations import (
     CALIBRATION_FILE,
     REPORT_FILE,
     check_method,
     diagnose_answers,
+    read_calibration,
 )
 from discreet.cli.fit import Method
-from discreet.cli.known import read_calibration
 from discreet.cli.options import Force, Reading, Shared, command
 from discreet.cli.output import note, say, working
 from discreet.cli.writing import check_writable
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
-    from discreet.estimate import Estimate
-    from discreet.report.diagnostics import Diagnostics
+    from discreet.analysis.diagnostics import Diagnostics
+    from discreet.results.estimate import Estimate
 
-__all__ = ["add_to"]
 
 PUBLIC_FILE, PRIVACY_FILE = "report.html", "privacy.json"
 
@@ -74,9 +73,9 @@ def _is_calibration(place: Path) -> bool:
 
 
 def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
-    from discreet.bundle import hash_text, seal_record
-    from discreet.report.public import write_public_page
-    from discreet.verification import read_bundle
+    from discreet.output.pages.public import write_public_page
+    from discreet.publishing.bundle import hash_text, seal_record
+    from discreet.publishing.verification import read_bundle
 
     _check_place(bundle, out, PUBLIC_FILE, force=force)
     estimate, record = read_bundle(bundle)
@@ -106,7 +105,7 @@ def _report_answers(
 ) -> None:
     check_writable(out, [REPORT_FILE], force=force)
     responses = read_answers(source, reading, quiet=quiet)
-    from discreet.calibrate import fit
+    from discreet.models.calibrate import fit
 
     with working("Estimating difficulties", quiet=quiet):
         estimate = fit(responses, method=method)
@@ -116,8 +115,8 @@ def _report_answers(
 
 def _restore(file: Path) -> tuple[Estimate, Diagnostics | None]:
     """Read a calibration with what only its report needs: how it was solved, diagnostics."""
-    from discreet.estimate import Solution
-    from discreet.report.diagnostics import Diagnostics
+    from discreet.analysis.diagnostics import Diagnostics
+    from discreet.results.estimate import Solution
 
     estimate: Estimate = read_calibration(file)
     document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -136,8 +135,8 @@ def _restore(file: Path) -> tuple[Estimate, Diagnostics | None]:
 
 
 def _finish(estimate: Estimate, diagnostics: Diagnostics | None, out: Path, name: str) -> None:
-    from discreet.report.findings import find_problems
-    from discreet.report.steward import judge, write_steward_page
+    from discreet.analysis.findings import find_problems
+    from discreet.output.pages.steward import judge, write_steward_page
 
     path = out / REPORT_FILE
     write_text(path, write_steward_page(estimate, diagnostics, name=name))
@@ -150,7 +149,7 @@ def _finish(estimate: Estimate, diagnostics: Diagnostics | None, out: Path, name
 
 def _check_place(given: Path, out: Path | None, name: str, *, force: bool) -> None:
     """Refuse to overwrite, except a report of ours beside the result that it is about."""
-    from discreet.report.page import GENERATOR
+    from discreet.output.pages.page import GENERATOR
 
     path = given / name
     if out is None and path.is_file():

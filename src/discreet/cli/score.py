@@ -10,15 +10,22 @@ import typer
 
 from discreet.atomic import staged
 from discreet.cli.answers import read_answers
-from discreet.cli.known import read_calibration
-from discreet.cli.options import AnswersFile, AsJson, Force, OutFolder, Reading, Shared, command
+from discreet.cli.calibrations import read_calibration
+from discreet.cli.options import (
+    AnswersFile,
+    AsJson,
+    Force,
+    OutFolder,
+    Reading,
+    Shared,
+    command,
+)
 from discreet.cli.output import Column, note, print_json, print_table, say, working
 from discreet.cli.writing import check_writable
 
 if TYPE_CHECKING:
-    from discreet.persons import PersonScores
+    from discreet.analysis.persons import PersonScores
 
-__all__ = ["add_to"]
 
 ABILITIES_FILE = "abilities.confidential.csv"
 TABLE_FILE = "score_table.confidential.csv"
@@ -65,7 +72,7 @@ def score(
         check_writable(out, FILES, force=force)
     known = read_calibration(calibration)
     responses = read_answers(file, reading, quiet=shared.quiet)
-    from discreet.persons import score as estimate_abilities
+    from discreet.analysis.persons import score as estimate_abilities
 
     with working("Estimating abilities", quiet=shared.quiet):
         scores = estimate_abilities(responses, known, method=str(method))
@@ -83,8 +90,8 @@ def score(
 
 
 def _write(folder: Path, scores: PersonScores, known: Any) -> None:
-    from discreet.formats.tables import write_csv
-    from discreet.persons import tabulate_scores
+    from discreet.analysis.persons import tabulate_scores
+    from discreet.output.formats.tables import write_csv
 
     columns = scores.to_dict()
     columns["access"] = ["confidential"] * len(scores.persons)

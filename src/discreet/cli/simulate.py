@@ -18,10 +18,9 @@ from discreet.cli.writing import check_writable
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
-    from discreet.responses import Responses
+    from discreet.answers.responses import Responses
     from discreet.simulation import Simulation
 
-__all__ = ["add_to"]
 
 Persons = Annotated[int, typer.Option("--persons", metavar="N", min=1, help="How many persons.")]
 Items = Annotated[int, typer.Option("--items", metavar="M", min=1, help="How many items.")]

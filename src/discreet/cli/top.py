@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.answers import read_answers
-from discreet.cli.calibration import check_method, explain_calibration
+from discreet.cli.calibrations import check_method, explain_calibration
 from discreet.cli.fit import Method, Regularisation
 from discreet.cli.options import AnswersFile, AsJson, Reading, Shared, command
 from discreet.cli.output import Column, print_json, print_table, say, working
 
 if TYPE_CHECKING:
-    from discreet.estimate import Estimate
-    from discreet.topk import Ranking
+    from discreet.results.estimate import Estimate
+    from discreet.results.ranking import Ranking
 
-__all__ = ["add_to"]
 
 Count = Annotated[int, typer.Option("-k", "--count", metavar="K", min=0, help="How many items.")]
 Easiest = Annotated[bool, typer.Option("--easiest", help="The easiest instead of the hardest.")]
@@ -38,8 +37,8 @@ def top(
     """Name the K hardest (or easiest) items."""
     check_method(method)
     responses = read_answers(file, reading, quiet=shared.quiet)
-    from discreet.calibrate import fit
-    from discreet.topk import rank
+    from discreet.models.calibrate import fit
+    from discreet.results.ranking import rank
 
     with working("Estimating difficulties", quiet=shared.quiet):
         estimate = fit(responses, method=method, regularisation=regularisation)

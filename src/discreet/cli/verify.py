@@ -10,15 +10,13 @@ import typer
 from discreet.cli.options import Shared, command
 from discreet.cli.output import say
 
-__all__ = ["add_to"]
-
 Bundle = Annotated[Path, typer.Argument(metavar="DIR", help="What `release` wrote.")]
 
 
 def verify(bundle: Bundle, *, shared: Shared) -> None:
     """Say whether a release is whole: nothing missing, nothing changed."""
     del shared
-    from discreet.verification import NO_CHECKSUMS, check_bundle
+    from discreet.publishing.verification import NO_CHECKSUMS, check_bundle
 
     files = check_bundle(bundle).get("files")
     if files is None:

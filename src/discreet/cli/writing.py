@@ -8,8 +8,6 @@ from pathlib import Path
 
 from discreet.errors import BadUsage
 
-__all__ = ["check_writable"]
-
 
 def check_writable(folder: Path, names: Sequence[str], *, force: bool) -> None:
     """Refuse, before any work is done, what could not be written afterwards."""

@@ -13,23 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.counts import matrix as form
-from discreet.counts.file import read_archive, write_archive
 from discreet.counts.matrix import (
     PairMatrix,
     add_matrices,
     is_sparse,
     move_cells,
+    read_archive,
     settle_matrix,
+    write_archive,
 )
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import brief_repr
-
-__all__ = ["PairCounts", "merge_counts", "name_weighting"]
-
-Int64Array = npt.NDArray[np.int64]
+from discreet.types import Int64Array
 
 UNWEIGHTED = "none"
 UNKNOWN = "unknown"
@@ -61,8 +58,8 @@ class PairCounts:
     Examples
     --------
     >>> import numpy as np
-    >>> from discreet.engines import count_pairs
-    >>> from discreet.responses import Responses
+    >>> from discreet.answers.opening import count_pairs
+    >>> from discreet.answers.responses import Responses
     >>> monday = count_pairs(Responses.from_array(np.array([[1, 0], [1, 1]])))
     >>> tuesday = count_pairs(Responses.from_array(np.array([[1, 0]])))
     >>> (monday + tuesday).right_wrong[0, 1], (monday + tuesday).persons
@@ -198,8 +195,8 @@ def merge_counts(parts: Iterable[PairCounts]) -> PairCounts:
     Examples
     --------
     >>> import numpy as np
-    >>> from discreet.engines import count_pairs
-    >>> from discreet.responses import Responses
+    >>> from discreet.answers.opening import count_pairs
+    >>> from discreet.answers.responses import Responses
     >>> first = count_pairs(Responses.from_array(np.array([[1, 0]]), items=["a", "b"]))
     >>> second = count_pairs(Responses.from_array(np.array([[1, 0]]), items=["b", "c"]))
     >>> merge_counts([first, second]).items

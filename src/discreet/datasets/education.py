@@ -13,11 +13,9 @@ from os import PathLike
 import numpy as np
 import numpy.typing as npt
 
-from discreet.datasets.reading import column_numbers, read_text
+from discreet.answers.responses import Responses
+from discreet.datasets.films import column_numbers, read_text
 from discreet.errors import BadResponses
-from discreet.responses import Responses
-
-__all__ = ["lsat", "three_grades", "uci_student"]
 
 FREQUENCY_COLUMNS = ("persons", "freq", "ob6", "wt6", "n")
 """Names under which pattern tables in circulation give section 6's frequencies."""

@@ -12,18 +12,15 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import BadUsage
-from discreet.privacy.accounting import Guarantee, Neighbours, Spend
-from discreet.privacy.mechanisms import (
-    AnyMechanism,
-    DensePairs,
-    Margins,
-    RandomizedResponse,
-    SparsePairs,
-)
+from discreet.privacy.accounting.budget import Guarantee, Neighbours
+from discreet.privacy.accounting.spend import Spend
+from discreet.privacy.mechanisms import AnyMechanism
 from discreet.privacy.mechanisms.comparisons import ComparedPublic, NetWins, WinPairs
-from discreet.privacy.mechanisms.protocol import Calibration, NoiseLaw, Public
-
-__all__ = ["Order"]
+from discreet.privacy.mechanisms.margins import Margins
+from discreet.privacy.mechanisms.pairs import DensePairs
+from discreet.privacy.mechanisms.response import RandomizedResponse
+from discreet.privacy.mechanisms.sparse import SparsePairs
+from discreet.privacy.protocol import Calibration, NoiseLaw, Public
 
 CLASSES: dict[str, Any] = {
     one.__name__: one

@@ -16,31 +16,18 @@ from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.engines import count_pairs
-from discreet.engines.answers import Answers, Contributions
+from discreet.answers.opening import Answers, Contributions, count_pairs
 from discreet.errors import BadResponses, DiscreetError
 from discreet.markup import brief_repr
-from discreet.privacy.accounting import Guarantee
-from discreet.privacy.mechanisms import RandomizedResponse
-from discreet.privacy.mechanisms.protocol import Calibration, Mechanism, NoiseLaw, Public
-from discreet.privacy.mechanisms.response import COUNTED
-from discreet.privacy.noise import Noise
+from discreet.privacy.accounting.budget import Guarantee
+from discreet.privacy.mechanisms.response import COUNTED, RandomizedResponse
+from discreet.privacy.noise.backends import Noise
 from discreet.privacy.noise.coins import check_coin
 from discreet.privacy.noise.samplers import check_scale
 from discreet.privacy.orders import Order
-
-__all__ = [
-    "Release",
-    "Safe",
-    "check_answers",
-    "check_noise",
-    "release_statistics",
-    "restore_release",
-]
-
-Int64Array = npt.NDArray[np.int64]
+from discreet.privacy.protocol import Calibration, Mechanism, NoiseLaw, Public
+from discreet.types import Int64Array
 
 _SEAL = object()
 
@@ -120,7 +107,7 @@ def release_statistics(
     public parameters name gets noise, answered or not, zero or not.
 
     ``count`` counts whole persons with a mechanism's integer weights; comparisons of judges are
-    counted by :func:`discreet.comparisons.counting.count_wins`.
+    counted by :func:`discreet.answers.wins.count_wins`.
     """
     check_answers(answers, public, mechanism)
     capped = answers.select(public.items).cap(public.max_answers, noise.source)

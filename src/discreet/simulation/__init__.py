@@ -21,11 +21,13 @@ from typing import SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.judges import Comparisons
+from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import brief_repr
-from discreet.responses import Responses
-from discreet.responses.packing import pack_rows
-from discreet.responses.store import (
+from discreet.simulation.designs import DESIGNS, Answers, Design
+from discreet.store.pack import pack_rows
+from discreet.store.planes import (
     BLOCK_WORDS,
     MISSING,
     AnswerStore,
@@ -33,11 +35,10 @@ from discreet.responses.store import (
     SparseRows,
     prefers_planes,
 )
-from discreet.simulation.designs import DESIGNS, Answers, Design
+from discreet.types import FloatArray
 
-__all__ = ["DESIGNS", "Simulation", "simulate"]
+__all__ = ["SimulatedComparisons", "Simulation", "simulate", "simulate_comparisons"]
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = Sequence[float] | npt.NDArray[np.floating] | None
 
 BLOCK_PERSONS = 64 * BLOCK_WORDS
@@ -247,3 +248,74 @@ def _parameters(name: str, given: Vector, size: int, rng: np.random.Generator) -
         where = int(np.flatnonzero(~np.isfinite(values))[0])
         raise BadUsage(f"{name}[{where}] is {values[where]}; every entry must be a finite number")
     return values
+
+
+# Comparisons from known strengths, for examples, plans and tests.
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedComparisons:
+    """Comparisons, and the strengths that made them."""
+
+    comparisons: Comparisons
+    strength: FloatArray
+
+    __repr__ = brief_repr
+
+
+def simulate_comparisons(
+    judges: int,
+    items: int,
+    comparisons: int,
+    *,
+    strength: npt.ArrayLike | None = None,
+    taste: float = 0.0,
+    rng: np.random.Generator,
+) -> SimulatedComparisons:
+    """Let every judge compare so many different random pairs.
+
+    Parameters
+    ----------
+    judges, items, comparisons
+        How many judges, objects, and comparisons of each judge.
+    strength
+        By default drawn from N(0, 1) and centred.
+    taste
+        Standard deviation of each judge's own liking of each object, on top of its strength.
+        Zero is the Bradley-Terry model.
+    rng
+        Source of all draws.
+
+    Examples
+    --------
+    >>> made = simulate_comparisons(3, 4, 2, rng=np.random.default_rng(1))
+    >>> made.comparisons
+    <Comparisons: 3 judges, 4 objects, 6 comparisons>
+    """
+    first, second = np.triu_indices(items, 1)
+    if not 0 <= comparisons <= len(first):
+        raise BadUsage(
+            f"a judge can compare 0 to {len(first)} different pairs of {items} objects, found "
+            f"{comparisons}"
+        )
+    truth = rng.standard_normal(items) if strength is None else np.asarray(strength, dtype=float)
+    truth = truth - truth.mean()
+    pairs = np.concatenate(
+        [np.zeros(0, dtype=np.int64)]
+        + [rng.choice(len(first), comparisons, replace=False) for _ in range(judges)]
+    )
+    judge = np.repeat(np.arange(judges), comparisons)
+    one, other = first[pairs], second[pairs]
+    apart = truth[one] - truth[other]
+    if taste:
+        liking = taste * rng.standard_normal((judges, items))
+        apart = apart + liking[judge, one] - liking[judge, other]
+    won = rng.random(len(pairs)) < 1 / (1 + np.exp(-apart))
+    data = Comparisons.from_codes(
+        judge,
+        np.where(won, one, other),
+        np.where(won, other, one),
+        items=[f"object {number}" for number in range(items)],
+        judges=judges,
+    )
+    return SimulatedComparisons(data, truth)

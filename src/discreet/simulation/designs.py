@@ -15,11 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, log_expit
 
-__all__ = ["DESIGNS", "Answers", "Design"]
+from discreet.types import BoolArray, FloatArray
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 TARGET_WIDTH = 0.75
 """Logits; how far from the person's ability a targeted item typically lies."""

@@ -13,32 +13,32 @@ from discreet.privacy.accounting.belief import (
     tail_probability,
 )
 from discreet.privacy.accounting.budget import NO_LEDGER, UNIT, Budget, Guarantee, Neighbours
-from discreet.privacy.accounting.composition import (
-    Allowance,
-    BasicAllowance,
-    GaussianAllowance,
-    compose_guarantees,
-)
-from discreet.privacy.accounting.concentrated import largest_rho, rho_delta, rho_epsilon
 from discreet.privacy.accounting.gaussian import (
     GaussianBound,
     gaussian_delta,
     gaussian_epsilon,
     largest_mu,
+    largest_rho,
+    rho_delta,
+    rho_epsilon,
 )
-from discreet.privacy.accounting.local import calibrate_local
+from discreet.privacy.accounting.local import (
+    calibrate_laplace,
+    calibrate_local,
+    laplace_spend,
+    largest_local_epsilon,
+    pure_mu_squared,
+    pure_spend,
+    shuffled_delta,
+    shuffled_epsilon,
+    shuffled_epsilon_closed_form,
+)
 from discreet.privacy.accounting.moves import (
     bound_moves,
     bound_rounded_move,
     calibrate_scale,
     moves_rho,
     moves_spend,
-)
-from discreet.privacy.accounting.pure import (
-    calibrate_laplace,
-    laplace_spend,
-    pure_mu_squared,
-    pure_spend,
 )
 from discreet.privacy.accounting.random_graph import (
     GraphMoves,
@@ -48,13 +48,13 @@ from discreet.privacy.accounting.random_graph import (
     graph_epsilon,
     graph_spend,
 )
-from discreet.privacy.accounting.shuffle import (
-    largest_local_epsilon,
-    shuffled_delta,
-    shuffled_epsilon,
-    shuffled_epsilon_closed_form,
+from discreet.privacy.accounting.spend import (
+    Allowance,
+    BasicAllowance,
+    GaussianAllowance,
+    Spend,
+    compose_guarantees,
 )
-from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.accounting.unit_moves import (
     calibrate_counts,
     counts_bound,

@@ -11,17 +11,7 @@ import math
 from scipy.special import log_ndtr, ndtri_exp
 
 from discreet.privacy.accounting.budget import Guarantee, Neighbours
-from discreet.privacy.accounting.gaussian import SMALLEST_REPORTED, GaussianBound
-from discreet.privacy.accounting.rounding import float_up, sqrt_up
-
-__all__ = [
-    "best_guess",
-    "explain_belief",
-    "show_chance",
-    "show_share",
-    "surest_belief",
-    "tail_probability",
-]
+from discreet.privacy.accounting.gaussian import SMALLEST_REPORTED, GaussianBound, float_up, sqrt_up
 
 # Granted to the logarithms of scipy's normal distribution (tests compare with mpmath).
 LOG_ERROR = 1e-11

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadBudget
 
-__all__ = ["NO_LEDGER", "UNIT", "Budget", "Guarantee", "Neighbours"]
-
 UNIT = "one person's whole set of answers"
 NO_LEDGER = (
     "No ledger kept track of this release: other releases about the same persons add to it, "

@@ -1,7 +1,7 @@
-"""The Gaussian privacy curve of Balle and Wang, as an upper bound in floating point.
+"""Rounding with a direction: exact fractions in, floats and short fractions out.
 
-In: mu (shift over standard deviation) and epsilon, or delta. Out: the other one, rounded to the
-side that promises less. Proofs: docs/privacy-accounting.md, sections 1 and 2.
+Every number that an accountant passes on is rounded toward the side that costs privacy nothing:
+noise up, spends up, what is left down.
 """
 
 from __future__ import annotations
@@ -14,9 +14,63 @@ from fractions import Fraction
 from scipy.special import erfcx
 
 from discreet.errors import BadBudget
-from discreet.privacy.accounting.rounding import float_down, float_up, sqrt_up
 
-__all__ = ["GaussianBound", "gaussian_delta", "gaussian_epsilon", "largest_mu"]
+
+def float_up(value: Fraction) -> float:
+    """Return the smallest float that is not below `value`.
+
+    Examples
+    --------
+    >>> float_up(Fraction(1, 10)) >= Fraction(1, 10)
+    True
+    """
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def float_down(value: Fraction) -> float:
+    """Return the largest float that is not above `value`."""
+    return -float_up(-value)
+
+
+def sqrt_up(value: Fraction) -> float:
+    """Return a float that is not below the square root of `value`."""
+    if value == 0:
+        return 0.0
+    # math.sqrt rounds correctly, so one step up from the root of a number >= value suffices.
+    return math.nextafter(math.sqrt(float_up(value)), math.inf)
+
+
+def grid_step(value: Fraction, bits: int) -> Fraction:
+    """Return the power of two that cuts `value` into 2**bits to 2**(bits + 1) steps."""
+    numerator, denominator = value.numerator, value.denominator
+    exponent = numerator.bit_length() - denominator.bit_length()
+    if Fraction(2) ** exponent > value:
+        exponent -= 1
+    return Fraction(2) ** (exponent - bits)
+
+
+def round_up(value: Fraction, bits: int) -> Fraction:
+    """Return the smallest multiple of the value's own grid step that is not below `value`.
+
+    The result costs at most a factor 1 + 2**-bits, and its numerator and denominator stay short:
+    that is what an exact sampler needs of a scale, and a long history of a sum.
+
+    Examples
+    --------
+    >>> round_up(Fraction(10, 3), 4)
+    Fraction(27, 8)
+    """
+    if value <= 0:
+        return Fraction(0)
+    step = grid_step(value, bits)
+    return math.ceil(value / step) * step
+
+
+# The Gaussian privacy curve of Balle and Wang, as an upper bound in floating point.
+#
+# In: mu (shift over standard deviation) and epsilon, or delta. Out: the other one, rounded to the
+# side that promises less. Proofs: docs/privacy-accounting.md, sections 1 and 2.
 
 # Relative error granted to scipy's erfcx (its source claims about 1e-15; tests compare with
 # mpmath) and to one rounded operation (a few units in the last place, taken generously).
@@ -149,3 +203,89 @@ class GaussianBound:
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Return an upper bound on the epsilon of the Gaussian mechanism at `delta`."""
     return GaussianBound(Fraction(mu) ** 2).epsilon(delta)
+
+
+# Zero-concentrated privacy (rho) and what it says about epsilon and delta.
+#
+# The fallback that is always reported beside the exact numbers. Conversion: Canonne, Kamath and
+# Steinke (2020), Corollary 13; any order alpha > 1 gives a valid bound, so a search that stops
+# early is only less tight.
+
+GOLDEN = (math.sqrt(5) - 1) / 2
+# Rounding of a handful of terms of moderate size; added so that the result stays an upper bound.
+ROUNDING = 1e-12
+
+
+def _smallest(value: Callable[[float], float]) -> float:
+    """Minimise a unimodal function of alpha - 1 over [1e-9, 1e9], on a log scale."""
+    low, high = math.log(1e-9), math.log(1e9)
+    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_left, at_right = value(math.exp(left)), value(math.exp(right))
+    for _ in range(100):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - GOLDEN * (high - low)
+            at_left = value(math.exp(left))
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + GOLDEN * (high - low)
+            at_right = value(math.exp(right))
+    return min(at_left, at_right)
+
+
+def rho_epsilon(rho: float, delta: float) -> float:
+    """Return an epsilon that rho-zero-concentrated privacy implies at `delta`.
+
+    Examples
+    --------
+    >>> round(rho_epsilon(0.0493, 1e-4), 2)
+    1.11
+    """
+    if not 0 < delta < 1 or not rho >= 0:
+        raise BadBudget(
+            f"the conversion needs rho >= 0 and delta between 0 and 1, found rho {rho!r} and "
+            f"delta {delta!r}: pure epsilon does not follow from rho."
+        )
+    if rho == 0:
+        return 0.0
+
+    def at(above_one: float) -> float:
+        alpha = 1 + above_one
+        logs = -math.log(alpha) - math.log(delta)
+        return alpha * rho + logs / above_one - math.log1p(1 / above_one)
+
+    best = _smallest(at)
+    return max(0.0, best + ROUNDING * (1 + abs(best)))
+
+
+def rho_delta(rho: float, epsilon: float) -> float:
+    """Return a delta that rho-zero-concentrated privacy implies at `epsilon`."""
+
+    def log_at(above_one: float) -> float:
+        alpha = 1 + above_one
+        shrink = -alpha * math.log1p(1 / above_one)
+        return above_one * (alpha * rho - epsilon) - math.log(above_one) + shrink
+
+    best = _smallest(log_at)
+    return min(1.0, math.exp(min(0.0, best + ROUNDING * (1 + abs(best)))))
+
+
+def largest_rho(epsilon: float, delta: float) -> float:
+    """Return the largest rho (to 1e-12) that implies (epsilon, delta).
+
+    Examples
+    --------
+    >>> rho = largest_rho(1.0, 1e-4)
+    >>> round((1 / (2 * rho)) ** 0.5, 3)
+    3.508
+    """
+    low, high = 0.0, epsilon  # rho = epsilon converts to more than epsilon at every delta < 1/4
+    while rho_epsilon(high, delta) <= epsilon:
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if rho_epsilon(middle, delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return low

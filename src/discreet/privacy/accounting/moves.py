@@ -12,19 +12,9 @@ from fractions import Fraction
 
 from discreet.errors import BadBudget
 from discreet.privacy.accounting.budget import Budget
-from discreet.privacy.accounting.gaussian import GaussianBound
-from discreet.privacy.accounting.rounding import grid_step, round_up
+from discreet.privacy.accounting.gaussian import GaussianBound, grid_step, round_up
 from discreet.privacy.accounting.spend import Spend, check_promise
 from discreet.privacy.accounting.unit_moves import PRECISION_BITS, SMALLEST_SIGMA
-
-__all__ = [
-    "bound_moves",
-    "bound_rounded_move",
-    "calibrate_scale",
-    "moves_rho",
-    "moves_spend",
-    "search_scale",
-]
 
 # Variance lent to the rounding kernel, and its error per coordinate, 5 e^(-6 pi^2) < 1e-24:
 # small enough for a million coordinates, and nothing against scales of a fine grid.

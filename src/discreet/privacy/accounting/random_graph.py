@@ -16,27 +16,24 @@ from functools import lru_cache
 import numpy as np
 
 from discreet.errors import BadBudget
-from discreet.privacy.accounting.binomial import (
+from discreet.privacy.accounting.budget import Budget
+from discreet.privacy.accounting.gaussian import (
+    GaussianBound,
+    float_down,
+    float_up,
+    gaussian_delta,
+    sqrt_up,
+)
+from discreet.privacy.accounting.moves import search_scale
+from discreet.privacy.accounting.spend import Spend, check_promise
+from discreet.privacy.accounting.unit_moves import (
+    KERNEL_VARIANCE,
     WEIGHT_ERROR,
     binomial_tail,
     binomial_weights,
     binomial_window,
+    counts_bound,
 )
-from discreet.privacy.accounting.budget import Budget
-from discreet.privacy.accounting.gaussian import GaussianBound, gaussian_delta
-from discreet.privacy.accounting.moves import search_scale
-from discreet.privacy.accounting.rounding import float_down, float_up, sqrt_up
-from discreet.privacy.accounting.spend import Spend, check_promise
-from discreet.privacy.accounting.unit_moves import KERNEL_VARIANCE, counts_bound
-
-__all__ = [
-    "GraphMoves",
-    "calibrate_graph",
-    "graph_bound",
-    "graph_delta",
-    "graph_epsilon",
-    "graph_spend",
-]
 
 # The number of touched edges outside a window of this share of delta is given up as lost.
 WINDOW_SHARE = 1e-6

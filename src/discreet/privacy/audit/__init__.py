@@ -22,20 +22,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.comparisons.releasing import MECHANISMS as COMPARISON_MECHANISMS
 from discreet.errors import BadUsage
-from discreet.privacy.accounting import Budget
+from discreet.privacy.accounting.budget import Budget
 from discreet.privacy.audit.attacks import Attack, Size, make_attacks
 from discreet.privacy.audit.power import MISTAKES, choose_runs, find_detectable, prove_factor
 from discreet.privacy.audit.statistics import MATTERS
 from discreet.privacy.mechanisms import MECHANISMS, AnyMechanism
-from discreet.privacy.noise import ExactNoise, Noise
+from discreet.privacy.noise.backends import ExactNoise, Noise
 from discreet.privacy.wall import Release, release_statistics
+from discreet.publishing.comparisons import MECHANISMS as COMPARISON_MECHANISMS
+from discreet.types import FloatArray, Int64Array
 
 __all__ = ["AuditReport", "Size", "Verdict", "audit_mechanism", "find_audited"]
 
-FloatArray = npt.NDArray[np.float64]
-Int64Array = npt.NDArray[np.int64]
 
 CRUDE_RUNS = 200
 """A number without noise is seen in far fewer runs than noise that is too small."""

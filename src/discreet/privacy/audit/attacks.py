@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.comparisons import Comparisons
-from discreet.comparisons.counting import count_wins
-from discreet.engines import count_pairs
+from discreet.answers.judges import Comparisons
+from discreet.answers.opening import count_pairs
+from discreet.answers.responses import Responses
+from discreet.answers.wins import count_wins
 from discreet.errors import BadUsage
-from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.audit.statistics import (
     MATTERS,
     Moves,
@@ -32,19 +33,13 @@ from discreet.privacy.audit.statistics import (
     flip_statistic,
     graph_statistic,
 )
-from discreet.privacy.mechanisms import (
-    AnyMechanism,
-    Calibration,
-    DensePairs,
-    Public,
-    RandomizedResponse,
-    SparsePairs,
-)
+from discreet.privacy.mechanisms import AnyMechanism
 from discreet.privacy.mechanisms.comparisons import ComparedPublic
-from discreet.responses import Responses
+from discreet.privacy.mechanisms.pairs import DensePairs
+from discreet.privacy.mechanisms.response import RandomizedResponse
+from discreet.privacy.mechanisms.sparse import SparsePairs
+from discreet.privacy.protocol import Calibration, Public
 from discreet.secure import RandomSource
-
-__all__ = ["Attack", "Size", "make_attacks"]
 
 Contribution = tuple[Sequence[int], Sequence[int]]
 """Items answered right and items answered wrong; or winners and losers of comparisons."""

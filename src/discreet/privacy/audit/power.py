@@ -17,8 +17,6 @@ from scipy.stats import binom
 from discreet.privacy.audit.attacks import Attack
 from discreet.privacy.audit.statistics import MATTERS
 
-__all__ = ["MISTAKES", "choose_runs", "find_detectable", "highest_rate", "prove_factor"]
-
 MISTAKES = 0.001
 """How often an honest mechanism may be refuted: in one of a thousand audits."""
 

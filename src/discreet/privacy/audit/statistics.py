@@ -20,23 +20,14 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from discreet.privacy.accounting import gaussian_epsilon, graph_epsilon
-from discreet.privacy.mechanisms import AnyMechanism, Calibration, NoiseLaw, Public, SparsePairs
-from discreet.privacy.mechanisms.sparse import graph_moves
+from discreet.privacy.accounting.gaussian import gaussian_epsilon
+from discreet.privacy.accounting.random_graph import graph_epsilon
+from discreet.privacy.mechanisms import AnyMechanism
+from discreet.privacy.mechanisms.sparse import SparsePairs, graph_moves
+from discreet.privacy.protocol import Calibration, NoiseLaw, Public
 from discreet.secure import RandomSource, SeededSource
+from discreet.types import FloatArray
 
-__all__ = [
-    "MATTERS",
-    "Moves",
-    "Separation",
-    "Statistic",
-    "additive_statistic",
-    "flip_statistic",
-    "graph_statistic",
-    "join_values",
-]
-
-FloatArray = npt.NDArray[np.float64]
 Moves = Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]
 Separation = Callable[[float], float]
 Values = Mapping[str, npt.NDArray[Any]]

@@ -18,16 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from discreet.errors import BadUsage, LedgerError
-from discreet.privacy.accounting import (
-    Allowance,
-    BasicAllowance,
-    Budget,
-    GaussianAllowance,
-    Neighbours,
-    Spend,
-)
-from discreet.privacy.accounting.budget import as_neighbours
-from discreet.privacy.ledger.entries import Entry, read_entry
+from discreet.privacy.accounting.budget import Budget, Neighbours, as_neighbours
+from discreet.privacy.accounting.spend import Allowance, BasicAllowance, GaussianAllowance, Spend
 from discreet.privacy.ledger.file import (
     believe,
     check_whole,
@@ -40,10 +32,8 @@ from discreet.privacy.ledger.file import (
     seal_digest,
     transaction,
 )
-from discreet.privacy.ledger.history import EVERYONE, History
-from discreet.responses.digests import CELLS, ROWS
-
-__all__ = ["Digestible", "Ledger"]
+from discreet.privacy.ledger.history import EVERYONE, Entry, History, read_entry
+from discreet.store.select import CELLS, ROWS
 
 BUSY_SECONDS = 60.0
 

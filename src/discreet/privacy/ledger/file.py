@@ -19,22 +19,8 @@ from urllib.parse import quote
 
 from discreet.atomic import create_private, sync_folder
 from discreet.errors import BadUsage, LedgerError
-from discreet.responses.digests import SUM_BYTES, digest_rows
 from discreet.secure import SystemSource
-
-__all__ = [
-    "MissingLedger",
-    "believe",
-    "check_whole",
-    "create_file",
-    "fingerprint_rows",
-    "open_file",
-    "random_bytes",
-    "read_bodies",
-    "seal",
-    "seal_digest",
-    "transaction",
-]
+from discreet.store.select import SUM_BYTES, digest_rows
 
 APPLICATION_ID = 0x44495343  # "DISC", so that another program's database is not taken for ours
 SCHEMA_VERSION = 2
@@ -69,7 +55,7 @@ def seal(key: bytes, text: str) -> str:
 def seal_digest(key: bytes, total: int, count: int) -> str:
     """Return the fingerprint of a data set from the digests of its rows, all added up.
 
-    See :func:`discreet.responses.digests.digest_rows`. The number of rows is sealed in as well,
+    See :func:`discreet.store.select.digest_rows`. The number of rows is sealed in as well,
     because a sum of hashes alone could be met by another number of them.
     """
     body = total.to_bytes(SUM_BYTES, "little") + count.to_bytes(8, "little")

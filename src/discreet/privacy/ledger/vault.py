@@ -14,12 +14,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from discreet.atomic import make_folder, sync_folder
+from discreet.atomic import hold_lock, make_folder, sync_folder
 from discreet.errors import LedgerError
-from discreet.locks import hold_lock
 from discreet.place import fill_with_zeros
-
-__all__ = ["Vault", "find_vault", "has_values", "open_vault", "remove_vault"]
 
 MAGIC = b"discreet values\n"
 SIZE_BYTES, HASH_BYTES = 8, 32

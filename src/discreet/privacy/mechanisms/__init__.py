@@ -10,9 +10,9 @@ from collections.abc import Callable
 from discreet.errors import BadUsage
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs
-from discreet.privacy.mechanisms.protocol import Calibration, Mechanism, NoiseLaw, Public
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.mechanisms.sparse import SparsePairs
+from discreet.privacy.protocol import Calibration, Mechanism, NoiseLaw, Public
 
 __all__ = [
     "AUTO",

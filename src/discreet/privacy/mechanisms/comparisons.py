@@ -17,33 +17,16 @@ from math import ceil, isqrt, sqrt
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.errors import BadBudget, BadUsage
-from discreet.privacy.accounting import (
-    Budget,
-    Neighbours,
-    bound_moves,
-    calibrate_counts,
-    calibrate_scale,
-    moves_rho,
-    moves_spend,
-)
+from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.accounting.gaussian import GaussianBound
+from discreet.privacy.accounting.moves import bound_moves, calibrate_scale, moves_rho, moves_spend
+from discreet.privacy.accounting.unit_moves import calibrate_counts
 from discreet.privacy.mechanisms.pairs import count_moves
-from discreet.privacy.mechanisms.protocol import Calibration, NoiseLaw, Public, check_item_list
+from discreet.privacy.protocol import Calibration, NoiseLaw, Public, check_item_list
 from discreet.secure import RandomSource
-
-__all__ = [
-    "UNIT",
-    "ComparedPublic",
-    "JudgeWeights",
-    "NetWins",
-    "WinPairs",
-    "pick_comparison_mechanism",
-]
-
-Int64Array = npt.NDArray[np.int64]
+from discreet.types import Int64Array
 
 UNIT = "one judge's whole set of comparisons"
 
@@ -86,7 +69,7 @@ class JudgeWeights:
     grid
         Weight of a judge whose comparisons are not shortened.
     limit
-        Largest squared reach (see :func:`discreet.comparisons.counting.measure_reach`) that
+        Largest squared reach (see :func:`discreet.answers.wins.measure_reach`) that
         counts in full.
 
     Examples

@@ -7,12 +7,9 @@ The formulas are those of `margin_moves`.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
-__all__ = ["paired_moves"]
-
-Int64Array = npt.NDArray[np.int64]
+from discreet.types import Int64Array
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]

@@ -26,13 +26,10 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.privacy.accounting import Neighbours
+from discreet.privacy.accounting.budget import Neighbours
+from discreet.types import Int64Array
 
-__all__ = ["extreme_moves", "longest_moves"]
-
-Int64Array = npt.NDArray[np.int64]
 Weighting = Callable[[Int64Array, Int64Array], Int64Array]
 Moves = list[tuple[int, int]]
 

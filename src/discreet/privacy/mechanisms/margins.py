@@ -16,25 +16,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.counts import PairCounts
+from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage
-from discreet.privacy.accounting import (
-    Budget,
-    Neighbours,
-    bound_moves,
-    calibrate_laplace,
-    calibrate_scale,
-    moves_rho,
-    moves_spend,
-)
+from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.accounting.gaussian import GaussianBound
+from discreet.privacy.accounting.local import calibrate_laplace
+from discreet.privacy.accounting.moves import bound_moves, calibrate_scale, moves_rho, moves_spend
 from discreet.privacy.mechanisms.margin_moves import extreme_moves, longest_moves
-from discreet.privacy.mechanisms.protocol import Calibration, NoiseLaw, Public, check_size
+from discreet.privacy.protocol import Calibration, NoiseLaw, Public, check_size
 from discreet.secure import RandomSource
+from discreet.types import Int64Array
 
-__all__ = ["Margins", "PersonWeights", "disagreement_matrix"]
-
-Int64Array = npt.NDArray[np.int64]
 Norm = Literal["euclidean", "absolute"]
 
 GRID = 2**20

@@ -15,21 +15,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.counts import PairCounts
-from discreet.privacy.accounting import (
-    Budget,
-    Neighbours,
-    calibrate_counts,
-    calibrate_laplace,
-)
-from discreet.privacy.mechanisms.protocol import Calibration, NoiseLaw, Public, check_size
+from discreet.counts.table import PairCounts
+from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting.local import calibrate_laplace
+from discreet.privacy.accounting.unit_moves import calibrate_counts
+from discreet.privacy.protocol import Calibration, NoiseLaw, Public, check_size
 from discreet.secure import RandomSource
-
-__all__ = ["DensePairs", "count_moves"]
-
-Int64Array = npt.NDArray[np.int64]
+from discreet.types import Int64Array
 
 
 def count_moves(touched: int, neighbours: Neighbours) -> int:

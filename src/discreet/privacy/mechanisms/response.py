@@ -19,18 +19,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.engines import Answers
-from discreet.engines.memory import count_joint
+from discreet.answers.opening import Answers
+from discreet.counts.memory import count_joint
 from discreet.errors import BadResponses, BadUsage, DiscreetError
-from discreet.privacy.accounting import Budget, calibrate_local
-from discreet.privacy.mechanisms.protocol import Calibration, Public
-from discreet.privacy.noise import flip_coins
-from discreet.responses.packing import pack_rows
+from discreet.privacy.accounting.budget import Budget
+from discreet.privacy.accounting.local import calibrate_local
+from discreet.privacy.noise.coins import flip_coins
+from discreet.privacy.protocol import Calibration, Public
 from discreet.secure import RandomSource
-
-__all__ = ["RandomizedResponse"]
-
-Int64Array = npt.NDArray[np.int64]
+from discreet.store.pack import pack_rows
+from discreet.types import Int64Array
 
 PATTERN_CONDITION = (
     "The guarantee protects which answers a person gave, given which items the person answered. "

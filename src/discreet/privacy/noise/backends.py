@@ -19,8 +19,6 @@ from discreet.errors import BadUsage, MissingExtra
 from discreet.privacy.noise.samplers import check_scale, discrete_gaussian, discrete_laplace
 from discreet.secure import RandomSource, SystemSource
 
-__all__ = ["ExactNoise", "Noise", "OpenDPNoise"]
-
 _CHUNK = 100_000  # OpenDP takes and gives Python lists, some 8 MB at a time
 
 

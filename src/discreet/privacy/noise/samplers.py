@@ -37,12 +37,11 @@ from discreet.privacy.noise.coins import (
     Digits,
     as_fraction,
     draw_digits,
+    enclose_gaussian_block,
+    enclose_laplace_block,
     exponential_coins,
 )
-from discreet.privacy.noise.enclosures import enclose_gaussian_block, enclose_laplace_block
 from discreet.secure import LazyUniform, RandomSource
-
-__all__ = ["LARGEST_SCALE", "check_scale", "discrete_gaussian", "discrete_laplace"]
 
 # int64 cannot hold every integer. Blocks up to 255 of scales up to 2^54 fit: 256 * 2^54 < 2^63. A
 # draw in a later block has probability exp(-256) < 2^-369 (Laplace) or below exp(-32768)

@@ -1,0 +1,1 @@
+"""What answers and a calibration say beyond difficulties. Confidential, except planning."""

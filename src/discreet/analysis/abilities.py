@@ -1,0 +1,272 @@
+"""Solve for abilities, with the item difficulties held fixed.
+
+In: which items were answered, scores and difficulties. Out: one ability and standard error for
+each person. Confidential: an ability is about one person and is never part of a release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from discreet.errors import BadResponses, BadUsage, NotConverged
+from discreet.models.patterns import Patterns
+from discreet.types import BoolArray, FloatArray
+
+PIECE_CELLS = 1 << 20
+"""Cells worked on at a time: 8 MB of float64."""
+
+STEPS = 200
+"""Far above need: halving a bracket of 100 logits takes 47 steps to the tolerance."""
+
+NEWTON_STEPS = range(8, 50)
+"""After 8 halvings the bracket is a fraction of a logit and Newton's method takes about 4 steps;
+where it has not settled by step 50, halving finishes."""
+
+WARM = 1.0
+"""Share of Warm's correction that is applied; maximum likelihood is 0."""
+
+TOLERANCE = 1e-12
+"""Logits; many orders below any standard error."""
+
+
+@dataclass(frozen=True, eq=False)
+class Abilities:
+    """One ability for each person, in logits on the scale of the difficulties.
+
+    Attributes
+    ----------
+    ability, se
+        NaN for a person who answered no item with a difficulty.
+    """
+
+    ability: FloatArray
+    se: FloatArray
+
+    def __post_init__(self) -> None:
+        self.ability.setflags(write=False)
+        self.se.setflags(write=False)
+
+
+def abilities(answers: npt.ArrayLike, difficulty: npt.ArrayLike) -> Abilities:
+    """Estimate abilities by Warm's weighted likelihood.
+
+    The estimate solves ``right - sum P + J / (2 I) = 0`` over the items that the person
+    answered, with information ``I = sum P (1 - P)`` and ``J = sum P (1 - P)(1 - 2 P)`` (Warm
+    1989, eq. 9, for the Rasch model). It is finite for perfect and zero scores and its bias is
+    of smaller order than that of maximum likelihood.
+
+    Parameters
+    ----------
+    answers
+        ``[person, item]``: 1 right, 0 wrong, NaN or -1 missing.
+    difficulty
+        ``[item]``; items whose difficulty is NaN (not estimated) are left out.
+
+    References
+    ----------
+    Warm, T. A. (1989). Weighted likelihood estimation of ability in item response theory.
+    Psychometrika 54(3), 427-450.
+
+    Examples
+    --------
+    >>> abilities([[1, 1], [0, 0]], [0.0, 0.0]).ability.round(4).tolist()
+    [1.6094, -1.6094]
+    """
+    b = np.asarray(difficulty, dtype=np.float64)
+    matrix = np.asarray(answers)
+    if matrix.ndim != 2 or b.shape != matrix.shape[1:]:
+        raise BadUsage(
+            f"answers must be a table [person, item] with one difficulty for each item, found "
+            f"shapes {matrix.shape} and {b.shape}"
+        )
+    use = np.isfinite(b)
+    size = max(PIECE_CELLS // max(len(b), 1), 1)
+    pieces = [
+        _piece(matrix[start : start + size][:, use], b[use])
+        for start in range(0, len(matrix), size)
+    ]
+    ability = np.concatenate([np.zeros(0), *(piece[0] for piece in pieces)])
+    se = np.concatenate([np.zeros(0), *(piece[1] for piece in pieces)])
+    return Abilities(ability, se)
+
+
+def _piece(matrix: npt.NDArray[np.generic], b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Abilities and standard errors of a few persons; each different question is solved once."""
+    given, right = _split(matrix)
+    # With the items fixed, the score is sufficient: two persons with the same items and the
+    # same score share an ability. A complete test has only m + 1 different questions.
+    key = np.column_stack([np.packbits(given, axis=1), right[:, None].view(np.uint8)])
+    _, first, back = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    ability, se = _weighted_likelihood(given[first], right[first], b)
+    back = back.reshape(-1)
+    return ability[back], se[back]
+
+
+def _split(matrix: npt.NDArray[np.generic]) -> tuple[BoolArray, npt.NDArray[np.int64]]:
+    """Return which cells were answered, and each person's number right."""
+    right, wrong = matrix == 1, matrix == 0
+    missing = (matrix == -1) | (matrix != matrix)
+    if not (right | wrong | missing).all():
+        person, item = np.argwhere(~(right | wrong | missing))[0]
+        raise BadResponses(
+            f"the answer of person {person} to item {item} is {matrix[person, item]}; abilities "
+            "need 1 (right), 0 (wrong) or missing (NaN)"
+        )
+    return right | wrong, right.sum(axis=1, dtype=np.int64)
+
+
+def solve_likelihood(
+    b: FloatArray, score: npt.NDArray[np.int64], *, correction: float
+) -> tuple[FloatArray, FloatArray]:
+    """Abilities and standard errors for rows of answered items.
+
+    Parameters
+    ----------
+    b
+        ``[row, answer]``: difficulties of the items that were answered.
+    score
+        Right answers of each row.
+    correction
+        1 for Warm's weighted likelihood; 0 for maximum likelihood, where every score must have
+        a right and a wrong answer in it.
+    """
+    given = np.ones(b.shape, dtype=bool)
+    theta = _solve(given, score, b, correction)
+    information = _equation(theta, given, score, b, correction)[1]
+    return theta, 1 / np.sqrt(information)
+
+
+def _weighted_likelihood(
+    given: BoolArray, right: npt.NDArray[np.int64], b: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Solve Warm's equation for persons with these items and scores; NaN without items."""
+    some = np.asarray(given.any(axis=1))
+    ability, se = np.full(len(some), np.nan), np.full(len(some), np.nan)
+    theta = _solve(given[some], right[some], b, WARM)
+    ability[some] = theta
+    se[some] = 1 / np.sqrt(_equation(theta, given[some], right[some], b, WARM)[1])
+    return ability, se
+
+
+def _solve(
+    given: BoolArray, right: npt.NDArray[np.int64], b: FloatArray, correction: float
+) -> FloatArray:
+    """Halve a bracket that always holds a root, with Newton's method in the middle part.
+
+    Far below every difficulty the equation is near ``right + 1/2 > 0``, far above near
+    ``right - answered - 1/2 < 0``. A test with a gap of many logits between its items can have
+    several roots. Halving first makes the choice depend on nothing but items and score, and a
+    higher score never gets a lower root.
+    """
+    reach = np.log(2.0 * given.sum(axis=1)) + 5.0
+    low = np.where(given, b, np.inf).min(axis=1, initial=np.inf) - reach
+    high = np.where(given, b, -np.inf).max(axis=1, initial=-np.inf) + reach
+    theta: FloatArray = (low + high) / 2
+    done = np.zeros(len(theta), dtype=bool)
+    for step in range(STEPS):
+        value, _, slope = _equation(theta, given, right, b, correction)
+        low, high = np.where(value > 0, theta, low), np.where(value < 0, theta, high)
+        moved = theta - value / np.where(slope < 0, slope, -1.0)
+        newton = (slope < 0) & (moved > low) & (moved < high) & (step in NEWTON_STEPS)
+        moved = np.where(newton, moved, (low + high) / 2)
+        moved = np.where(done | (value == 0), theta, moved)
+        done |= np.abs(moved - theta) < TOLERANCE
+        theta = moved
+        if done.all():
+            return theta
+    raise NotConverged(f"abilities did not settle within {STEPS} steps; please report this")
+
+
+def _equation(
+    theta: FloatArray,
+    given: BoolArray,
+    right: npt.NDArray[np.int64],
+    b: FloatArray,
+    correction: float,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Left side of Warm's equation, the information, and the slope of the left side."""
+    probability = expit(theta[:, None] - b)
+    spread = np.where(given, probability * (1 - probability), 0.0)
+    information = spread.sum(axis=1)
+    skew = (spread * (1 - 2 * probability)).sum(axis=1) / information
+    curve = (spread * (1 - 6 * spread)).sum(axis=1) / information
+    expected = np.where(given, probability, 0.0).sum(axis=1)
+    slope = -information + correction * (curve - skew**2) / 2
+    return right - expected + correction * skew / 2, information, slope
+
+
+# Posterior mean abilities: a normal distribution of abilities, given or estimated.
+#
+# In: grouped answers and difficulties. Out: mean and standard deviation of each posterior.
+
+GRID = np.linspace(-6.5, 6.5, 131)
+"""In standard deviations of the prior; posteriors down to a tenth of its width are resolved."""
+CHUNK_PATTERNS = 10_000
+"""Sets of items worked on at a time: about 10 MB for each array."""
+ROUNDS = 1000
+TOL = 1e-7
+SMALLEST_SD = 1e-3
+
+
+@dataclass(frozen=True)
+class NormalPrior:
+    """Abilities before any answer: normal with this mean and standard deviation."""
+
+    mean: float
+    sd: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.mean) and np.isfinite(self.sd) and self.sd > 0):
+            raise BadUsage(
+                f"a prior needs a finite mean and a positive SD, found {self.mean} and {self.sd}"
+            )
+
+
+def posterior_moments(
+    patterns: Patterns, b: FloatArray, prior: NormalPrior
+) -> tuple[FloatArray, FloatArray]:
+    """Posterior mean and standard deviation of each entry of the patterns."""
+    nodes = prior.mean + prior.sd * GRID
+    softplus = np.logaddexp(0.0, nodes - b[:, None])
+    mean, sd = (np.zeros(len(patterns.pattern)) for _ in range(2))
+    for start in range(0, len(patterns.indptr) - 1, CHUNK_PATTERNS):
+        stop = min(start + CHUNK_PATTERNS, len(patterns.indptr) - 1)
+        part = slice(*np.searchsorted(patterns.pattern, [start, stop]))
+        load = _sum_rows(patterns, start, stop, softplus)[patterns.pattern[part] - start]
+        log_post = patterns.score[part, None] * nodes - load - GRID**2 / 2
+        post = np.exp(log_post - log_post.max(axis=1, keepdims=True, initial=-np.inf))
+        post /= post.sum(axis=1, keepdims=True)
+        mean[part] = post @ nodes
+        sd[part] = np.sqrt((post * (nodes - mean[part, None]) ** 2).sum(axis=1))
+    return mean, sd
+
+
+def _sum_rows(patterns: Patterns, start: int, stop: int, table: FloatArray) -> FloatArray:
+    """Add up the rows of a table over the items of each pattern."""
+    from scipy.sparse import csr_array
+
+    indptr = patterns.indptr[start : stop + 1]
+    item = patterns.item[indptr[0] : indptr[-1]]
+    shape = (stop - start, patterns.n_items)
+    return np.asarray(csr_array((np.ones(len(item)), item, indptr - indptr[0]), shape) @ table)
+
+
+def estimate_prior(patterns: Patterns, b: FloatArray) -> NormalPrior:
+    """Maximum likelihood mean and standard deviation, by EM with the difficulties fixed."""
+    answered = patterns.lengths[patterns.pattern] > 0
+    persons = patterns.persons * answered
+    prior = NormalPrior(0.0, 1.0)
+    for _ in range(ROUNDS):
+        mean, sd = posterior_moments(patterns, b, prior)
+        centre = float(persons @ mean / persons.sum())
+        width = float(persons @ (sd**2 + (mean - centre) ** 2) / persons.sum())
+        new = NormalPrior(centre, max(float(np.sqrt(width)), SMALLEST_SD))
+        change = max(abs(new.mean - prior.mean), abs(new.sd - prior.sd))
+        prior = new
+        if change < TOL:
+            break
+    return prior

@@ -1,0 +1,235 @@
+"""Anchored calibration: some difficulties are known and held, the others estimated beside them.
+
+In: answers and anchors. Out: an estimate on the scale of the anchors, and for every anchor how
+far it would move if it were free. Confidential: it reads the answers.
+
+The pairwise conditional likelihood of the refined method is maximised over the items that are
+not anchored. Standard errors are those of this step: the anchors count as exactly known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.analysis.anchors import accept_anchors
+from discreet.analysis.grounded import GroundedFit, solve_grounded
+from discreet.analysis.persons import accept_responses
+from discreet.answers.opening import count_pairs
+from discreet.answers.responses import Responses
+from discreet.counts.table import PairCounts
+from discreet.errors import DisconnectedItems
+from discreet.markup import brief_repr
+from discreet.models.connection import name_some
+from discreet.models.refined import PersonWeight, RefinedScoring
+from discreet.models.score_plan import PersonScores
+from discreet.models.uncertainty import sum_products
+from discreet.results.estimate import Estimate, Solution, Status
+from discreet.types import BoolArray, FloatArray
+
+LARGE_DISPLACEMENT = 0.5
+"""Logits beyond which a displacement is worth a warning, as Winsteps users know it."""
+LARGE_Z = 2.7
+"""And standard errors; 99.3% of sound anchors stay below."""
+
+
+@dataclass(frozen=True, eq=False)
+class Anchored:
+    """A calibration on the scale of its anchors.
+
+    Attributes
+    ----------
+    estimate
+        Difficulties of all items. Anchored items have the status ``anchored``, their own
+        value and a standard error of zero.
+    anchors
+        The anchored items, in the order of the answers.
+    displacement, displacement_se
+        What each anchor would be if only this one were free, minus its anchored value. NaN
+        where that is not determined; ``reason`` says why.
+    reason
+        One text per anchor; empty where there is a displacement.
+    """
+
+    estimate: Estimate
+    anchors: tuple[str, ...]
+    displacement: FloatArray
+    displacement_se: FloatArray
+    reason: tuple[str, ...]
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column: item, anchor, displacement, se, reason."""
+        place = {name: i for i, name in enumerate(self.estimate.items)}
+        return {
+            "item": list(self.anchors),
+            "anchor": [float(self.estimate.difficulty[place[name]]) for name in self.anchors],
+            "displacement": self.displacement.tolist(),
+            "se": self.displacement_se.tolist(),
+            "reason": list(self.reason),
+        }
+
+
+def fit_anchored(
+    data: Responses | npt.NDArray[Any] | str | PathLike[str],
+    anchors: Any,
+    *,
+    engine: str = "auto",
+) -> Anchored:
+    """Estimate difficulties on the scale of items whose difficulties are known.
+
+    Parameters
+    ----------
+    data
+        Answers, an array ``[person, item]`` or the path of a file.
+    anchors
+        A mapping from item to difficulty (every item must occur in the answers), or a
+        calibration, a release or a bank, of which the items that occur are used.
+    engine
+        Which engine counts the pairs.
+
+    Raises
+    ------
+    BadUsage
+        If the anchors cannot be used; see :func:`~discreet.analysis.anchors.accept_anchors`.
+    DisconnectedItems
+        If the answers link no other item to the anchors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = np.array([[1, 0], [1, 0], [0, 1], [1, 1]])
+    >>> anchored = fit_anchored(answers, {"0": 2.0})
+    >>> float(np.round(anchored.estimate.difficulty[1], 6)), anchored.estimate.status[0].value
+    (2.693147, 'anchored')
+    """
+    responses = accept_responses(data)
+    known = accept_anchors(anchors, responses.items)
+    held = np.array([name in known for name in responses.items])
+    value = np.array([known.get(name, np.nan) for name in responses.items])
+    complete = responses.n_answers == responses.n_persons * responses.n_items
+    weighting = None if complete else PersonWeight()
+    counts = count_pairs(responses, engine=engine, weighting=weighting)
+    fitted = solve_grounded(counts.dense("anchoring"), held, value)
+    if not fitted.free.size and not held.all():
+        raise DisconnectedItems(_explain_unlinked(counts, held))
+    products = _products(responses, fitted, weighting)
+    return _assemble(counts, held, fitted, products)
+
+
+def _explain_unlinked(counts: PairCounts, held: BoolArray) -> str:
+    names = [name for name, known in zip(counts.items, held, strict=True) if known]
+    return (
+        f"the answers link none of the {int((~held).sum())} other items to the "
+        f"{len(names)} anchors ({name_some(names)}), so their difficulties on the scale of the "
+        "anchors are not determined. An item is linked when some persons have it right and an "
+        "anchor wrong and others the reverse, directly or through further items; anchor items "
+        "that the same persons answered"
+    )
+
+
+def _products(
+    responses: Responses, fitted: GroundedFit, weighting: PersonWeight | None
+) -> FloatArray:
+    """Sum of products of the persons' scores, over the linked and the anchored items."""
+    inverse = fitted.spread_inverse()
+    own = inverse.diagonal()
+    resistance = own[:, None] + own[None, :] - 2 * inverse
+    totals = responses.store.person_totals()
+    weights = None if weighting is None else weighting(*totals).astype(np.float64)
+    plan = PersonScores(fitted.difficulty, fitted.used, RefinedScoring(), weights, resistance)
+    products = sum_products(responses.store, plan)
+    # At the solution the scores of free items add up to zero; those of anchors do not, and
+    # their variance is about their mean.
+    pull = fitted.residual / np.sqrt(max(responses.n_persons, 1))
+    return np.asarray(products - np.outer(pull, pull))
+
+
+def _assemble(
+    counts: PairCounts, held: BoolArray, fitted: GroundedFit, products: FloatArray
+) -> Anchored:
+    inverse = fitted.spread_inverse()
+    covariance = inverse @ products @ inverse
+    status = _statuses(counts, held, fitted)
+    difficulty, se = (np.full(len(counts.items), np.nan) for _ in range(2))
+    difficulty[fitted.used] = fitted.difficulty
+    se[fitted.used] = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+    anchors = tuple(name for name, known in zip(counts.items, held, strict=True) if known)
+    moved, moved_se = fitted.release_anchors(products)
+    reason = _reasons(counts, fitted, moved)
+    estimate = Estimate(
+        items=counts.items,
+        difficulty=difficulty,
+        se=se,
+        status=status,
+        method="refined",
+        solution=Solution(
+            "Newton on the pairwise likelihood, anchors held", fitted.iterations, fitted.step
+        ),
+        covariance=(covariance + covariance.T) / 2,
+        answers=counts.answers,
+        right=counts.right,
+        persons=counts.persons,
+        warnings=(*_left_out(counts, status), *_displaced(anchors, moved, moved_se)),
+    )
+    return Anchored(estimate, anchors, moved, moved_se, reason)
+
+
+def _statuses(counts: PairCounts, held: BoolArray, fitted: GroundedFit) -> tuple[Status, ...]:
+    codes = np.full(len(counts.items), Status.NOT_CONNECTED, dtype=object)
+    codes[counts.right == counts.answers] = Status.ALWAYS_RIGHT
+    codes[counts.right == 0] = Status.ALWAYS_WRONG
+    codes[counts.answers == 0] = Status.NO_ANSWERS
+    codes[fitted.free] = Status.ESTIMATED
+    codes[held] = Status.ANCHORED
+    return tuple(codes)
+
+
+def _reasons(counts: PairCounts, fitted: GroundedFit, moved: FloatArray) -> tuple[str, ...]:
+    """Why an anchor has no displacement."""
+    reasons = []
+    for place, shift in zip(fitted.anchors, moved, strict=True):
+        if np.isfinite(shift):
+            reasons.append("")
+        elif counts.answers[place] == 0:
+            reasons.append("nobody answered it")
+        elif counts.right[place] in (0, counts.answers[place]):
+            reasons.append("everybody had it " + ("right" if counts.right[place] else "wrong"))
+        elif len(fitted.anchors) == 1:
+            reasons.append("it is the only anchor")
+        else:
+            reasons.append("without it nothing links it to the other anchors")
+    return tuple(reasons)
+
+
+def _left_out(counts: PairCounts, status: tuple[Status, ...]) -> list[str]:
+    names = [
+        f"{name} ({code})"
+        for name, code in zip(counts.items, status, strict=True)
+        if code not in (Status.ESTIMATED, Status.ANCHORED)
+    ]
+    if not names:
+        return []
+    noun = "item" if len(names) == 1 else "items"
+    return [
+        f"no difficulty for {len(names)} {noun} that the answers do not link to the anchors: "
+        f"{name_some(names)}"
+    ]
+
+
+def _displaced(anchors: tuple[str, ...], moved: FloatArray, se: FloatArray) -> list[str]:
+    with np.errstate(invalid="ignore"):
+        large = (np.abs(moved) > LARGE_DISPLACEMENT) & (np.abs(moved) > LARGE_Z * se)
+    names = [f"{anchors[i]} ({moved[i]:+.2f})" for i in np.flatnonzero(large)]
+    if not names:
+        return []
+    verb = "an anchor no longer fits" if len(names) == 1 else f"{len(names)} anchors no longer fit"
+    return [
+        f"{verb} these answers (displacement in logits): {name_some(names)}. Consider estimating "
+        "them instead: a wrong anchor moves every other item"
+    ]

@@ -1,0 +1,324 @@
+"""Items that work differently in groups of persons, for the report.
+
+In: answers with group columns. Out: the rows worth a reader's attention. Confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from discreet.analysis.binning import bin_answers
+from discreet.analysis.dif import find_dif
+from discreet.analysis.finding import DEPENDENT
+from discreet.analysis.item_fit import FitStatistics, measure_fit
+from discreet.analysis.persons import PersonScores, PersonStatus
+from discreet.analysis.residuals import ITEM_LIMIT, correlate_residuals
+from discreet.answers.responses import Responses
+from discreet.errors import BadUsage, DisconnectedItems, NotConverged
+from discreet.results.estimate import Estimate, two_sided_quantile
+from discreet.store.pack import pack_rows
+from discreet.types import FloatArray
+
+Difference = tuple[str, str, str, str, float, str]
+"""Item, group column, group, reference group, logits harder for the group, ETS class."""
+
+MOST_GROUPS = 12
+"""Groups of one column that are compared: a column of schools or of ages says nothing here."""
+
+
+def find_differences(
+    responses: Responses,
+) -> tuple[tuple[Difference, ...] | None, tuple[str, ...]]:
+    """Compare groups by every group column: what differs, and what could not be compared.
+
+    Returns
+    -------
+    tuple
+        Rows that hold for all items together and are of ETS class B or C, the largest first
+        (``None`` without a group column); and sentences about columns that were left out.
+    """
+    if not responses.groups:
+        return None, ()
+    found: list[Difference] = []
+    notes: list[str] = []
+    for column, labels in responses.groups.items():
+        number = len({str(label) for label in labels})
+        if number > MOST_GROUPS:
+            notes.append(f"groups by {column} were not compared: {number} groups are too many")
+            continue
+        try:
+            found += _compare(responses, column)
+        except (BadUsage, DisconnectedItems, NotConverged) as error:
+            notes.append(f"groups by {column} were not compared: {error}")
+    return tuple(sorted(found, key=lambda row: -abs(row[4]))), tuple(notes)
+
+
+def _compare(responses: Responses, column: str) -> list[Difference]:
+    table = find_dif(responses, column)
+    rows = np.flatnonzero(table.confirmed)
+    return [
+        (table.item[i], column, table.focal[i], table.reference, size, table.ets[i])
+        for i in rows
+        if table.ets[i] in ("B", "C") and np.isfinite(size := float(table.difference[i]))
+    ]
+
+
+# What the answers say about a test beyond its difficulties, as a few plain numbers.
+#
+# In: answers and their estimate. Out: :class:`Diagnostics`, which a calibration folder can hold,
+# so that its report can be made again without the answers. Confidential: it is about the persons
+# behind it. The statistics come from ``persons`` and ``itemfit``; only binning happens here.
+
+Curve: TypeAlias = tuple[tuple[float, float, int], ...]
+"""Points of an observed curve: mean ability of a group, its share right, its answers."""
+
+BIN = 0.25
+"""Width in logits of a bar of abilities: about half a standard error of an ability."""
+
+
+CELL_LIMIT = 4_000_000
+"""Cells (persons times items) that are looked at; above, an even sample of the persons is. That
+takes some seconds, and more persons would hardly change the two digits shown."""
+
+CHUNK_CELLS = 1 << 22
+"""Cells unpacked at a time (one byte each)."""
+
+PAIR_LIMIT = 40_000_000_000
+"""Persons times items squared up to which residual correlations are worth their wait."""
+
+DEPENDENT_SHOWN = 50
+"""Pairs with the largest residual correlations that are kept."""
+
+FEW_PERSONS = 175
+"""Below, chance alone makes a correlation that would look like a design."""
+
+FEW_TOGETHER = 50
+"""Persons who answered both items below whom a residual correlation is mostly chance."""
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How the persons and the items behaved; per item in the order of the estimate.
+
+    Attributes
+    ----------
+    ability_starts, ability_counts
+        Histogram of abilities with bins of :data:`BIN` logits.
+    ability_mean, ability_sd
+        Of the persons with an ability.
+    measured, extreme, empty
+        Persons with some answers right and some wrong; with all right or all wrong; without an
+        answer to an item that has a difficulty.
+    answered
+        Median number of answers of a person.
+    reliability, item_reliability
+        Share of the variance of abilities (difficulties) that is not error.
+    matching
+        Correlation over persons of ability and mean difficulty of the items they got; ``None``
+        where everybody got the same items or the persons are few.
+    infit, infit_t, outfit, outfit_t, point_measure
+        Per item; ``None`` without a number.
+    dependent
+        Pairs of items whose residual correlation lies above the mean one by more than chance
+        (5% over all pairs together): item, other, how far above, persons. The largest, and
+        those first; ``None`` where it was not computed.
+    dependencies
+        Per item, in how many such pairs it is that lie above by more than ``DEPENDENT``. All of
+        them count, also those that are not among the largest.
+    curves
+        Observed curve of every item with a difficulty.
+    sampled
+        How many persons were looked at; ``None`` for all.
+    differing
+        Items that work differently in groups of persons beyond chance and more than negligibly:
+        item, group column, group, reference group, logits harder for the group, ETS class.
+        ``None`` without groups.
+    notes
+        What could not be computed, and why.
+    """
+
+    ability_starts: tuple[float, ...]
+    ability_counts: tuple[int, ...]
+    ability_mean: float
+    ability_sd: float
+    measured: int
+    extreme: int
+    empty: int
+    answered: float
+    reliability: float | None
+    item_reliability: float | None
+    matching: float | None
+    infit: tuple[float | None, ...]
+    infit_t: tuple[float | None, ...]
+    outfit: tuple[float | None, ...]
+    outfit_t: tuple[float | None, ...]
+    point_measure: tuple[float | None, ...]
+    dependent: tuple[tuple[str, str, float, int], ...] | None
+    curves: Mapping[str, Curve]
+    sampled: int | None = None
+    differing: tuple[tuple[str, str, str, str, float, str], ...] | None = None
+    notes: tuple[str, ...] = ()
+    dependencies: tuple[int, ...] = ()
+
+    @property
+    def dependent_pairs(self) -> int:
+        """How many pairs depend on each other so much that it matters."""
+        return sum(self.dependencies) // 2
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Diagnostics:
+        """Take back what :meth:`to_dict` gave, also after a trip through JSON."""
+        values = {name: _tuples(value) for name, value in plain.items() if name != "curves"}
+        if "dependencies" not in values:  # an older file knows the largest pairs only
+            values["dependent"] = None
+        curves = {item: _tuples(points) for item, points in plain["curves"].items()}
+        return cls(**values, curves=curves)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(one) for one in value) if isinstance(value, list | tuple) else value
+
+
+def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
+    """Score the persons, measure the fit, and keep what the report shows.
+
+    Raises
+    ------
+    BadUsage
+        If no person has both right and wrong answers to items with a difficulty.
+    """
+    looked = _sample(responses)
+    fit = measure_fit(looked, estimate, method="warm")
+    scores = fit.persons.scores
+    known = np.isfinite(scores.ability)
+    starts, counts = _histogram(scores.ability[known])
+    differing, notes = find_differences(looked)
+    dependent, dependencies = _dependent(looked, estimate)
+    return Diagnostics(
+        ability_starts=starts,
+        ability_counts=counts,
+        ability_mean=float(scores.ability[known].mean()),
+        ability_sd=float(scores.ability[known].std()),
+        measured=int((scores.status == PersonStatus.MEASURED).sum()),
+        extreme=int(scores.extreme.sum()),
+        empty=int((scores.status == PersonStatus.NO_ANSWERS).sum()),
+        answered=float(np.median(scores.answered)),
+        reliability=_finite(fit.person_reliability.reliability),
+        item_reliability=_finite(fit.item_reliability.reliability),
+        matching=_matching(looked, estimate, scores),
+        **_item_columns(fit, estimate),
+        dependent=dependent,
+        dependencies=dependencies,
+        curves=_curves(looked, estimate, scores),
+        sampled=None if looked is responses else looked.n_persons,
+        differing=differing,
+        notes=notes,
+    )
+
+
+def _sample(responses: Responses) -> Responses:
+    """Return all answers, or those of evenly spaced persons where there are very many."""
+    cells = responses.n_persons * responses.n_items
+    if cells <= CELL_LIMIT:
+        return responses
+    step = -(-cells // CELL_LIMIT)
+    # Chunks start at a chosen person, so that their first row is always one of the sample.
+    length = step * max(1, CHUNK_CELLS // (step * responses.n_items))
+    parts = [
+        responses.store.rows(start, min(start + length, responses.n_persons))[::step]
+        for start in range(0, responses.n_persons, length)
+    ]
+    groups = {name: labels[::step] for name, labels in responses.groups.items()}
+    store = pack_rows(np.concatenate(parts))
+    return Responses(responses.items, responses.persons[::step], store, groups=groups)
+
+
+def _histogram(ability: FloatArray) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    place = np.floor(ability / BIN).astype(np.int64)
+    counts = np.bincount(place - place.min())
+    starts = (place.min() + np.arange(len(counts))) * BIN
+    return tuple(starts.tolist()), tuple(counts.tolist())
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _item_columns(fit: FitStatistics, estimate: Estimate) -> dict[str, Any]:
+    place = {name: i for i, name in enumerate(fit.items.items)}
+    columns = {}
+    for name in ("infit", "infit_t", "outfit", "outfit_t", "point_measure"):
+        column = getattr(fit.items, name)
+        columns[name] = tuple(
+            _finite(column[place[item]]) if item in place else None for item in estimate.items
+        )
+    return columns
+
+
+def _matching(responses: Responses, estimate: Estimate, scores: PersonScores) -> float | None:
+    """Correlate ability with the mean difficulty of the items that a person got."""
+    known = np.flatnonzero(estimate.estimated)
+    chosen = responses.select([estimate.items[i] for i in known])
+    b = estimate.difficulty[known]
+    total = np.zeros(chosen.n_persons)
+    step = max(1, CHUNK_CELLS // len(b))
+    for start in range(0, chosen.n_persons, step):
+        rows = chosen.store.rows(start, min(start + step, chosen.n_persons))
+        total[start : start + len(rows)] = (rows >= 0) @ b
+    used = np.isfinite(scores.ability) & (scores.answered > 0)
+    mean = total[used] / scores.answered[used]
+    # Complete answers leave only rounding errors in the means.
+    if used.sum() < FEW_PERSONS or np.ptp(mean) < 1e-6:
+        return None
+    return _finite(float(np.corrcoef(mean, scores.ability[used])[0, 1]))
+
+
+def _dependent(
+    responses: Responses, estimate: Estimate
+) -> tuple[tuple[tuple[str, str, float, int], ...] | None, tuple[int, ...]]:
+    """Return the most dependent pairs, and in how many dependent pairs every item is."""
+    m = int(estimate.estimated.sum())
+    if m > ITEM_LIMIT or responses.n_persons * m**2 > PAIR_LIMIT:
+        return None, ()
+    found = correlate_residuals(responses, estimate, method="warm")
+    first, second = np.triu_indices(len(found.items), 1)
+    excess = found.q3[first, second] - found.mean
+    persons = found.together[first, second]
+    known = np.isfinite(excess) & (persons >= FEW_TOGETHER)
+    # A correlation of unrelated residuals has standard error 1 / sqrt(persons).
+    chance = two_sided_quantile(0.05 / max(int(known.sum()), 1)) / np.sqrt(np.maximum(persons, 1))
+    clear = np.flatnonzero(known & (excess > chance))
+    best = clear[np.argsort(-excess[clear], kind="stable")][:DEPENDENT_SHOWN]
+    large = clear[excess[clear] > DEPENDENT]
+    within = np.bincount(np.concatenate([first[large], second[large]]), minlength=len(found.items))
+    times = dict(zip(found.items, within.tolist(), strict=True))
+    shown = tuple(
+        (found.items[first[p]], found.items[second[p]], float(excess[p]), int(persons[p]))
+        for p in best
+    )
+    return shown, tuple(times.get(item, 0) for item in estimate.items)
+
+
+def _curves(responses: Responses, estimate: Estimate, scores: PersonScores) -> dict[str, Curve]:
+    names = [estimate.items[i] for i in np.flatnonzero(estimate.estimated)]
+    # All right or all wrong: by construction such points lie at 0% or 100%.
+    ability = np.where(scores.extreme, np.nan, scores.ability)
+    binned = bin_answers(responses.select(names), ability)
+    return {
+        name: tuple(
+            (round(float(a), 3), round(float(r / n), 4), int(n))
+            for a, n, r in zip(
+                binned.ability[:, i], binned.answers[:, i], binned.right[:, i], strict=True
+            )
+            if n
+        )
+        for i, name in enumerate(names)
+    }

@@ -1,0 +1,330 @@
+"""Link two calibrations through the items they have in common.
+
+In: two calibrations with standard errors (estimates, releases or banks). Out: what to add to
+the difficulties of the second to put them on the scale of the first, and for every common item
+how far it disagrees. Nothing here sees a person; linking releases is post-processing of both, and
+whoever is in both has the protection of both together.
+
+The Rasch model has one unit, the logit, so a link is a shift. It is the weighted mean of the
+differences over the items that agree; items that drifted are found against a robust centre
+and left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import BadUsage, DisconnectedItems
+from discreet.markup import brief_repr
+from discreet.models.connection import name_some
+from discreet.privacy.accounting.budget import Guarantee
+from discreet.privacy.accounting.spend import compose_guarantees
+from discreet.results.estimate import Estimate
+from discreet.types import BoolArray, FloatArray
+
+FLAG_AT = 2.7
+"""Standardised drift beyond which an item is left out: 0.7% of sound items."""
+FEWEST = 2
+"""With one common item nothing can be checked, and its drift would move the whole scale."""
+MAD_TO_SD = 1.4826
+"""Standard deviation of a normal variable over its median absolute deviation."""
+EXACT = 1e-12
+"""Variance of a difference between two values that count as exactly known."""
+ROUNDS = 50
+CORRELATION = 0.95
+SPREAD = (0.9, 1.1)
+"""Usual limits for the correlation and the ratio of standard deviations of the common items
+(Huynh and Meyer 2010, Practical Assessment, Research and Evaluation 15)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """How the second calibration is put on the scale of the first.
+
+    Attributes
+    ----------
+    shift, se
+        To add to the second calibration's difficulties; from the items that are not flagged.
+        The standard error includes what the items disagree beyond their standard errors.
+    shift_all, se_all
+        The same from every common item.
+    items
+        The common items that have a difficulty and a standard error in both.
+    drift, drift_se, z
+        Per common item: difficulty in the first minus moved difficulty in the second, its
+        standard error without and its size in standard errors with the items' scatter.
+    flagged
+        Which common items were left out.
+    scatter
+        Standard deviation of true drift among the kept items, in logits.
+    correlation, spread_ratio
+        Of the kept items' difficulties; the ratio is second over first. NaN for fewer than 3.
+    warnings
+        What to look at before the link is used.
+    guarantee
+        What holds for these numbers: that of both releases together, or ``None``.
+    linked
+        The second calibration, as it was before.
+    """
+
+    shift: float
+    se: float
+    shift_all: float
+    se_all: float
+    items: tuple[str, ...]
+    drift: FloatArray
+    drift_se: FloatArray
+    z: FloatArray
+    flagged: BoolArray
+    scatter: float
+    correlation: float
+    spread_ratio: float
+    warnings: tuple[str, ...] = ()
+    guarantee: Guarantee | None = None
+    linked: object = None
+
+    __repr__ = brief_repr
+
+    @property
+    def flagged_items(self) -> tuple[str, ...]:
+        """Names of the items that drifted."""
+        return tuple(self.items[i] for i in np.flatnonzero(self.flagged))
+
+    def move(self, estimate: Any) -> Estimate:
+        """Put the second calibration (an estimate or a release) on the scale of the first.
+
+        The error of the link is common to all its items and is added to every standard error.
+        What was a release is one no longer, unless the first calibration is a release as well:
+        then the guarantees of all that went into the numbers are added up.
+        """
+        source = getattr(estimate, "estimate", estimate)
+        if not isinstance(source, Estimate):
+            raise BadUsage(
+                f"only an estimate or a release can be moved, found {type(estimate).__name__}"
+            )
+        covariance = source.covariance
+        guarantee = self.guarantee
+        if source is not self.linked:  # a third calibration
+            guarantee = compose_guarantees(guarantee, source.guarantee)
+        return replace(
+            source,
+            difficulty=source.difficulty + self.shift,
+            se=np.sqrt(source.se**2 + self.se**2),
+            covariance=None if covariance is None else covariance + self.se**2,
+            warnings=(*source.warnings, *self.warnings),
+            guarantee=guarantee,
+        )
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column: item, drift, se, z, flagged."""
+        return {
+            "item": list(self.items),
+            "drift": self.drift.tolist(),
+            "se": self.drift_se.tolist(),
+            "z": self.z.tolist(),
+            "flagged": self.flagged.tolist(),
+        }
+
+
+@dataclass(frozen=True)
+class _Centre:
+    """A weighted mean of differences that may scatter more than their standard errors say."""
+
+    shift: float
+    se: float
+    scatter: float
+
+
+def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
+    """Find the shift that puts ``new`` on the scale of ``base``, and check it.
+
+    Parameters
+    ----------
+    base, new
+        Estimates, releases, banks: anything with ``items``, ``difficulty`` and ``se``.
+    flag_at
+        Items that drift by more than this many standard deviations are left out.
+
+    Raises
+    ------
+    DisconnectedItems
+        With fewer than two common items, or two that remain.
+
+    Notes
+    -----
+    Differences ``base - new`` have variance ``se_base^2 + se_new^2 + scatter^2``. Drift is first
+    judged against the median and the median absolute deviation, which up to half of the items
+    cannot move; then against the weighted mean and the scatter (DerSimonian and Laird 1986) of
+    the items that are left, until the same items are flagged twice.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> first = discreet.fit(discreet.datasets.lsat())
+    >>> link_calibrations(first, first).shift
+    0.0
+    """
+    if not (np.isfinite(flag_at) and flag_at > 0):
+        raise BadUsage(f"flag_at must be a positive number of standard deviations, found {flag_at}")
+    items, first, second = _common(base, new)
+    difference = first[0] - second[0]
+    variance = first[1] ** 2 + second[1] ** 2
+    everything = _centre(difference, variance)
+    flagged, centre = _flag(difference, variance, flag_at)
+    kept = ~flagged
+    correlation, ratio = _compare_spread(first[0][kept], second[0][kept])
+    drift = difference - centre.shift
+    return Link(
+        shift=centre.shift,
+        se=centre.se,
+        shift_all=everything.shift,
+        se_all=everything.se,
+        items=items,
+        drift=drift,
+        drift_se=np.sqrt(variance),
+        z=_standardise(drift, variance, centre.scatter),
+        flagged=flagged,
+        scatter=centre.scatter,
+        correlation=correlation,
+        spread_ratio=ratio,
+        warnings=_warn(items, flagged, correlation, ratio),
+        guarantee=compose_guarantees(_guarantee(base), _guarantee(new)),
+        linked=getattr(new, "estimate", new),
+    )
+
+
+def _guarantee(calibration: Any) -> Guarantee | None:
+    found: Guarantee | None = getattr(
+        getattr(calibration, "estimate", calibration), "guarantee", None
+    )
+    return found
+
+
+def _common(
+    base: Any, new: Any
+) -> tuple[tuple[str, ...], tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+    """Items with numbers in both, and difficulty and standard error in each."""
+    first, second = _usable(base, "first"), _usable(new, "second")
+    items = tuple(name for name in first if name in second)
+    if len(items) < FEWEST:
+        raise DisconnectedItems(
+            f"the two calibrations have {len(items)} items with a difficulty in common"
+            + (f" ({items[0]})" if items else "")
+            + f" (the first has {len(first)} items: {name_some(list(first))}; the second "
+            f"{len(second)}: {name_some(list(second))}); a link that can be checked needs at least "
+            f"{FEWEST}. Items are matched by name"
+        )
+    columns = [np.array([table[name] for name in items]).T for table in (first, second)]
+    return items, (columns[0][0], columns[0][1]), (columns[1][0], columns[1][1])
+
+
+def _usable(calibration: Any, which: str) -> dict[str, tuple[float, float]]:
+    source = getattr(calibration, "estimate", calibration)
+    if not all(hasattr(source, name) for name in ("items", "difficulty", "se")):
+        raise BadUsage(
+            f"the {which} calibration is a {type(calibration).__name__}; a link needs items with "
+            "difficulties and standard errors: the result of fit, a release or a bank"
+        )
+    rows = zip(source.items, source.difficulty.tolist(), source.se.tolist(), strict=True)
+    known = {name: (b, se) for name, b, se in rows if np.isfinite(b)}
+    usable = {name: row for name, row in known.items() if np.isfinite(row[1])}
+    if known and not usable:
+        raise BadUsage(
+            f"the {which} calibration has no standard errors, so a difference cannot be told from "
+            "chance; fit it with standard errors"
+        )
+    return usable
+
+
+def _flag(
+    difference: FloatArray, variance: FloatArray, flag_at: float
+) -> tuple[BoolArray, _Centre]:
+    """Say which items drifted, and where the others have their centre."""
+    flagged = np.zeros(len(difference), dtype=bool)
+    if len(difference) <= FEWEST:
+        return flagged, _centre(difference, variance)
+    middle, least = _robust_centre(difference, variance)
+    flagged = np.abs(_standardise(difference - middle, variance, least)) > flag_at
+    for _ in range(ROUNDS):
+        if (~flagged).sum() < FEWEST:
+            raise DisconnectedItems(
+                f"the {len(difference)} common items disagree so much that fewer than {FEWEST} "
+                "agree on a shift; are these the same items, in the same direction?"
+            )
+        # What is left after the extremes are gone scatters less than the items do; the robust
+        # scatter of all of them keeps one flag from leading to the next.
+        centre = _centre(difference[~flagged], variance[~flagged], least)
+        again = np.abs(_standardise(difference - centre.shift, variance, centre.scatter)) > flag_at
+        if (again == flagged).all():
+            break
+        flagged = again
+    return flagged, centre
+
+
+def _robust_centre(difference: FloatArray, variance: FloatArray) -> tuple[float, float]:
+    """Median, and the scatter that the median absolute deviation shows beyond the variance."""
+    m = len(difference)
+    middle = float(np.median(difference))
+    # The factor m / (m - 0.8) removes the bias in small samples (Croux and Rousseeuw 1992).
+    deviation = MAD_TO_SD * m / (m - 0.8) * float(np.median(np.abs(difference - middle)))
+    return middle, float(np.sqrt(max(deviation**2 - float(np.median(variance)), 0.0)))
+
+
+def _centre(difference: FloatArray, variance: FloatArray, least: float = 0.0) -> _Centre:
+    """Weighted mean with the scatter of DerSimonian and Laird, but no less than ``least``."""
+    # Two calibrations of exactly known items have no variance; equal weights are then right.
+    variance = np.maximum(variance, EXACT)
+    weight = 1 / variance
+    mean = float(weight @ difference / weight.sum())
+    excess = float(weight @ (difference - mean) ** 2) - (len(difference) - 1)
+    room = float(weight.sum() - (weight**2).sum() / weight.sum())
+    scatter = max(excess / room if room > 0 else 0.0, least**2)
+    weight = 1 / (variance + scatter)
+    shift = float(weight @ difference / weight.sum())
+    return _Centre(shift, float(1 / np.sqrt(weight.sum())), float(np.sqrt(scatter)))
+
+
+def _standardise(drift: FloatArray, variance: FloatArray, scatter: float) -> FloatArray:
+    scale = np.sqrt(variance + scatter**2)
+    # Where both values are exactly known, any difference is infinitely surprising, none is not.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(drift == 0, 0.0, drift / scale)
+
+
+def _compare_spread(first: FloatArray, second: FloatArray) -> tuple[float, float]:
+    if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
+        return float("nan"), float("nan")
+    return float(np.corrcoef(first, second)[0, 1]), float(second.std() / first.std())
+
+
+def _warn(
+    items: tuple[str, ...], flagged: BoolArray, correlation: float, ratio: float
+) -> tuple[str, ...]:
+    found = []
+    if flagged.any():
+        names = [items[i] for i in np.flatnonzero(flagged)]
+        verb = "was" if len(names) == 1 else "were"
+        found.append(
+            f"{len(names)} of {len(items)} common items drifted and {verb} left out of the link: "
+            f"{name_some(names)}. "
+            "Look at what changed: wording, position, key, teaching"
+        )
+    if len(items) == FEWEST:
+        found.append(
+            f"only {FEWEST} common items: if one of them drifted, nothing shows which; use more"
+        )
+    if correlation < CORRELATION:
+        found.append(
+            f"difficulties of the common items correlate by {correlation:.2f} only (usual: "
+            f"at least {CORRELATION}); the calibrations may not measure the same"
+        )
+    if not np.isnan(ratio) and not SPREAD[0] <= ratio <= SPREAD[1]:
+        found.append(
+            f"the common items spread {ratio:.2f} times as much in the second calibration (usual: "
+            f"{SPREAD[0]} to {SPREAD[1]}): one may be in another unit, noisier, or not fit the "
+            "Rasch model, and a shift cannot mend that"
+        )
+    return tuple(found)

@@ -1,0 +1,295 @@
+"""Infit and outfit of items and persons, point-measure correlations, separation, reliability.
+
+In: answers and a calibration. Out: one row per item, one per person, and a few totals.
+Confidential.
+
+With residual ``y = x - p`` and variance ``w = p (1 - p)`` outfit is the mean of ``y^2 / w`` and
+infit is ``sum y^2 / sum w``; both are 1 on average when the model holds. The standardised values
+use the cube root of Wilson and Hilferty with the model variance of each mean square (Wright and
+Masters 1982, ch. 5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.analysis.calibrated import known_difficulties
+from discreet.analysis.persons import PersonScores, accept_responses
+from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
+from discreet.markup import brief_repr
+from discreet.types import FloatArray, Int64Array
+
+MEASURED = "measured"
+
+
+@dataclass(frozen=True, eq=False)
+class MeanSquares:
+    """Mean squares and standardised values; NaN where nothing was answered."""
+
+    infit: FloatArray
+    infit_t: FloatArray
+    outfit: FloatArray
+    outfit_t: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ItemFit:
+    """Fit of every item of the answers. Confidential.
+
+    Attributes
+    ----------
+    answers
+        Answers of persons with right and wrong answers; extreme scores fit by construction.
+    infit, infit_t, outfit, outfit_t
+        Mean squares and standardised values.
+    point_measure
+        Correlation of the answers with the abilities.
+    status
+        ``measured``; ``no_difficulty`` and ``no_answers``, without numbers; ``no_variance``:
+        always right or always wrong among the persons used, without a correlation.
+    """
+
+    items: tuple[str, ...]
+    answers: Int64Array
+    infit: FloatArray
+    infit_t: FloatArray
+    outfit: FloatArray
+    outfit_t: FloatArray
+    point_measure: FloatArray
+    status: tuple[str, ...]
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column."""
+        return {
+            "item": list(self.items),
+            "answers": self.answers.tolist(),
+            "infit": self.infit.tolist(),
+            "infit_t": self.infit_t.tolist(),
+            "outfit": self.outfit.tolist(),
+            "outfit_t": self.outfit_t.tolist(),
+            "point_measure": self.point_measure.tolist(),
+            "status": list(self.status),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class PersonFit:
+    """Fit of every person, with NaN for those that ``scores.status`` calls extreme or empty."""
+
+    scores: PersonScores
+    infit: FloatArray
+    infit_t: FloatArray
+    outfit: FloatArray
+    outfit_t: FloatArray
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column; the columns of the scores first."""
+        return {
+            **self.scores.to_dict(),
+            "infit": self.infit.tolist(),
+            "infit_t": self.infit_t.tolist(),
+            "outfit": self.outfit.tolist(),
+            "outfit_t": self.outfit_t.tolist(),
+        }
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """How far the differences between persons, or items, exceed their errors.
+
+    ``reliability = (variance - mse) / variance`` and ``separation = sqrt(variance - mse) /
+    sqrt(mse)``, from persons with right and wrong answers. A negative reliability means errors
+    larger than the spread. NaN where there are fewer than two numbers, or no standard errors.
+    """
+
+    variance: float
+    mse: float
+
+    @property
+    def reliability(self) -> float:
+        return (self.variance - self.mse) / self.variance if self.variance > 0 else float("nan")
+
+    @property
+    def separation(self) -> float:
+        if not self.mse > 0:
+            return float("nan")
+        return float(np.sqrt(max(self.variance - self.mse, 0.0) / self.mse))
+
+    def to_dict(self) -> dict[str, float]:
+        """Variance, mean square error, reliability and separation."""
+        return {
+            "variance": self.variance,
+            "mse": self.mse,
+            "reliability": self.reliability,
+            "separation": self.separation,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class FitStatistics:
+    """Fit of items and persons, and the reliability of both. Confidential."""
+
+    items: ItemFit
+    persons: PersonFit
+    person_reliability: Reliability
+    item_reliability: Reliability
+    warnings: tuple[str, ...] = ()
+
+    __repr__ = brief_repr
+
+
+def measure_fit(responses: Any, calibration: Any, *, method: str = "ml") -> FitStatistics:
+    """Measure how well items and persons fit the model. Confidential.
+
+    Parameters
+    ----------
+    responses, calibration
+        As for :func:`discreet.score`.
+    method
+        How abilities are estimated: ``"ml"`` (as other programs do), ``"warm"`` or
+        ``"posterior"``. Persons with everything right or wrong are left out.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> fit = measure_fit(answers, discreet.fit(answers, method="conditional"))
+    >>> fit.items.infit.round(3).tolist()
+    [0.828, 0.968, 0.973, 0.954, 0.895]
+    """
+    source = accept_responses(responses)
+    prepared = prepare(source, calibration, method)
+    sums, persons = _add_up(prepared)
+    used = prepared.used
+    return FitStatistics(
+        items=_spread_items(source.items, prepared, sums),
+        persons=PersonFit(prepared.scores, *_columns(persons)),
+        person_reliability=_reliability(prepared.scores.ability[used], prepared.scores.se[used]),
+        item_reliability=_item_reliability(calibration),
+        warnings=prepared.scores.warnings,
+    )
+
+
+@dataclass(eq=False)
+class _Sums:
+    """Running sums over one axis of the residuals."""
+
+    count: FloatArray
+    squared: FloatArray
+    standardised: FloatArray
+    variance: FloatArray
+    kurtosis: FloatArray
+    excess: FloatArray
+
+    @classmethod
+    def of(cls, chunk: ResidualChunk, axis: int) -> _Sums:
+        w, y2 = chunk.variance, chunk.residual**2
+        given = chunk.answered
+        ratio = np.divide(y2, w, out=np.zeros_like(w), where=given)
+        # E y^4 = w (1 - 3 w) for an answer of 0 or 1.
+        kurtosis = np.divide(1 - 3 * w, w, out=np.zeros_like(w), where=given)
+        parts = (given.astype(np.float64), y2, ratio, w, kurtosis, w * (1 - 4 * w))
+        return cls(*(part.sum(axis=axis) for part in parts))
+
+    def add(self, other: _Sums) -> None:
+        for name in self.__dataclass_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def mean_squares(self) -> MeanSquares:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            outfit, infit = self.standardised / self.count, self.squared / self.variance
+            outfit_sd = np.sqrt(self.kurtosis / self.count**2 - 1 / self.count)
+            infit_sd = np.sqrt(self.excess) / self.variance
+            return MeanSquares(
+                infit, _standardise(infit, infit_sd), outfit, _standardise(outfit, outfit_sd)
+            )
+
+
+def _standardise(mean_square: FloatArray, sd: FloatArray) -> FloatArray:
+    """Turn a mean square into a nearly standard normal value (Wilson and Hilferty 1931)."""
+    return np.asarray((np.cbrt(mean_square) - 1) * (3 / sd) + sd / 3)
+
+
+def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
+    """Make one pass: mean squares of items and persons, and the correlation with ability."""
+    ability = np.where(prepared.used, prepared.scores.ability, 0.0)
+    centre = float(ability[prepared.used].mean())
+    items: _Sums | None = None
+    persons: list[MeanSquares] = []
+    moments = np.zeros((4, len(prepared.difficulty)))
+    for chunk in prepared.chunks():
+        part = _Sums.of(chunk, 0)
+        if items is None:
+            items = part
+        else:
+            items.add(part)
+        persons.append(_Sums.of(chunk, 1).mean_squares())
+        theta = (ability[chunk.persons] - centre)[:, None] * chunk.answered
+        right = chunk.right & chunk.answered
+        parts = (theta, theta**2, right, theta * right)
+        moments += np.stack([part.sum(axis=0) for part in parts])
+    joined = [np.concatenate(columns) for columns in zip(*map(_columns, persons), strict=True)]
+    return {"sums": items, "moments": moments}, MeanSquares(*joined)
+
+
+def _columns(values: MeanSquares) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    return values.infit, values.infit_t, values.outfit, values.outfit_t
+
+
+def _spread_items(names: tuple[str, ...], prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
+    """Put the numbers at the items' places among all items of the answers, with a status."""
+    place = {name: column for column, name in enumerate(names)}
+    where = np.array([place[name] for name in prepared.scores.items])
+    count = sums["sums"].count
+    total, square, right, product = sums["moments"]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        covariance = product - total * right / count
+        spread = (square - total**2 / count) * right * (count - right) / count
+        correlation = np.where(spread > 0, covariance / np.sqrt(spread), np.nan)
+    status = np.full(len(names), "no_difficulty", dtype=object)
+    status[where] = MEASURED
+    status[where[(right == 0) | (right == count)]] = "no_variance"
+    status[where[count == 0]] = "no_answers"
+    squares = sums["sums"].mean_squares()
+    answers = np.zeros(len(names), dtype=np.int64)
+    answers[where] = count.astype(np.int64)
+
+    def spread_out(value: FloatArray) -> FloatArray:
+        column = np.full(len(names), np.nan)
+        column[where] = value
+        return column
+
+    return ItemFit(
+        items=names,
+        answers=answers,
+        infit=spread_out(squares.infit),
+        infit_t=spread_out(squares.infit_t),
+        outfit=spread_out(squares.outfit),
+        outfit_t=spread_out(squares.outfit_t),
+        point_measure=spread_out(correlation),
+        status=tuple(status),
+    )
+
+
+def _reliability(value: FloatArray, se: FloatArray) -> Reliability:
+    if len(value) < 2:
+        return Reliability(float("nan"), float("nan"))
+    return Reliability(float(np.var(value, ddof=1)), float(np.mean(se**2)))
+
+
+def _item_reliability(calibration: Any) -> Reliability:
+    """From the standard errors of the calibration; NaN where it has none."""
+    source = getattr(calibration, "estimate", calibration)
+    _, b = known_difficulties(calibration)
+    se = getattr(source, "se", None)
+    if se is None:
+        return Reliability(float(np.var(b, ddof=1)) if len(b) > 1 else float("nan"), float("nan"))
+    known = np.isfinite(np.asarray(source.difficulty))
+    return _reliability(b, np.asarray(se)[known])

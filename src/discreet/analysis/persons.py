@@ -1,0 +1,300 @@
+"""Score persons: abilities with the difficulties of a calibration, a release or a bank.
+
+In: answers and a calibration. Out: an ability, a standard error and a status for every person.
+Confidential: an ability is about one person and is never part of a release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.analysis.abilities import (
+    NormalPrior,
+    estimate_prior,
+    posterior_moments,
+    solve_likelihood,
+)
+from discreet.analysis.calibrated import known_difficulties
+from discreet.answers.responses import Responses
+from discreet.errors import BadUsage
+from discreet.markup import brief_repr
+from discreet.models.connection import name_some
+from discreet.models.patterns import Patterns, group_patterns
+from discreet.types import FloatArray, Int64Array, Texts
+
+SCORINGS = ("warm", "ml", "posterior")
+CHUNK_CELLS = 1 << 20
+"""Cells solved together: 8 MB of float64."""
+
+
+class PersonStatus(StrEnum):
+    """What kind of ability a person has, or why none."""
+
+    MEASURED = "measured"
+    ALL_RIGHT = "all_right"
+    ALL_WRONG = "all_wrong"
+    NO_ANSWERS = "no_answers"
+
+
+@dataclass(frozen=True, eq=False)
+class PersonScores:
+    """One ability for each person, in logits on the scale of the calibration. Confidential.
+
+    Attributes
+    ----------
+    persons
+        Ids, in the order of the answers.
+    ability, se
+        NaN without an answered item that has a difficulty, and for maximum likelihood where
+        everything is right or wrong; ``status`` says which.
+    score, answered
+        Right answers and answers, on items with a difficulty.
+    status
+        ``measured``, ``all_right`` and ``all_wrong`` (extreme scores: the ability is finite by
+        weighted likelihood or posterior mean, but says little more than "above" or "below"),
+        ``no_answers``.
+    method
+        ``"warm"``, ``"ml"`` or ``"posterior"``.
+    prior
+        The ability distribution that posterior means were drawn towards, else ``None``.
+    items
+        Items that were used.
+    warnings
+        What was ignored, and why.
+    """
+
+    persons: Texts
+    ability: FloatArray
+    se: FloatArray
+    score: Int64Array
+    answered: Int64Array
+    status: Texts
+    method: str
+    items: tuple[str, ...]
+    prior: NormalPrior | None = None
+    warnings: tuple[str, ...] = ()
+
+    __repr__ = brief_repr
+
+    def __post_init__(self) -> None:
+        for array in (self.ability, self.se, self.score, self.answered, self.status):
+            array.setflags(write=False)
+
+    @property
+    def extreme(self) -> npt.NDArray[np.bool_]:
+        """Who had everything right or everything wrong."""
+        return np.asarray(
+            (self.status == PersonStatus.ALL_RIGHT) | (self.status == PersonStatus.ALL_WRONG)
+        )
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column: person, ability, se, score, answered, status."""
+        return {
+            "person": list(self.persons),
+            "ability": self.ability.tolist(),
+            "se": self.se.tolist(),
+            "score": self.score.tolist(),
+            "answered": self.answered.tolist(),
+            "status": [str(value) for value in self.status],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """From raw score on a complete test to ability; about items only."""
+
+    score: Int64Array
+    ability: FloatArray
+    se: FloatArray
+    status: tuple[PersonStatus, ...]
+    method: str
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column: score, ability, se, status."""
+        return {
+            "score": self.score.tolist(),
+            "ability": self.ability.tolist(),
+            "se": self.se.tolist(),
+            "status": [str(value) for value in self.status],
+        }
+
+
+def score(
+    responses: Responses | npt.NDArray[Any] | str | PathLike[str],
+    calibration: Any,
+    *,
+    method: str = "warm",
+    prior: NormalPrior | None = None,
+) -> PersonScores:
+    """Estimate the ability of every person, with the item difficulties held fixed.
+
+    Confidential: the result is about single persons, also where the calibration is a private
+    release.
+
+    Parameters
+    ----------
+    responses
+        Answers, an array ``[person, item]`` (its items are then "0", "1", ...) or a path.
+    calibration
+        An :class:`~discreet.Estimate`, a published release, anything with ``items`` and
+        ``difficulty``, or a mapping from item to difficulty. Its items need not all occur in
+        the answers.
+    method
+        ``"warm"``: weighted likelihood, finite for every score, nearly unbiased. ``"ml"``:
+        maximum likelihood, no number for extreme scores. ``"posterior"``: mean of the
+        posterior, smallest mean square error over the whole group, drawn to its centre.
+    prior
+        For ``"posterior"``; estimated from these persons when left out.
+
+    Returns
+    -------
+    PersonScores
+        With a warning for every item of the answers that has no difficulty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> scores = score(np.array([[1, 0], [1, 1]]), {"0": -0.5, "1": 0.5})
+    >>> [str(status) for status in scores.status]
+    ['measured', 'all_right']
+    """
+    _check_method(method, prior)
+    source = accept_responses(responses)
+    items, b = known_difficulties(calibration)
+    warnings = _compare_items(source, items)
+    present = set(source.items)
+    use = [i for i, name in enumerate(items) if name in present]
+    chosen, b = tuple(items[i] for i in use), b[use]
+    patterns = group_patterns(source.select(chosen).store, np.arange(len(chosen)))
+    if method == "posterior" and prior is None:
+        prior = estimate_prior(patterns, b)
+    ability, se = _solve_entries(patterns, b, method, prior)
+    return PersonScores(
+        persons=source.persons,
+        ability=ability[patterns.entry],
+        se=se[patterns.entry],
+        score=patterns.score[patterns.entry],
+        answered=patterns.lengths[patterns.pattern][patterns.entry],
+        status=_statuses(patterns)[patterns.entry],
+        method=method,
+        items=chosen,
+        prior=prior,
+        warnings=warnings,
+    )
+
+
+def tabulate_scores(
+    calibration: Any, *, method: str = "warm", prior: NormalPrior | None = None
+) -> ScoreTable:
+    """Ability and standard error for every raw score on all items of a calibration.
+
+    Parameters
+    ----------
+    calibration
+        As for :func:`score`.
+    method
+        ``"warm"``, ``"ml"`` or ``"posterior"`` (by default with a standard normal prior).
+
+    Examples
+    --------
+    >>> tabulate_scores({"a": 0.0, "b": 0.0}).ability.round(4).tolist()
+    [-1.6094, 0.0, 1.6094]
+    """
+    _check_method(method, prior)
+    _, b = known_difficulties(calibration)
+    k = len(b)
+    patterns = Patterns(
+        indptr=np.array([0, k]),
+        item=np.arange(k),
+        pattern=np.zeros(k + 1, dtype=np.int64),
+        score=np.arange(k + 1),
+        persons=np.ones(k + 1, dtype=np.int64),
+        entry=np.arange(k + 1),
+        n_items=k,
+    )
+    if method == "posterior" and prior is None:
+        prior = NormalPrior(0.0, 1.0)
+    ability, se = _solve_entries(patterns, b, method, prior)
+    return ScoreTable(patterns.score, ability, se, tuple(_statuses(patterns)), method)
+
+
+def accept_responses(data: Any) -> Responses:
+    """Take answers, an array of them or the path of a file."""
+    if isinstance(data, Responses):
+        return data
+    if isinstance(data, np.ndarray):
+        return Responses.from_array(data)
+    if isinstance(data, (str, PathLike)):
+        from discreet.answers.reading import read_responses
+
+        return read_responses(data)
+    raise BadUsage(
+        f"answers must be Responses, an array or a path, found {type(data).__name__}; "
+        "build them with Responses.from_array or Responses.from_dataframe"
+    )
+
+
+def _check_method(method: str, prior: NormalPrior | None) -> None:
+    if method not in SCORINGS:
+        raise BadUsage(f"method must be one of {', '.join(SCORINGS)}; found {method!r}")
+    if prior is not None and method != "posterior":
+        raise BadUsage(f"a prior belongs to the method 'posterior', found {method!r}")
+
+
+def _compare_items(source: Responses, items: tuple[str, ...]) -> tuple[str, ...]:
+    known = set(items)
+    ignored = [name for name in source.items if name not in known]
+    if len(ignored) == source.n_items:
+        raise BadUsage(
+            f"none of the {source.n_items} items of the answers ({name_some(ignored)}) has a "
+            f"difficulty in the calibration ({name_some(list(items))}); items are matched by name"
+        )
+    if not ignored:
+        return ()
+    noun = "item was" if len(ignored) == 1 else "items were"
+    return (
+        f"{len(ignored)} {noun} ignored because the calibration has no difficulty for them: "
+        f"{name_some(ignored)}",
+    )
+
+
+def _statuses(patterns: Patterns) -> Texts:
+    length = patterns.lengths[patterns.pattern]
+    status = np.full(len(length), PersonStatus.MEASURED, dtype=object)
+    status[patterns.score == length] = PersonStatus.ALL_RIGHT
+    status[patterns.score == 0] = PersonStatus.ALL_WRONG
+    status[length == 0] = PersonStatus.NO_ANSWERS
+    return status
+
+
+def _solve_entries(
+    patterns: Patterns, b: FloatArray, method: str, prior: NormalPrior | None
+) -> tuple[FloatArray, FloatArray]:
+    """Ability and standard error of every entry of the patterns; NaN where there is none."""
+    length = patterns.lengths[patterns.pattern]
+    ability, se = (np.full(len(length), np.nan) for _ in range(2))
+    if prior is not None:
+        some = length > 0
+        mean, sd = posterior_moments(patterns, b, prior)
+        ability[some], se[some] = mean[some], sd[some]
+        return ability, se
+    solvable = length > 0 if method == "warm" else patterns.informative
+    for size in np.unique(length[solvable]):
+        same = np.flatnonzero(solvable & (length == size))
+        step = max(1, CHUNK_CELLS // int(size))
+        for start in range(0, len(same), step):
+            part = same[start : start + step]
+            first = patterns.indptr[patterns.pattern[part]]
+            items = patterns.item[first[:, None] + np.arange(size)]
+            ability[part], se[part] = solve_likelihood(
+                b[items], patterns.score[part], correction=float(method == "warm")
+            )
+    return ability, se

@@ -1,0 +1,1 @@
+"""Answers of whole persons, wherever they are."""

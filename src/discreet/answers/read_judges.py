@@ -1,0 +1,294 @@
+"""Read comparisons from files and data frames.
+
+In: a table with one row per comparison: judge, winner, loser; or judge, left, right, outcome.
+Out: :class:`Comparisons`. Ids are read as for answers ("007" stays "007").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.answers.judges import ERROR, Comparisons, check_repeats, find_repeat
+from discreet.errors import BadResponses, BadUsage
+from discreet.tables.delimited import DelimitedSource, NotUtf8
+from discreet.tables.ids import IdCodes
+from discreet.tables.long import read_ids
+from discreet.tables.paths import find_files, read_head, sniff, warn_encoding
+from discreet.tables.source import RowPlaces, Source
+
+Codes = npt.NDArray[np.int64]
+
+_ALIASES = {
+    "judge": {"judge", "person", "user", "rater", "voter", "annotator", "evaluator", "subject"},
+    "winner": {"winner", "preferred", "chosen", "better"},
+    "loser": {"loser", "rejected", "worse"},
+    "left": {"left", "first", "a", "item_a", "object_a", "model_a", "option_a"},
+    "right": {"right", "second", "b", "item_b", "object_b", "model_b", "option_b"},
+    "outcome": {"outcome", "result", "choice", "preference"},
+}
+_ID_SUFFIX = re.compile(r"(?<=.)[ _.-]?id$")
+
+TIES = (ERROR, "drop")
+_LEFT_WORDS = frozenset({"left", "first", "a", "1", "1.0", "true"})
+_RIGHT_WORDS = frozenset({"right", "second", "b", "0", "0.0", "false"})
+_TIE_WORDS = frozenset({"tie", "draw", "equal", "both", "neither", "tie (bothbad)"})
+_LEFT, _RIGHT, _TIE, _NONE = 1, 0, -2, -1
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the user said about the columns, and what to do with repeats and ties."""
+
+    judge: str | None = None
+    winner: str | None = None
+    loser: str | None = None
+    left: str | None = None
+    right: str | None = None
+    outcome: str | None = None
+    repeats: str = ERROR
+    ties: str = ERROR
+
+    def __post_init__(self) -> None:
+        check_repeats(self.repeats)
+        if self.ties not in TIES:
+            raise BadUsage(f"ties must be 'error' or 'drop'; found {self.ties!r}")
+
+
+def read_comparisons(
+    path: str | PathLike[str],
+    *,
+    judge: str | None = None,
+    winner: str | None = None,
+    loser: str | None = None,
+    left: str | None = None,
+    right: str | None = None,
+    outcome: str | None = None,
+    repeats: str = ERROR,
+    ties: str = ERROR,
+) -> Comparisons:
+    r"""Read comparisons from CSV, TSV or Parquet, gzipped or not.
+
+    Parameters
+    ----------
+    path
+        A file, a folder or a pattern. A judge may continue from one file to the next.
+    judge, winner, loser
+        Column names. By default they are recognised (``judge``, ``rater``, ``user``, ...;
+        ``winner``, ``preferred``, ``chosen``; ``loser``, ``rejected``; with or without ``_id``).
+    left, right, outcome
+        The other layout: two objects and which one was preferred. An outcome is ``left`` or
+        ``right``, ``a`` or ``b``, 1 or 0, the name of a column or of the preferred object.
+    repeats
+        When a judge compared the same two objects more than once: "error", "first" or "last".
+    ties
+        What to do with a row whose outcome is a tie: "error" or "drop". The model has no ties.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "votes.csv")
+    ...     _ = file.write_text("judge,winner,loser\nann,ash,elm\nbob,elm,ash\n")
+    ...     read_comparisons(file)
+    <Comparisons: 2 judges, 2 objects, 2 comparisons>
+    """
+    roles = Roles(judge, winner, loser, left, right, outcome, repeats, ties)
+    files, encodings = find_files(path), dict[Path, str]()
+    while True:
+        table = _Table(roles)
+        try:
+            for file in files:
+                table.add(_open_source(file, encodings.get(file)))
+            return table.finish()
+        except NotUtf8 as found:
+            # Rare: the first megabytes were UTF-8. Everything is read again, this file otherwise.
+            encodings[found.path] = warn_encoding(found.path)
+
+
+def read_frame(frame: Any, roles: Roles) -> Comparisons:
+    """Return the comparisons of a data frame."""
+    from discreet.tables.frames import FrameSource, as_arrow
+
+    table = _Table(roles)
+    table.add(FrameSource(as_arrow(frame)))
+    return table.finish()
+
+
+def _open_source(file: Path, encoding: str | None) -> Source:
+    head = read_head(file)
+    kind = sniff(file, head)
+    if kind == "jsonl":
+        raise BadResponses(
+            f"{file} looks like JSON lines, which is not read for comparisons. Write it as CSV or "
+            "Parquet with one row per comparison."
+        )
+    if kind == "parquet":
+        from discreet.tables.parquet import ParquetSource
+
+        return ParquetSource(file)
+    return DelimitedSource(file, head, encoding)
+
+
+class _Table:
+    """Rows as they come in; :meth:`finish` makes the comparisons of them."""
+
+    def __init__(self, roles: Roles) -> None:
+        self._roles = roles
+        self._rows = RowPlaces()
+        self._judges, self._items = IdCodes(), IdCodes()
+        self._outcomes: list[npt.NDArray[np.int8]] = []
+
+    def add(self, source: Source) -> None:
+        """Take in all rows of a source."""
+        columns = _find_columns(source.names, self._roles, source.name)
+        names = [source.names[number] for number in columns]
+        self._rows.begin(source)
+        for batch in source.batches(columns):
+            self._add_batch(batch, names)
+
+    def _add_batch(self, batch: Sequence[Any], names: Sequence[str]) -> None:
+        roles = zip(batch, names, ("judge", "object", "object"), strict=False)
+        ids = [read_ids(column, name, what, self._rows) for column, name, what in roles]
+        self._judges.add(ids[0])
+        # Both objects of a row one after the other, so that codes of even rows are the left one.
+        self._items.add(ids[1])
+        self._items.add(ids[2])
+        count = len(ids[0])
+        if len(batch) == 3:
+            outcome = np.full(count, _LEFT, dtype=np.int8)
+        else:
+            outcome = self._read_outcomes(batch[3], ids, names)
+        self._outcomes.append(outcome)
+        self._rows.n_rows += count
+
+    def _read_outcomes(
+        self, column: Any, ids: Sequence[Any], names: Sequence[str]
+    ) -> npt.NDArray[np.int8]:
+        words = read_ids(column, names[3], "group", self._rows)
+        known = {_plain(names[1]): _LEFT, _plain(names[2]): _RIGHT}
+        known |= dict.fromkeys(_LEFT_WORDS, _LEFT) | dict.fromkeys(_RIGHT_WORDS, _RIGHT)
+        known |= dict.fromkeys(_TIE_WORDS, _TIE)
+        values = words.to_pylist()
+        left, right = ids[1].to_pylist(), ids[2].to_pylist()
+        found = np.full(len(values), _NONE, dtype=np.int8)
+        for row, (value, one, other) in enumerate(zip(values, left, right, strict=True)):
+            if value is None:
+                continue
+            # The object's own name first: an object may be called "a".
+            code = _LEFT if value == one else _RIGHT if value == other else known.get(_plain(value))
+            if code is None or (code == _TIE and self._roles.ties == ERROR):
+                raise BadResponses(self._explain_outcome(row, names[3], value, code))
+            found[row] = _NONE if code == _TIE else code
+        return found
+
+    def _explain_outcome(self, row: int, column: str, value: str, code: int | None) -> str:
+        where = f"{self._rows.place(self._rows.n_rows + row)}, column '{column}'"
+        if code == _TIE:
+            return (
+                f"{where}: '{value}' is a tie, which the model does not know. Leave ties out with "
+                "ties='drop' (--ties drop), and say so where you publish."
+            )
+        return (
+            f"{where}: '{value}' is no outcome. It must be left or right, a or b, 1 (left) or 0 "
+            "(right), or the name of the preferred object."
+        )
+
+    def finish(self) -> Comparisons:
+        """Return the comparisons."""
+        if not self._rows.n_rows:
+            raise BadResponses(
+                "The table has column names but no rows, so there are no comparisons in it."
+            )
+        judges, items = self._judges.names().to_pylist(), self._items.names().to_pylist()
+        judge = self._judges.take_codes().astype(np.int64)
+        left, right = self._split(self._items.take_codes().astype(np.int64))
+        outcome = np.concatenate(self._outcomes)
+        rows = np.flatnonzero(outcome != _NONE)
+        won = outcome[rows] == _LEFT
+        winner = np.where(won, left[rows], right[rows])
+        loser = np.where(won, right[rows], left[rows])
+        if self._roles.repeats == ERROR:
+            self._refuse_repeat(judge[rows], winner, loser, rows, judges, items)
+        return Comparisons.from_codes(
+            judge[rows], winner, loser, items=items, judges=judges, repeats=self._roles.repeats
+        )
+
+    def _split(self, codes: Codes) -> tuple[Codes, Codes]:
+        """Undo the order in which the batches' two object columns were added."""
+        left, right, start = [], [], 0
+        for batch in self._outcomes:
+            middle, stop = start + len(batch), start + 2 * len(batch)
+            left.append(codes[start:middle])
+            right.append(codes[middle:stop])
+            start = stop
+        return np.concatenate(left), np.concatenate(right)
+
+    def _refuse_repeat(
+        self, judge: Codes, winner: Codes, loser: Codes, rows: Any, judges: Any, items: Any
+    ) -> None:
+        again = find_repeat(judge, winner, loser, len(items))
+        if again is None:
+            return
+        first, second = again
+        raise BadResponses(
+            f"Judge '{judges[judge[first]]}' compared '{items[winner[first]]}' and "
+            f"'{items[loser[first]]}' more than once: {self._rows.place(int(rows[first]))} and "
+            f"{self._rows.place(int(rows[second]))}. Only one comparison of two objects can count "
+            "for a judge. Remove one, or keep the first or the last with repeats='first' or "
+            "repeats='last' (--repeats first, --repeats last)."
+        )
+
+
+def _plain(name: str) -> str:
+    return _ID_SUFFIX.sub("", name.strip().lower())
+
+
+def _find_columns(names: Sequence[str], roles: Roles, where: str) -> list[int]:
+    """Return the numbers of judge, winner, loser, or of judge, left, right, outcome."""
+    judge = _find(names, "judge", roles.judge, where)
+    winner = _find(names, "winner", roles.winner, where)
+    loser = _find(names, "loser", roles.loser, where)
+    left = _find(names, "left", roles.left, where)
+    right = _find(names, "right", roles.right, where)
+    outcome = _find(names, "outcome", roles.outcome, where)
+    if outcome is None and loser is None:
+        outcome = winner  # "model_a, model_b, winner": which side won
+    found = [judge, winner, loser] if loser is not None else [judge, left, right, outcome]
+    chosen = [number for number in found if number is not None]
+    if len(chosen) < len(found):
+        shown = ", ".join(f"'{name}'" for name in names[:12])
+        raise BadResponses(
+            f"{where}: comparisons need the columns judge, winner and loser, or judge, left, right "
+            f"and outcome; the columns are {shown}. Name the ones that are called otherwise, for "
+            "example judge='rater' (--judge rater)."
+        )
+    if len(set(chosen)) < len(chosen):
+        raise BadUsage(f"{where}: one column cannot have two roles; name different columns.")
+    return chosen
+
+
+def _find(names: Sequence[str], role: str, named: str | None, where: str) -> int | None:
+    if named is not None:
+        if list(names).count(named) != 1:
+            raise BadUsage(
+                f"{where} does not have exactly one column '{named}', which {role}= (--{role}) "
+                "asks for."
+            )
+        return list(names).index(named)
+    words = _ALIASES[role]
+    found = [number for number, name in enumerate(names) if _plain(name) in words]
+    if len(found) > 1:
+        several = " and ".join(f"'{names[number]}'" for number in found)
+        raise BadResponses(
+            f"{where}: {several} could each be the {role} column. Say which one is meant with "
+            f"{role}=NAME (--{role} NAME)."
+        )
+    return found[0] if found else None

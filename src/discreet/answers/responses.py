@@ -1,0 +1,339 @@
+"""The answers of many persons to many items: the one type that all else starts from.
+
+In: checked parts. Out: :class:`Responses`, which never changes. It holds answers and names and
+computes nothing about difficulty.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import BadResponses
+from discreet.secure import RandomSource
+from discreet.store.pack import store_long
+from discreet.store.pack_numpy import Repeated
+from discreet.store.planes import AnswerStore
+from discreet.store.select import (
+    ABSENT,
+    CELLS,
+    cap_answers,
+    check_cap,
+    digest_store,
+    select_columns,
+)
+from discreet.tables.arrays import store_array
+from discreet.tables.ids import (
+    check_codes,
+    check_groups,
+    check_items,
+    check_persons,
+    make_ids,
+)
+from discreet.tables.values import Codes
+from discreet.types import Texts
+
+_SAME_CELLS = 1 << 24
+"""Cells compared together by ``==``: 16 MB on each side."""
+
+
+class Responses:
+    """Persons x items, each answer right (1), wrong (0) or missing. It cannot be changed.
+
+    Usually made by :func:`discreet.read_responses`, :meth:`from_array` or
+    :meth:`from_dataframe`.
+
+    Parameters
+    ----------
+    items
+        One name per item, all different.
+    persons
+        One id per person, all different; None numbers them "0", "1", ...
+    store
+        The answers (see :mod:`discreet.store.planes`).
+    groups
+        Further facts, one text per person ("" where unknown), by column name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> answers = Responses.from_array(np.array([[1, 0], [1, np.nan]]), items=["easy", "hard"])
+    >>> answers
+    <Responses: 2 persons, 2 items, 3 answers (75% filled)>
+    >>> answers.select(["hard"]).to_array().tolist()
+    [[0], [-1]]
+    """
+
+    __slots__ = ("_groups", "_items", "_n_answers", "_persons", "_persons_made", "_store")
+
+    _items: tuple[str, ...]
+    _store: AnswerStore
+    _persons: Any  # Arrow strings: a fifth of the memory of Python strings
+    _groups: Mapping[str, Texts]
+    _persons_made: Texts | None
+    _n_answers: int
+
+    def __init__(
+        self,
+        items: Sequence[str],
+        persons: Any,
+        store: AnswerStore,
+        groups: Mapping[str, npt.ArrayLike] | None = None,
+    ) -> None:
+        n_persons = store.n_persons
+        values = {
+            "_items": check_items(items, store.n_items),
+            "_store": store,
+            "_persons": None if persons is None else check_persons(persons, n_persons),
+            "_groups": check_groups(groups or {}, n_persons),
+            "_persons_made": None,
+            "_n_answers": store.n_answers,
+        }
+        for slot, value in values.items():
+            object.__setattr__(self, slot, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Responses cannot be changed; build a new one instead of '{name}'.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"Responses cannot be changed; build a new one instead of '{name}'.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Responses, (self._items, self._persons, self._store, dict(self._groups))
+
+    # -- made from ---------------------------------------------------------------------------
+
+    @classmethod
+    def from_array(
+        cls, X: Any, items: Sequence[object] | None = None, persons: Sequence[object] | None = None
+    ) -> Responses:
+        """Take a matrix with a row per person and a column per item.
+
+        Parameters
+        ----------
+        X
+            0, 1 (or booleans) and missing. Missing is NaN, None, a masked entry, or -1 in an
+            array of signed numbers. In a **scipy sparse matrix** the entries it holds are the
+            answers: an explicit 0 is a wrong answer, an entry that is not held is missing.
+        items
+            Names of the columns; by default "0", "1", ...
+        persons
+            Ids of the rows; by default "0", "1", ...
+        """
+        names = None if items is None else tuple(str(item) for item in items)
+        return cls.from_store(store_array(X, names), names, persons)
+
+    @classmethod
+    def from_store(
+        cls,
+        store: AnswerStore,
+        items: Sequence[object] | None = None,
+        persons: Sequence[object] | None = None,
+    ) -> Responses:
+        """Name the answers of a store; both default to "0", "1", ..."""
+        names = range(store.n_items) if items is None else items
+        return cls(tuple(str(name) for name in names), persons, store)
+
+    @classmethod
+    def from_long(
+        cls,
+        person: npt.ArrayLike,
+        item: npt.ArrayLike,
+        right: npt.ArrayLike,
+        *,
+        items: Sequence[object],
+        persons: Sequence[object] | int,
+    ) -> Responses:
+        """Take one entry per answer: number of the person, number of the item, right or not.
+
+        Parameters
+        ----------
+        person, item, right
+            Three vectors of one length; numbers count from 0.
+        items
+            Names of the items, in the order of their numbers.
+        persons
+            Ids in the order of their numbers, or only how many persons there are.
+        """
+        n_persons = persons if isinstance(persons, int) else len(persons)
+        codes = check_codes(person, n_persons, "person"), check_codes(item, len(items), "item")
+        answers = np.asarray(right, dtype=np.bool_)
+        if not len(codes[0]) == len(codes[1]) == len(answers):
+            raise BadResponses(
+                "Long answers need a person, an item and an answer each; found vectors of length "
+                f"{len(codes[0])}, {len(codes[1])} and {len(answers)}."
+            )
+        try:
+            store = store_long(*codes, answers, n_persons, len(items))
+        except Repeated as again:
+            first = again.first_index
+            raise BadResponses(
+                f"Entries {first} and {again.second_index} are both an answer of person "
+                f"{codes[0][first]} to item '{items[codes[1][first]]}'. Keep one of them."
+            ) from None
+        return cls.from_store(store, items, None if isinstance(persons, int) else persons)
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        frame: Any,
+        *,
+        layout: str | None = None,
+        person: str | None = None,
+        item: str | None = None,
+        response: str | None = None,
+        ignore: str | Sequence[str] = (),
+        group: str | Sequence[str] | None = None,
+        repeats: str = "error",
+        one_means: str = "right",
+        at_least: float | None = None,
+        missing: Codes = (),
+    ) -> Responses:
+        """Take a long or wide data frame: pandas, polars, pyarrow, duckdb and others.
+
+        The keywords are those of :func:`discreet.read_responses`. Null and NaN are missing,
+        truth values, numbers and text are read as in a file. A pandas index with a name or
+        with other labels than 0, 1, ... counts as a column.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = pa.table({"student": ["a", "a", "b"], "item": ["x", "y", "x"],
+        ...                   "correct": [True, False, None]})
+        >>> Responses.from_dataframe(table)
+        <Responses: 2 persons, 2 items, 2 answers (50% filled)>
+        """
+        from discreet.tables.frames import read_frame
+        from discreet.tables.roles import make_reading
+
+        reading = make_reading(
+            layout, person, item, response, ignore, group, repeats, one_means, at_least, missing
+        )
+        return cls(*read_frame(frame, reading))
+
+    # -- what it holds -----------------------------------------------------------------------
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Names of the items, in column order."""
+        return self._items
+
+    @property
+    def persons(self) -> Texts:
+        """Ids of the persons as text, in row order (made when first asked for)."""
+        if self._persons_made is None:
+            object.__setattr__(self, "_persons_made", make_ids(self._persons, self.n_persons))
+        return cast(Texts, self._persons_made)
+
+    @property
+    def store(self) -> AnswerStore:
+        """The answers, as bit planes or sparse rows."""
+        return self._store
+
+    @property
+    def groups(self) -> Mapping[str, Texts]:
+        """Further columns by name: one text per person, "" where unknown."""
+        return self._groups
+
+    @property
+    def n_persons(self) -> int:
+        """Number of persons, those without any answer included."""
+        return self._store.n_persons
+
+    @property
+    def n_items(self) -> int:
+        """Number of items, those that nobody answered included."""
+        return len(self._items)
+
+    @property
+    def n_answers(self) -> int:
+        """Number of answers that were given."""
+        return self._n_answers
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held for answers and person ids (group columns not counted)."""
+        return self._store.nbytes + (0 if self._persons is None else int(self._persons.nbytes))
+
+    # -- parts of it -------------------------------------------------------------------------
+
+    def select(self, items: Sequence[object]) -> Responses:
+        """Return exactly these items in this order; an unknown name is an unanswered column."""
+        names = check_items(items, len(items))
+        place = {name: column for column, name in enumerate(self._items)}
+        columns = np.array([place.get(name, ABSENT) for name in names], dtype=np.int64)
+        return Responses(names, self._persons, select_columns(self._store, columns), self._groups)
+
+    def cap(self, max_answers: int, source: RandomSource) -> Responses:
+        """Keep a uniformly random ``max_answers`` of the answers of each person with more.
+
+        Parameters
+        ----------
+        max_answers
+            The most answers one person may contribute, at least 1.
+        source
+            :class:`discreet.secure.SystemSource` for anything that is released.
+        """
+        most = check_cap(max_answers)
+        if most >= self.n_items:
+            return self
+        store = cap_answers(self._store, most, source)
+        return Responses(self._items, self._persons, store, self._groups)
+
+    def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+        """Return the sum of the persons' keyed digests and their number, for the ledger.
+
+        See :mod:`discreet.store.select`. The items are taken in the order of their names,
+        so the order of columns does not matter, nor does that of persons.
+        """
+        ordered = self.select(sorted(self._items))
+        return digest_store(key, ordered.items, ordered.store, rule)
+
+    def rows(self, start: int, stop: int) -> npt.NDArray[np.int8]:
+        """Return persons ``start`` to ``stop`` as a matrix of 1, 0 and -1 (missing)."""
+        return self._store.rows(start, stop)
+
+    def to_array(self) -> npt.NDArray[np.int8]:
+        """Return all answers as a matrix ``[person, item]`` of 1, 0 and -1 (missing)."""
+        return self._store.rows(0, self.n_persons)
+
+    # -- how it looks ------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Responses):
+            return NotImplemented
+        sizes = (self._items, self.n_persons, self._n_answers)
+        if sizes != (other._items, other.n_persons, other._n_answers):
+            return False
+        if not np.array_equal(self.persons, other.persons) or not self._same_groups(other):
+            return False
+        step = max(64, _SAME_CELLS // self.n_items)
+        starts = range(0, self.n_persons, step)
+        return all(np.array_equal(self.rows(s, s + step), other.rows(s, s + step)) for s in starts)
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, and content is large
+
+    def _same_groups(self, other: Responses) -> bool:
+        return self._groups.keys() == other._groups.keys() and all(
+            np.array_equal(values, other._groups[name]) for name, values in self._groups.items()
+        )
+
+    def _summary(self) -> str:
+        cells = self.n_persons * self.n_items
+        filled = 100 * self.n_answers / cells if cells else 0.0
+        return (
+            f"{self.n_persons:,} persons, {self.n_items:,} items, {self.n_answers:,} answers "
+            f"({filled:.3g}% filled)"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Responses: {self._summary()}>"
+
+    def _repr_html_(self) -> str:
+        shown = ", ".join(html.escape(name) for name in self._items[:8])
+        more = ", ..." if self.n_items > 8 else ""
+        return f"<p><b>Responses</b>: {self._summary()}<br>items: {shown}{more}</p>"

@@ -1,0 +1,1 @@
+"""Answers in a cluster: Spark DataFrames and tables, counted where they are."""

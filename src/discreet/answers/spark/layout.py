@@ -1,0 +1,260 @@
+"""Decide how the rows of a DataFrame travel to the tasks.
+
+In: a DataFrame and what the user said about its columns. Out: the columns that hold answers, the
+item list (one aggregation), and the rows with all of a person in one task. Column rules are
+those of the readers. Only the DataFrame interface with SQL expressions is used, which classic
+sessions and Spark Connect share.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from discreet.errors import BadResponses, BadUsage
+from discreet.tables.ids import plain_column
+from discreet.tables.long import read_ids
+from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
+from discreet.tables.source import RowPlaces
+
+NAME = "The Spark data frame"
+
+MOST_ITEMS = 20_000
+"""Items up to which tasks keep a dense matrix of counts (3.2 GB there)."""
+TASK_CELLS = 2_000_000
+"""Answers of a task, about: 20 MB of codes, and a second or two of work."""
+MANY_CELLS = 5_000_000
+"""Answers from which on compiled loops are worth their loading time at once."""
+
+_WHOLE_TYPES = frozenset({"tinyint", "smallint", "int", "bigint"})
+_FLOAT_TYPES = frozenset({"float", "double"})
+
+BLANKS = "".join(chr(n) for n in range(sys.maxunicode + 1) if chr(n).isspace()) + "\u180e\ufeff"
+"""Everything that may be taken off an id. Characters too many here do no harm: persons whose
+ids differ only by them go to the same task, where they are told apart."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a task must know about the rows that it gets.
+
+    Attributes
+    ----------
+    names, plan
+        Names of the columns, and which of them is what.
+    items
+        The item list of the whole frame.
+    reading
+        How answers are scored.
+    as_text
+        Whether person ids are kept as text: all but whole numbers.
+    whole_rows
+        Whether every row is a whole person, so that rows may stay where they are.
+    many
+        Whether there are so many answers that compiled loops are loaded at once.
+    """
+
+    names: tuple[str, ...]
+    plan: LongPlan | WidePlan
+    items: tuple[str, ...]
+    reading: Reading
+    as_text: bool
+    whole_rows: bool
+    many: bool
+
+
+@dataclass(frozen=True)
+class FrameRows:
+    """The rows of a frame.
+
+    Attributes
+    ----------
+    frame
+        Columns ``c0``, ``c1``, ... and, where ids may be spelt in several ways, ``key``.
+    key
+        The column by which persons are dealt; empty without ids.
+    layout
+        What the columns are.
+    cells
+        Number of answers, those that are missing included.
+    n_parts
+        Of whole rows: the tasks that read them, as far as is known.
+    """
+
+    frame: Any
+    key: str
+    layout: Layout
+    cells: int
+    n_parts: int
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether there is a column of person ids."""
+        return self.layout.plan.person is not None
+
+    def deal(self, *, by_content: bool) -> tuple[Any, int]:
+        """Return the rows with whole persons in each task, and the number of tasks.
+
+        Rows that are whole persons stay in the tasks that read them, however many these are.
+        ``by_content`` brings rows without ids that hold the same into one task, and adds the
+        hash of what they hold as a last column.
+        """
+        columns = [f"c{number}" for number in range(len(self.layout.names))]
+        if self.layout.whole_rows and not by_content:
+            return self.frame.select(*columns), self.n_parts
+        tasks = self._count_tasks()
+        if by_content:
+            content = f"xxhash64({', '.join(columns)}) AS key"
+            return self.frame.selectExpr(*columns, content).repartition(tasks, "key"), tasks
+        return self.frame.repartition(tasks, self.key).select(*columns), tasks
+
+    def sample(self, persons: int, n_persons: int) -> Any:
+        """Return the rows of about so many persons, in one task; always the same persons."""
+        columns = [f"c{number}" for number in range(len(self.layout.names))]
+        some = self.frame
+        if n_persons > persons:
+            share = n_persons // persons
+            # A hash with another seed than the shuffle's; rows without ids are drawn one by one.
+            chosen = f"pmod(xxhash64({self.key}, 1), {share}) = 0"
+            some = some.filter(chosen if self.has_ids else f"rand(1) * {share} < 1")
+        return some.select(*columns).repartition(1)
+
+    def _count_tasks(self) -> int:
+        # A task sends a matrix, which should not be larger than the answers behind it.
+        size = max(TASK_CELLS, len(self.layout.items) ** 2 // 2)
+        return max(1, -(-self.cells // size))
+
+
+def plan_frame(frame: Any, reading: Reading) -> FrameRows:
+    """Find the columns and the items of a frame; one job over the item or id column."""
+    names = [name.strip() for name in frame.columns]
+    if not names:
+        raise BadResponses(f"{NAME} has no columns, so there are no answers in it.")
+    plan = plan_columns(names, reading, NAME)
+    # Columns by number: names may come twice, hold dots, or differ in case only.
+    numbered = frame.toDF(*(f"n{number}" for number in range(len(names))))
+    if isinstance(plan, LongPlan):
+        return _plan_long(numbered, names, plan, reading)
+    return _plan_wide(numbered, names, plan, reading)
+
+
+def _plan_long(frame: Any, names: Sequence[str], plan: LongPlan, reading: Reading) -> FrameRows:
+    columns = (plan.person, plan.item, plan.response)
+    rows, key = _pick(frame, columns, plan.person)
+    found = rows.groupBy("c1").count().limit(MOST_ITEMS + 1).toArrow()
+    n_rows = int(pc.sum(found.column("count")).as_py() or 0)
+    _refuse_empty(n_rows)
+    items = _name_items(found.column("c1"), names[plan.item])
+    layout = Layout(
+        names=tuple(names[number] for number in columns),
+        plan=LongPlan(0, 1, 2, ()),
+        items=items,
+        reading=reading,
+        as_text=dict(rows.dtypes)["c0"] not in _WHOLE_TYPES,
+        whole_rows=False,
+        many=n_rows > MANY_CELLS,
+    )
+    return FrameRows(rows, key, layout, n_rows, 0)
+
+
+def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Reading) -> FrameRows:
+    person = () if plan.person is None else (plan.person,)
+    columns = (*person, *plan.items)
+    _refuse_many(len(plan.items))
+    rows, key = _pick(frame, columns, plan.person)
+    # Equal keys of different ids would only cost a shuffle.
+    distinct = f"count(DISTINCT {key})" if person else "count(1)"
+    seen = rows.selectExpr("spark_partition_id() AS part", *([key] if person else []))
+    ((n_rows, persons, last),) = seen.selectExpr("count(1)", distinct, "max(part)").collect()
+    _refuse_empty(n_rows)
+    first = len(person)
+    layout = Layout(
+        names=tuple(names[number] for number in columns),
+        plan=WidePlan(0 if person else None, tuple(range(first, len(columns))), ()),
+        items=tuple(names[number] for number in plan.items),
+        reading=reading,
+        as_text=True,
+        whole_rows=n_rows == persons,
+        many=n_rows * len(plan.items) > MANY_CELLS,
+    )
+    return FrameRows(rows, key, layout, n_rows * len(plan.items), last + 1)
+
+
+def _pick(frame: Any, columns: Sequence[int], person: int | None) -> tuple[Any, str]:
+    """Return these columns as ``c0``, ``c1``, ..., and the one by which persons are dealt.
+
+    Tasks compare ids exactly as the readers do: blanks around a text do not count, and -0.0 is
+    0. All that is needed here is that rows of one person never part.
+    """
+    chosen = [f"n{number} AS c{place}" for place, number in enumerate(columns)]
+    if person is None:
+        return frame.selectExpr(*chosen), ""
+    name = f"n{person}"
+    kind = dict(frame.dtypes)[name]
+    if kind in _FLOAT_TYPES:
+        same = f"IF({name} = 0, 0D, CAST({name} AS DOUBLE))"
+    elif kind.startswith(("string", "varchar", "char", "binary")):
+        blanks = f"decode(unhex('{BLANKS.encode().hex()}'), 'UTF-8')"
+        same = f"xxhash64(btrim(CAST({name} AS STRING), {blanks}))"
+    else:
+        # One spelling only: no further column needs to be shuffled.
+        return frame.selectExpr(*chosen), f"c{list(columns).index(person)}"
+    return frame.selectExpr(*chosen, f"{same} AS key"), "key"
+
+
+class _Anywhere(RowPlaces):
+    """Rows of a Spark frame have no numbers."""
+
+    def place(self, row: int) -> str:
+        del row
+        return NAME
+
+
+def _name_items(column: Any, name: str) -> tuple[str, ...]:
+    """Return the names of all items, in natural order."""
+    ids = read_ids(plain_column(column), name, "item", _Anywhere())
+    items = np.unique(np.array(ids.dictionary.to_pylist(), dtype=object)).tolist()
+    _refuse_many(len(items))
+    return sort_naturally(items)
+
+
+def sort_naturally(names: Sequence[str]) -> tuple[str, ...]:
+    """Sort names with the numbers in them by size: "q2" before "q10".
+
+    Examples
+    --------
+    >>> sort_naturally(["q10", "q2", "a", "2", "10"])
+    ('2', '10', 'a', 'q2', 'q10')
+    """
+
+    def key(name: str) -> tuple[list[tuple[int, int, str]], str]:
+        pieces = [piece for piece in re.split(r"([0-9]+)", name) if piece]
+        return [_rank(piece) for piece in pieces], name
+
+    return tuple(sorted(names, key=key))
+
+
+def _rank(piece: str) -> tuple[int, int, str]:
+    """Rank digits by size, however many there are, and before other text."""
+    digits = piece.lstrip("0")
+    return (0, len(digits), digits) if piece[0] in "0123456789" else (1, 0, piece)
+
+
+def _refuse_empty(rows: int) -> None:
+    if not rows:
+        raise BadResponses(f"{NAME} has columns but no rows, so there are no answers in it.")
+
+
+def _refuse_many(items: int) -> None:
+    if items > MOST_ITEMS:
+        raise BadUsage(
+            f"{NAME} has more than {MOST_ITEMS:,} items. Every task would keep a matrix of all "
+            "pairs of them. If the item column is right, count parts of the items, or write the "
+            "rows to Parquet and use engine='duckdb', which keeps such counts sparse"
+        )

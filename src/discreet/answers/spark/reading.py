@@ -1,0 +1,260 @@
+"""In a task: turn Arrow batches into stored answers of whole persons.
+
+In: the batches of one task and their layout. Out: persons with their answers, all at once, or
+some at a time where every row is a whole person. Values, ids and mistakes are read by the same
+code as from files, and mistakes are told in the same words, but rows of a DataFrame have no
+numbers, so person and item say where.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from discreet.answers.spark.layout import NAME, Layout
+from discreet.answers.streamed.batches import answered_rows, store_rows
+from discreet.answers.streamed.blocks import ItemNames, LongRows
+from discreet.errors import BadResponses, BadUsage, MissingExtra
+from discreet.store.planes import BitPlanes, SparseRows
+from discreet.tables.ids import IdCodes, plain_column
+from discreet.tables.origins import Part
+from discreet.tables.roles import LongPlan, WidePlan
+from discreet.tables.values import read_integers
+from discreet.tables.wide import WideTable
+
+GATHER_CELLS = 1 << 20
+"""Cells read together: Spark's own batches of 10,000 rows would cost more in calls than in work."""
+SLAB_CELLS = 1 << 24
+"""Cells of whole rows that are counted together: 16 MB before packing."""
+
+
+@dataclass(frozen=True)
+class Persons:
+    """Whole persons: their answers, and their ids (numbers, texts, or None for rows).
+
+    ``marks`` are hashes of what rows without ids hold, if rows were dealt by them.
+    """
+
+    store: BitPlanes | SparseRows
+    ids: Any
+    marks: npt.NDArray[np.int64] | None = None
+
+    def names(self) -> list[bytes] | None:
+        """Return the ids as bytes, as text has them."""
+        if self.ids is None:
+            return None
+        return [str(name).encode() for name in self.ids.tolist()]
+
+
+def read_persons(batches: Iterator[Any], layout: Layout) -> Iterator[Persons]:
+    """Read the rows of one task; a task without rows has no persons."""
+    size = GATHER_CELLS if not layout.whole_rows else SLAB_CELLS
+    tables = _gather(batches, max(1, size // len(layout.names)))
+    if isinstance(layout.plan, LongPlan):
+        yield from _read_long(tables, layout, layout.plan)
+    elif layout.whole_rows:
+        for table in tables:
+            persons = _read_wide(iter([table]), layout, layout.plan)
+            yield replace(persons, marks=_find_marks(table, layout))
+    else:
+        first = next(tables, None)
+        if first is not None:
+            yield _read_wide(_chain(first, tables), layout, layout.plan)
+
+
+def _find_marks(table: Any, layout: Layout) -> npt.NDArray[np.int64] | None:
+    if table.num_columns == len(layout.names):
+        return None
+    return read_integers(plain_column(table.column(table.num_columns - 1)))
+
+
+def _gather(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    """Put small batches together."""
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= rows:
+            yield pa.Table.from_batches(held)
+            held = []
+    if sum(one.num_rows for one in held):
+        yield pa.Table.from_batches(held)
+
+
+def _chain(first: Any, others: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from others
+
+
+class _Rows:
+    """The rows of a task; see :class:`discreet.tables.source.Source`."""
+
+    name = NAME
+
+    def __init__(self, tables: Iterator[Any], layout: Layout) -> None:
+        self.names = layout.names
+        self._tables, self._plan = tables, layout.plan
+        self._table: Any = None
+        self._start = self._stop = 0
+
+    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+        """Yield columns, and remember the rows until the next."""
+        for table in self._tables:
+            self._start, self._stop = self._stop, self._stop + table.num_rows
+            self._table = table
+            yield [plain_column(table.column(number)) for number in columns]
+
+    def place(self, row: int) -> str:
+        """Say whose row this is, if it is among the last that were read."""
+        at = row - self._start
+        if self._table is None or not 0 <= at < self._table.num_rows or self._plan.person is None:
+            return NAME
+        person = self._table.column(self._plan.person)[at].as_py()
+        if isinstance(self._plan, WidePlan):
+            return f"{NAME}, the row of person {person!r}"
+        item = self._table.column(self._plan.item)[at].as_py()
+        return f"{NAME}, the row of person {person!r} and item {item!r}"
+
+
+def _read_long(tables: Iterator[Any], layout: Layout, plan: LongPlan) -> Iterator[Persons]:
+    first = next(tables, None)
+    if first is None:
+        return
+    source = _Rows(_chain(first, tables), layout)
+    part = Part(NAME, lambda: source, 0, ())
+    names = ItemNames(layout.items, closed=True)
+    rows = LongRows([part], [plan], layout.reading, names, as_text=layout.as_text)
+    persons = _TextIds() if layout.as_text else _NumberIds()
+    item, value = [], []
+    for block in rows.blocks():
+        persons.add(block.person)
+        item.append(block.item)
+        value.append(block.value)
+    codes, ids = persons.encode()
+    values = np.concatenate(value)
+    kept = answered_rows(values)
+
+    def place(index: int) -> str:
+        answer = values[index if kept is None else kept[index]]
+        return f"a row of {NAME[0].lower()}{NAME[1:]} with answer {answer}"
+
+    try:
+        store = store_rows(
+            codes, np.concatenate(item), values, kept, ids, layout.items, layout.reading, place
+        )
+    except BadResponses as again:
+        raise _without_order(again) from None
+    yield Persons(store, ids)
+
+
+def _without_order(again: BadResponses) -> BadResponses:
+    """Give other advice on a repeated answer: here no row is the first or the last."""
+    found, _, _ = str(again).partition(" Remove one")
+    return BadResponses(
+        f"{found} Remove one of them, for example with dropDuplicates, or with row_number over a "
+        "window in the order of time."
+    )
+
+
+class _NumberIds:
+    """Person ids that are whole numbers."""
+
+    def __init__(self) -> None:
+        self._parts: list[Any] = []
+
+    def add(self, ids: Any) -> None:
+        self._parts.append(ids)
+
+    def encode(self) -> tuple[Any, Any]:
+        encoded = pa.array(np.concatenate(self._parts)).dictionary_encode()
+        self._parts = []
+        return read_integers(encoded.indices), read_integers(encoded.dictionary)
+
+
+class _TextIds:
+    """Person ids of any other kind."""
+
+    def __init__(self) -> None:
+        self._codes = IdCodes()
+
+    def add(self, ids: Any) -> None:
+        self._codes.add(ids)
+
+    def encode(self) -> tuple[Any, Any]:
+        names = np.array(self._codes.names().to_pylist(), dtype=object)
+        return self._codes.take_codes(), names
+
+
+def _read_wide(tables: Iterator[Any], layout: Layout, plan: WidePlan) -> Persons:
+    table = WideTable(layout.reading)
+    table.add_source(_Rows(tables, layout), plan)
+    try:
+        parts = table.finish()
+    except BadResponses as again:
+        raise _without_order(again) from None
+    ids = None if parts.persons is None else np.array(parts.persons.to_pylist(), dtype=object)
+    return Persons(parts.store, ids)
+
+
+# Find the DataFrame behind what the user named.
+#
+# In: a Spark DataFrame, classic or of Spark Connect, or the name of a table. Out: a DataFrame.
+# PySpark is imported only to look up a table: whoever has a DataFrame has PySpark already.
+
+
+def is_frame(source: object) -> bool:
+    """Say whether something is a Spark DataFrame, without importing Spark."""
+    return any(
+        kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.")
+        for kind in type(source).__mro__
+    )
+
+
+def find_frame(source: Any) -> Any:
+    """Return a DataFrame as it is, and that of a table by its name."""
+    if is_frame(source):
+        return source
+    if isinstance(source, str):
+        return _active_session().table(source)
+    if type(source).__module__.startswith("pyspark.pandas"):
+        raise BadUsage(
+            "engine='spark' takes a Spark DataFrame, found a pandas-on-Spark one; "
+            "pass frame.to_spark()"
+        )
+    raise BadUsage(
+        "engine='spark' takes a Spark DataFrame or the name of a table such as "
+        f"'catalog.schema.table', found {type(source).__name__}; for files, read them with "
+        "spark.read first, or leave the engine to 'auto'"
+    )
+
+
+def _active_session() -> Any:
+    """Return the session of this thread: classic, or of Spark Connect."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingExtra("engine='spark'", "spark") from None
+    session = SparkSession.getActiveSession()
+    if session is None:
+        session = _connect_session()
+    if session is None:
+        raise BadUsage(
+            "engine='spark' was asked for a table by its name, but there is no active Spark "
+            "session to look it up in; start one, or pass spark.table(name)"
+        )
+    return session
+
+
+def _connect_session() -> Any:
+    """Return the active session of Spark Connect; whoever has one has loaded its module.
+
+    Importing it here would end the process where the packages that it needs are missing and
+    Python runs neither a file nor a prompt: PySpark then calls ``sys.exit``.
+    """
+    module = sys.modules.get("pyspark.sql.connect.session")
+    return None if module is None else module.SparkSession.getActiveSession()

@@ -1,0 +1,280 @@
+"""Read long rows block by block, checked and turned into numbers.
+
+In: the parts of an origin. Out: blocks of person ids, item codes and answers in the order of
+the rows. The rules and the messages are those of the readers in :mod:`discreet.answers.responses`.
+Whole-number ids stay numbers, because comparing and hashing them is ten times faster than text;
+"007" or "a7" makes the whole run fall back to text (:class:`NotNumbers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from discreet.errors import BadResponses
+from discreet.jit import worth_compiling
+from discreet.tables.ids import encode_ids
+from discreet.tables.long import read_ids
+from discreet.tables.origins import Part, plan_source
+from discreet.tables.roles import LongPlan, Reading, WidePlan
+from discreet.tables.source import RowPlaces, Source
+from discreet.tables.values import BAD, explain_bad_answer, read_integers, score_array
+from discreet.types import Int8Array, Int32Array
+
+_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
+"""Texts that are one-to-one with 64-bit numbers: no leading zeros, no plus sign."""
+
+
+LOOKUP_SIZE = 1 << 18
+"""Items that are numbers below this are looked up in a table of one megabyte, not hashed."""
+PLAIN_ROW = 1e-8
+"""Seconds that hashing an item takes per row."""
+
+
+class NotNumbers(Exception):
+    """An id turned out not to be a whole number: read everything again as text."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows.
+
+    Attributes
+    ----------
+    person
+        int64 ids, or a dictionary of texts.
+    item, value
+        Code of the item; 1, 0 or -1 for a missing answer.
+    n_items
+        Items known after this block.
+    start
+        Number of the first row, counted over all parts.
+    finished
+        Rows of each part that ended before this block.
+    """
+
+    person: Any
+    item: Int32Array
+    value: Int8Array
+    n_items: int
+    start: int
+    finished: tuple[int, ...]
+
+
+def plan_parts(parts: Sequence[Part], reading: Reading) -> list[LongPlan] | list[WidePlan]:
+    """Find the columns of every part; long and wide parts together are refused."""
+    plans: list[Any] = []
+    for part in parts:
+        plan = plan_source(part.open(), reading)
+        if plans and type(plan) is not type(plans[0]):
+            ours, theirs = ("long", "wide") if isinstance(plan, LongPlan) else ("wide", "long")
+            raise BadResponses(
+                f"{part.name} is a {ours} table but {parts[0].name} is a {theirs} one. Read them "
+                "one by one, or say layout='long' or layout='wide' (--layout) if this is a mistake."
+            )
+        plans.append(plan)
+    return plans
+
+
+class ItemNames:
+    """Item names in order of first appearance, or a closed list of them."""
+
+    def __init__(self, names: Sequence[str] = (), *, closed: bool = False) -> None:
+        self.names = list(names)
+        self._code = {name: code for code, name in enumerate(self.names)}
+        self._closed = closed
+
+    def encode(self, words: Sequence[str]) -> Int32Array:
+        """Return the code of every word, new ones at the end."""
+        known = self._code
+        for word in words:
+            if word not in known:
+                self._refuse_if_closed(word)
+                known[word] = len(self.names)
+                self.names.append(word)
+        return np.array([known[word] for word in words], dtype=np.int32)
+
+    def _refuse_if_closed(self, word: str) -> None:
+        if self._closed:
+            raise BadResponses(
+                f"the data has an item {word!r} that is not on the item list. Add it to the list, "
+                "or take its rows or column out of the data first."
+            )
+
+
+class LongRows:
+    """The rows of a long table of any size.
+
+    Parameters
+    ----------
+    parts, plans
+        Where rows are, and which columns.
+    reading
+        How answers are scored.
+    items
+        Item names; new ones are added as they appear.
+    as_text
+        Whether ids are kept as text although they may be numbers.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        plans: Sequence[LongPlan],
+        reading: Reading,
+        items: ItemNames,
+        *,
+        as_text: bool,
+    ) -> None:
+        self._parts, self._plans, self._reading = parts, plans, reading
+        self.items = items
+        self._numbers = np.zeros(0, dtype=np.int32)
+        self._as_text = as_text
+        self.places = RowPlaces()
+
+    @property
+    def as_text(self) -> bool:
+        """Whether ids are kept as text."""
+        return self._as_text
+
+    def blocks(self, skip: int = 0, finished: Sequence[int] = ()) -> Iterator[Block]:
+        """Yield all rows from number ``skip`` on.
+
+        Parameters
+        ----------
+        skip
+            Rows that were read before.
+        finished
+            Rows of the parts that lie wholly before ``skip``: they are not opened.
+        """
+        done = [rows for rows in finished if rows]
+        while done and sum(done) > skip:
+            done.pop()
+        for part, rows in zip(self._parts, done, strict=False):
+            self.places.begin(part.open())
+            self.places.n_rows += rows
+        first = len(done)
+        for part, plan in zip(self._parts[first:], self._plans[first:], strict=True):
+            before = self.places.n_rows
+            yield from self._read_part(part.open(), plan, skip, tuple(done))
+            done.append(self.places.n_rows - before)
+            if not done[-1]:
+                raise BadResponses(
+                    f"{part.name} has column names but no rows below them, so there are no answers "
+                    "to read. Check that it was written completely."
+                )
+
+    def _read_part(
+        self, source: Source, plan: LongPlan, skip: int, finished: tuple[int, ...]
+    ) -> Iterator[Block]:
+        columns = (plan.person, plan.item, plan.response)
+        names = [source.names[number] for number in columns]
+        self.places.begin(source)
+        for batch in source.batches(columns):
+            drop = min(max(skip - self.places.n_rows, 0), len(batch[0]))
+            self.places.n_rows += drop
+            kept = [column.slice(drop) for column in batch] if drop else batch
+            if len(kept[0]):
+                yield self._read_batch(kept, names, finished)
+
+    def _read_batch(
+        self, batch: Sequence[Any], names: Sequence[str], finished: tuple[int, ...]
+    ) -> Block:
+        person = self._read_persons(batch[0], names[0])
+        item = self._read_items(batch[1], names[1])
+        value = self._read_answers(batch[2], names[2])
+        start = self.places.n_rows
+        self.places.n_rows += len(value)
+        return Block(person, item, value, len(self.items.names), start, finished)
+
+    def _read_persons(self, column: Any, name: str) -> Any:
+        whole = pa.types.is_signed_integer(column.type) and not column.null_count
+        if whole and not self._as_text:
+            return read_integers(column).astype(np.int64, copy=False)
+        ids = read_ids(column, name, "person", self.places)
+        if self._as_text:
+            return ids
+        if not pc.all(pc.match_substring_regex(ids.dictionary, _WHOLE)).as_py():
+            raise NotNumbers
+        return read_integers(ids.dictionary.cast(pa.int64()))[read_integers(ids.indices)]
+
+    def _read_items(self, column: Any, name: str) -> Int32Array:
+        if pa.types.is_integer(column.type) and not column.null_count:
+            known = self._look_up_items(read_integers(column))
+            if known is not None:
+                return known
+        ids = read_ids(column, name, "item", self.places)
+        words = ids.dictionary.to_pylist()
+        codes = self.items.encode(words)
+        if pa.types.is_integer(column.type):
+            self._note_numbers(words, codes)
+        return np.asarray(codes[read_integers(ids.indices)])
+
+    def _look_up_items(self, numbers: npt.NDArray[Any]) -> Int32Array | None:
+        """Return the codes of items that are known small numbers; None if one is not."""
+        if not worth_compiling(PLAIN_ROW * len(numbers)):
+            return None
+        from discreet.answers.streamed.kernels import look_up
+
+        codes = np.empty(len(numbers), dtype=np.int32)
+        return codes if look_up(numbers, self._numbers, codes) else None
+
+    def _note_numbers(self, words: Sequence[str], codes: Int32Array) -> None:
+        numbers = np.array([int(word) for word in words])
+        small = (numbers >= 0) & (numbers < LOOKUP_SIZE)
+        table = np.full(LOOKUP_SIZE, -1, dtype=np.int32)
+        table[: len(self._numbers)] = self._numbers
+        table[numbers[small]] = codes[small]
+        self._numbers = table[: np.flatnonzero(table >= 0).max(initial=-1) + 1]
+
+    def _read_answers(self, column: Any, name: str) -> Int8Array:
+        scoring = self._reading.scoring
+        if column.type == pa.int8() and not column.null_count and scoring.at_least is None:
+            values = read_integers(column)
+            if int(values.view(np.uint8).max(initial=0)) <= 1:
+                return values
+        values = score_array(column, scoring)
+        bad = np.flatnonzero(values == BAD)
+        if not bad.size:
+            return values
+        row = int(bad[0])
+        where = self.places.place(self.places.n_rows + row)
+        value = column[row].as_py()
+        raise BadResponses(explain_bad_answer(where, name, value, scoring, wide=False))
+
+    def persons(self) -> Iterator[Any]:
+        """Yield the ids alone, of all rows."""
+        for part, plan in zip(self._parts, self._plans, strict=True):
+            source = part.open()
+            self.places.begin(source)
+            for (column,) in source.batches((plan.person,)):
+                yield self._read_persons(column, source.names[plan.person])
+                self.places.n_rows += len(column)
+
+    def find_answer(self, person: str, item: str, number: int) -> str:
+        """Return the place of a person's first, second, ... answer to an item, for a message."""
+        rows = 0
+        for part, plan in zip(self._parts, self._plans, strict=True):
+            source, before = part.open(), rows
+            for batch in source.batches((plan.person, plan.item, plan.response)):
+                values = score_array(batch[2], self._reading.scoring)
+                hit = _equals(batch[0], person) & _equals(batch[1], item) & (values >= 0)
+                found = np.flatnonzero(hit)
+                if len(found) >= number:
+                    return source.place(rows - before + int(found[number - 1]))
+                number -= len(found)
+                rows += len(values)
+        return "a row that is no longer there"
+
+
+def _equals(column: Any, text: str) -> npt.NDArray[np.bool_]:
+    """Say which rows of a column hold this id."""
+    ids = encode_ids(column)
+    same = np.array([name == text for name in ids.dictionary.to_pylist()], dtype=np.bool_)
+    return np.asarray(same[read_integers(ids.indices)])

@@ -1,0 +1,289 @@
+"""A calibration as a table, as JSON, as notes and as files; all of it confidential."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet.atomic import staged
+from discreet.cli.output import Column, json_text, note, print_table
+from discreet.cli.writing import check_writable
+from discreet.errors import BadResponses, BadUsage
+from discreet.markup import read_cell
+
+if TYPE_CHECKING:
+    from discreet.analysis.diagnostics import Diagnostics
+    from discreet.answers.responses import Responses
+    from discreet.results.estimate import Estimate
+
+
+# The word is part of the names: a file that leaves its folder still says what it is.
+ITEMS_FILE = "items.confidential.csv"
+CALIBRATION_FILE = "calibration.confidential.json"
+REPORT_FILE = "report.confidential.html"
+CALIBRATION_FILES = (ITEMS_FILE, CALIBRATION_FILE, REPORT_FILE)
+
+CONFIDENTIAL = (
+    "confidential: computed from persons' answers without privacy protection; "
+    "do not publish, use `discreet release` for that"
+)
+
+
+def print_calibration(estimate: Estimate) -> None:
+    """Print the item table."""
+    columns = estimate.to_dict()
+    shown = [
+        Column("item", columns["item"]),
+        Column("difficulty", columns["difficulty"], digits=3),
+        Column("se", columns["se"], digits=3),
+        Column("95% from", columns["lower"], digits=3),
+        Column("to", columns["upper"], digits=3),
+        Column("status", columns["status"]),
+    ]
+    for name in ("answers", "right"):
+        if name in columns:
+            shown.insert(-1, Column(name, columns[name]))
+    print_table(shown)
+
+
+def explain_calibration(estimate: Estimate, *, quiet: bool) -> None:
+    """Say what the user should know: items without a number and why, other warnings."""
+    for warning in estimate.warnings:
+        note(f"Warning: {warning}", quiet=quiet)
+
+
+def check_method(name: str) -> None:
+    """Refuse an unknown method before a large file is read for nothing."""
+    from discreet.models.methods import METHODS
+
+    if name not in METHODS:
+        raise BadUsage(
+            f"--method {name}: there is no such method; choose one of: {', '.join(METHODS)}."
+        )
+
+
+def calibration_document(estimate: Estimate) -> dict[str, Any]:
+    """Return what ``discreet fit --json`` prints."""
+    columns = estimate.to_dict()
+    names = ("item", "difficulty", "se", "status", "answers", "right")
+    columns = {name: columns[name] for name in names if name in columns}
+    return {
+        "persons": estimate.persons,
+        "method": estimate.method,
+        "items": [
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        ],
+    }
+
+
+def check_calibration_folder(folder: Path | None, *, force: bool) -> None:
+    """Refuse a folder that could not be written later; ``None`` means no files."""
+    if folder is not None:
+        check_writable(folder, CALIBRATION_FILES, force=force)
+
+
+def write_calibration(
+    folder: Path, estimate: Estimate, responses: Responses | None = None, *, name: str = ""
+) -> list[Path]:
+    """Write the item table, the calibration and its report; return where they are.
+
+    Parameters
+    ----------
+    folder
+        Where they go.
+    estimate
+        The calibration.
+    responses
+        The answers behind it; without them the report says nothing about persons and fit.
+    name
+        What was calibrated, for the title of the report.
+    """
+    from discreet.output.pages.steward import write_steward_page
+
+    diagnostics = None if responses is None else diagnose_answers(responses, estimate)
+    with staged(folder, CALIBRATION_FILES) as stage:
+        _write_items(stage / ITEMS_FILE, estimate)
+        _write_document(stage / CALIBRATION_FILE, estimate, diagnostics)
+        page = write_steward_page(estimate, diagnostics, name=name)
+        (stage / REPORT_FILE).write_text(page, encoding="utf-8", newline="\n")
+    return [folder / name for name in CALIBRATION_FILES]
+
+
+def diagnose_answers(responses: Responses, estimate: Estimate) -> Diagnostics | None:
+    """Return the diagnostics of a calibration, or ``None`` where the answers allow none."""
+    from discreet.analysis.diagnostics import diagnose
+
+    try:
+        return diagnose(responses, estimate)
+    except BadUsage as error:
+        note(f"Warning: the report is without abilities and fit: {error}")
+        return None
+
+
+def _write_items(path: Path, estimate: Estimate) -> None:
+    from discreet.output.formats.tables import write_csv
+
+    columns = estimate.to_dict()
+    # A column rather than a comment line: every program reads it, and it survives a join.
+    columns["access"] = ["confidential"] * len(estimate.items)
+    write_csv(path, columns)
+
+
+def _write_document(path: Path, estimate: Estimate, diagnostics: Diagnostics | None) -> None:
+    from discreet import __version__
+
+    document = {
+        "format": "discreet-calibration",
+        "version": 1,
+        "access": CONFIDENTIAL,
+        "discreet": __version__,
+        **calibration_document(estimate),
+        "solution": {
+            "solver": estimate.solution.solver,
+            "iterations": estimate.solution.iterations,
+            "residual": estimate.solution.residual,
+            "notes": estimate.solution.notes,
+        },
+        "warnings": estimate.warnings,
+        "diagnostics": None if diagnostics is None else diagnostics.to_dict(),
+    }
+    path.write_text(json_text(document) + "\n", encoding="utf-8")
+
+
+# Calibrations that exist already: what `fit`, `release` or `bank` wrote, or Winsteps.
+#
+# In: a path. Out: an estimate, a release or a bank, whichever it holds.
+
+KnownCalibration = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CALIBRATION",
+        help="What `fit --out`, `release` or `bank` wrote (file or folder), or a Winsteps IFILE.",
+    ),
+]
+
+PRIVACY_FILE = "privacy.json"
+FORMAT, VERSION = "discreet-calibration", 1
+
+
+def read_calibration(path: Path) -> Any:
+    """Return the estimate, the release or the bank at ``path``."""
+    if path.is_dir():
+        return _read_folder(path)
+    from discreet.analysis.bank import is_bank, read_bank
+
+    if is_bank(path):
+        return read_bank(path)
+    start = _first_line(path)
+    if start.startswith("{"):
+        return _read_document(path)
+    if start.lstrip('; "').upper().startswith(("ENTRY", "ITEM")) and "difficulty" not in start:
+        from discreet.output.formats.winsteps import read_item_file
+
+        return read_item_file(path)
+    raise BadUsage(
+        f"{path} is no calibration: give {CALIBRATION_FILE} (written by `discreet fit --out`), a "
+        "folder with it, a release, an item bank, or an item file (IFILE=) of Winsteps."
+    )
+
+
+def name_calibration(path: Path) -> str:
+    """Return a short name: the folder that holds a calibration, or the file without its ending."""
+    place = path.resolve()
+    if place.name == CALIBRATION_FILE:
+        place = place.parent
+    return place.name.split(".")[0] or place.name
+
+
+def read_anchors(path: Path) -> Any:
+    """Return anchors: a calibration, or the pairs of a CSV file with item and difficulty."""
+    if path.is_dir() or path.suffix.lower() != ".csv":
+        return read_calibration(path)
+    from discreet.analysis.bank import is_bank
+
+    if is_bank(path):
+        return read_calibration(path)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        names = reader.fieldnames or []
+        if "item" not in names or "difficulty" not in names:
+            raise BadUsage(
+                f"{path}: anchors need the columns 'item' and 'difficulty', found "
+                f"{', '.join(names) or 'none'}."
+            )
+        try:
+            rows = list(reader)
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise BadResponses(f"{path} cannot be read as CSV: {error}.") from error
+    return [(read_cell(row["item"]), row["difficulty"]) for row in rows if row["difficulty"]]
+
+
+def _first_line(path: Path) -> str:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        return file.readline(4096).strip()
+
+
+def _read_folder(folder: Path) -> Any:
+    if (folder / CALIBRATION_FILE).exists():
+        return _read_document(folder / CALIBRATION_FILE)
+    if (folder / PRIVACY_FILE).exists():
+        from discreet.publishing.release import read_release
+
+        return read_release(folder)
+    raise BadUsage(
+        f"{folder} holds neither a calibration ({CALIBRATION_FILE}) nor a release "
+        f"({PRIVACY_FILE}); make one with `discreet fit FILE --out DIR` or `discreet release`."
+    )
+
+
+def _read_document(path: Path) -> Estimate:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise BadResponses(f"{path} is damaged: it is not JSON ({error}).") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise BadUsage(f"{path} is no calibration of `discreet fit --out`: its format is not ours.")
+    if document.get("version") != VERSION:
+        raise BadUsage(
+            f"{path} has version {document.get('version')}; this version of discreet reads "
+            f"{VERSION}."
+        )
+    try:
+        return _build_estimate(document)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadResponses(
+            f"{path} is damaged ({type(error).__name__}: {error}); write it again with "
+            "`discreet fit --out`."
+        ) from error
+
+
+def _build_estimate(document: dict[str, Any]) -> Estimate:
+    import numpy as np
+
+    from discreet.results.estimate import Estimate, Solution, Status
+
+    rows = document["items"]
+
+    def numbers(name: str) -> Any:
+        return np.array([np.nan if row[name] is None else float(row[name]) for row in rows])
+
+    def counts(name: str) -> Any:
+        if not all(isinstance(row.get(name), int) for row in rows):
+            return None
+        return np.array([row[name] for row in rows], dtype=np.int64)
+
+    return Estimate(
+        items=tuple(str(row["item"]) for row in rows),
+        difficulty=numbers("difficulty"),
+        se=numbers("se"),
+        status=tuple(Status(row["status"]) for row in rows),
+        method=str(document["method"]),
+        solution=Solution("read from a calibration file", 0, 0.0),
+        answers=counts("answers"),
+        right=counts("right"),
+        persons=document.get("persons"),
+    )

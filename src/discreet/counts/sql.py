@@ -1,0 +1,255 @@
+"""The pair-count query, for warehouses where nothing can run but SQL.
+
+In: the names of a long table and its columns. Out: one query in standard SQL, and from its
+result :class:`~discreet.counts.PairCounts` with the integers of every other engine. The query
+also counts what the other engines refuse (repeated answers, values that are no answers, missing
+ids), and :func:`read_counts` refuses it then. It is a self-join, far slower than the kernels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.counts.matrix import prefers_sparse
+from discreet.counts.table import PairCounts
+from discreet.errors import BadResponses, BadUsage
+from discreet.tables.ids import check_items
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a warehouse quotes names and calls text and 64-bit numbers.
+
+    ``escapes`` lists what a quoted name must not hold as it is, and what stands for it.
+    """
+
+    quote: str
+    escapes: tuple[tuple[str, str], ...]
+    text: str
+    integer: str = "BIGINT"
+
+
+_STANDARD = (('"', '""'),)
+
+DIALECTS: dict[str, Dialect] = {
+    "duckdb": Dialect('"', _STANDARD, "VARCHAR"),
+    "postgresql": Dialect('"', _STANDARD, "VARCHAR"),
+    "snowflake": Dialect('"', _STANDARD, "VARCHAR"),
+    "spark": Dialect("`", (("`", "``"),), "STRING"),
+    # BigQuery reads escape sequences in quoted names, as in string literals.
+    "bigquery": Dialect("`", (("\\", "\\\\"), ("`", "\\`")), "STRING", "INT64"),
+}
+"""Name of each dialect; adding one is one line."""
+
+_KINDS = ("pair", "answers", "right", "persons", "repeated", "bad", "without_id")
+
+# The names of the parts begin with discreet_, so that no table in the warehouse has the same.
+# Every name in braces is quoted by the dialect or one of its own words; nothing else is put in.
+_QUERY = """\
+WITH discreet_rows AS (
+  SELECT {person} AS person, {item} AS item,
+    CASE WHEN {is_right} THEN 1 WHEN {is_wrong} THEN 0 WHEN {response} IS NULL THEN -1 ELSE -2 END
+      AS answer
+  FROM {table}
+),
+discreet_given AS (
+  SELECT person, item, MAX(answer) AS answer, COUNT(*) AS times
+  FROM discreet_rows WHERE answer >= 0 GROUP BY person, item
+),
+discreet_found AS (
+  SELECT 'pair' AS kind, a.item AS first_item, b.item AS second_item, COUNT(*) AS number
+  FROM discreet_given a JOIN discreet_given b ON a.person = b.person
+  WHERE a.answer = 1 AND b.answer = 0 GROUP BY a.item, b.item
+  UNION ALL
+  SELECT 'answers', item, item, SUM(CASE WHEN answer >= 0 THEN 1 ELSE 0 END)
+  FROM discreet_rows GROUP BY item
+  UNION ALL
+  SELECT 'right', item, item, COUNT(*) FROM discreet_given WHERE answer = 1 GROUP BY item
+  UNION ALL
+  SELECT 'repeated', item, item, COUNT(*) FROM discreet_given WHERE times > 1 GROUP BY item
+  UNION ALL
+  SELECT 'bad', item, item, COUNT(*) FROM discreet_rows WHERE answer = -2 GROUP BY item
+  UNION ALL
+  SELECT 'persons', NULL, NULL, COUNT(DISTINCT person) FROM discreet_rows
+  UNION ALL
+  SELECT 'without_id', NULL, NULL, COUNT(*) FROM discreet_rows WHERE person IS NULL OR item IS NULL
+)
+SELECT kind, CAST(first_item AS {text}) AS first_item, CAST(second_item AS {text}) AS second_item,
+  CAST(number AS {integer}) AS number
+FROM discreet_found"""
+
+
+def write_query(
+    table: str | Sequence[str],
+    *,
+    person: str = "person",
+    item: str = "item",
+    response: str = "response",
+    dialect: str = "duckdb",
+    truth_values: bool = False,
+) -> str:
+    """Write the query that counts pairs in a long table.
+
+    Parameters
+    ----------
+    table
+        Name of the table, as stored; with dots between schema and table, or as a sequence of
+        names that may hold dots themselves.
+    person, item, response
+        Column names, as stored. (Snowflake stores unquoted names in upper case.)
+    dialect
+        One of ``DIALECTS``.
+    truth_values
+        Whether the response column holds TRUE and FALSE instead of 1 and 0.
+
+    Examples
+    --------
+    >>> query = write_query("logs.answers", dialect="bigquery")
+    >>> "FROM `logs`.`answers`" in query
+    True
+    """
+    if dialect not in DIALECTS:
+        known = ", ".join(DIALECTS)
+        raise BadUsage(f"there is no dialect called {dialect!r}; choose one of: {known}")
+    words = DIALECTS[dialect]
+    parts = table.split(".") if isinstance(table, str) else list(table)
+    answer = _quote(response, words)
+    return _QUERY.format(
+        table=".".join(_quote(part, words) for part in parts),
+        person=_quote(person, words),
+        item=_quote(item, words),
+        response=answer,
+        is_right=answer if truth_values else f"{answer} = 1",
+        is_wrong=f"NOT {answer}" if truth_values else f"{answer} = 0",
+        text=words.text,
+        integer=words.integer,
+    )
+
+
+def _quote(name: str, dialect: Dialect) -> str:
+    """Return a name that can mean nothing but a name."""
+    if not name or re.search(r"[\x00-\x1f\x7f]", name):
+        raise BadUsage(
+            f"{name!r} cannot be the name of a table or column: it is empty or holds control "
+            "characters"
+        )
+    for character, instead in dialect.escapes:
+        name = name.replace(character, instead)
+    return f"{dialect.quote}{name}{dialect.quote}"
+
+
+def read_counts(source: Any, *, items: Sequence[str] | None = None) -> PairCounts:
+    """Read the result of the query back.
+
+    Parameters
+    ----------
+    source
+        The path of a CSV or Parquet file, an Arrow table, a data frame, or the rows as a
+        database driver returns them: (kind, first item, second item, number).
+    items
+        The order of items; by default sorted by name. Items that nobody answered are fine,
+        leaving out one that somebody answered is not.
+
+    Raises
+    ------
+    BadResponses
+        If the table held repeated answers, values other than 0 and 1, or rows without ids.
+    """
+    kind, first, second, number = _read_columns(source)
+    unknown = set(kind) - set(_KINDS)
+    if unknown or "persons" not in set(kind):
+        raise BadUsage(
+            f"this is not a whole result of the pair-count query: found the kinds "
+            f"{sorted(set(kind))}, wanted {list(_KINDS)}. Save all rows of the query."
+        )
+    _refuse_what_engines_refuse(kind, first, number)
+    names = tuple(sorted({str(name) for name in first[kind == "answers"]}))
+    place = {name: code for code, name in enumerate(names)}
+    pairs = kind == "pair"
+    row, column = ([place[str(name)] for name in which[pairs]] for which in (first, second))
+    right_wrong = _fill_matrix(len(names), row, column, number[pairs])
+    answers, right = np.zeros((2, len(names)), dtype=np.int64)
+    for array, which in ((answers, "answers"), (right, "right")):
+        chosen = kind == which
+        array[[place[str(name)] for name in first[chosen]]] = number[chosen]
+    persons = int(number[kind == "persons"][0])
+    counts = PairCounts(names, right_wrong, answers, right, persons)
+    return counts if items is None else counts.select(check_items(items, len(items)))
+
+
+def _fill_matrix(items: int, row: list[int], column: list[int], number: Any) -> Any:
+    if prefers_sparse(items, len(row)):
+        from scipy.sparse import csr_array
+
+        return csr_array((number, (row, column)), shape=(items, items))
+    matrix = np.zeros((items, items), dtype=np.int64)
+    matrix[row, column] = number
+    return matrix
+
+
+def _refuse_what_engines_refuse(kind: Any, first: Any, number: Any) -> None:
+    reasons = {
+        "repeated": "persons answered item {item} more than once; only one answer can count. "
+        "Keep one of them in a view, and count that",
+        "bad": "answers to item {item} are neither 0 nor 1; the model knows only right and wrong. "
+        "Score or remove them in a view, and count that",
+        "without_id": "rows have no person or no item, so their answers belong to nobody. Fill "
+        "the ids in, or remove the rows",
+    }
+    for which, reason in reasons.items():
+        found = np.flatnonzero((kind == which) & (number > 0))
+        if found.size:
+            item = repr(first[found[0]])
+            raise BadResponses(f"{number[found[0]]:,} {reason.format(item=item)}.")
+
+
+def _read_columns(source: Any) -> tuple[Any, Any, Any, Any]:
+    """Return kind, items and number as arrays; items are text or None."""
+    if isinstance(source, (list, tuple)):
+        columns = list(zip(*source, strict=True)) or [(), (), (), ()]
+    else:
+        table = _as_table(source)
+        named = {str(name).lower(): name for name in table.column_names}
+        wanted = ("kind", "first_item", "second_item", "number")
+        missing = [name for name in wanted if name not in named]
+        if missing:
+            raise BadUsage(
+                f"this is not a result of the pair-count query: it has no column {missing[0]!r}. "
+                f"Its columns are {', '.join(table.column_names)}."
+            )
+        columns = [table.column(named[name]).to_pylist() for name in wanted]
+    texts = [np.array(column, dtype=object) for column in columns[:3]]
+    number = np.array([int(value) for value in columns[3]], dtype=np.int64)
+    return texts[0], texts[1], texts[2], number
+
+
+def _as_table(source: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(source, pa.Table):
+        return source
+    if not isinstance(source, (str, PathLike)):
+        import narwhals as nw
+
+        return nw.from_native(source, eager_only=True).to_arrow()
+    path = Path(source)
+    if not path.exists():
+        raise BadUsage(f"There is no file '{path}'. Check the path and the folder you are in.")
+    if path.suffix.lower() in (".parquet", ".pq"):
+        import pyarrow.parquet as pq
+
+        return pq.read_table(path)
+    import pyarrow.csv as pacsv
+
+    with path.open(encoding="utf-8-sig") as file:
+        header = file.readline()
+    names = [name.strip().strip('"') for name in header.split(",")]
+    types = {name: pa.int64() if name.lower() == "number" else pa.string() for name in names}
+    return pacsv.read_csv(path, convert_options=pacsv.ConvertOptions(column_types=types))

@@ -1,1 +1,0 @@
-"""Estimators: statistics in, an :class:`~discreet.estimate.Estimate` out; one file each."""

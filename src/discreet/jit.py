@@ -1,0 +1,153 @@
+"""Compile a loop, and keep the result on disk where there is a folder for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
+from functools import cache
+from typing import Any, TypeVar
+
+from numba import njit
+
+from discreet.errors import BadUsage
+
+
+def compiled_loop(function: Callable[..., Any]) -> Any:
+    """Compile a function that releases the interpreter lock.
+
+    Numba refuses to cache where neither the package nor the user's cache folder can be
+    written (a read-only container, say). Then each process compiles for itself: some seconds
+    once, instead of no result. Setting NUMBA_CACHE_DIR avoids that.
+    """
+    try:
+        return njit(nogil=True, cache=True)(function)
+    except RuntimeError:
+        return njit(nogil=True)(function)
+
+
+# When to wait for the compiled loops.
+#
+# Loading numba and its loops takes about half a second (some seconds the very first time, when
+# nothing is in the disk cache), so small jobs run on NumPy alone. The rule is the one for
+# renting or buying skis: use NumPy until this process has spent about as long in it as loading
+# costs, then load. Nobody waits more than twice as long as the best choice in hindsight.
+
+LOADING_SECONDS = 1.0
+"""Price of loading, so that counting goes to NumPy up to about persons x items^2 = 1e10."""
+
+CALL_SECONDS = 5e-5
+"""Below this a compiled call is not faster, even when loaded."""
+
+
+class _State:
+    loaded = False
+    spent = 0.0
+
+
+def worth_compiling(plain_seconds: float) -> bool:
+    """Say whether a job that NumPy does in ``plain_seconds`` should use compiled loops."""
+    if _State.loaded:
+        return plain_seconds > CALL_SECONDS
+    _State.spent += plain_seconds
+    _State.loaded = _State.spent > LOADING_SECONDS
+    return _State.loaded
+
+
+def load_kernels() -> None:
+    """Use compiled loops from now on, for example in a service that will count often."""
+    _State.loaded = True
+
+
+# How many threads the heavy loops may use.
+#
+# In: a number from the caller, the environment or the machine. Out: results of tasks in order.
+# The compiled loops and NumPy's own release the interpreter lock, so plain threads are enough.
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+VARIABLE = "DISCREET_THREADS"
+MOST_THREADS = 4096
+"""More than any machine has, and few enough to start."""
+_chosen: ContextVar[int | None] = ContextVar("discreet_threads", default=None)
+
+
+def set_threads(count: int | None) -> None:
+    """Choose the number of threads for this context; None goes back to the default."""
+    if count is not None and not 1 <= count <= MOST_THREADS:
+        raise BadUsage(f"the number of threads must be from 1 to {MOST_THREADS}, found {count}")
+    _chosen.set(count)
+
+
+def thread_count() -> int:
+    """Return the chosen number, or ``DISCREET_THREADS``, or one per usable core."""
+    chosen = _chosen.get()
+    if chosen is not None:
+        return chosen
+    text = os.environ.get(VARIABLE, "")
+    if not text:
+        return _usable_cores()
+    if not (text.isascii() and text.isdecimal() and 1 <= float(text) <= MOST_THREADS):
+        raise BadUsage(
+            f"the environment variable {VARIABLE} must be a whole number from 1 to {MOST_THREADS}, "
+            f"found {text!r}; correct or unset it"
+        )
+    return int(text)
+
+
+def _usable_cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # only Linux says which cores this process may use
+        return os.cpu_count() or 1
+
+
+def run_tasks(function: Callable[[Task], Result], tasks: Iterable[Task]) -> list[Result]:
+    """Apply a function to every task, several at a time, and keep their order."""
+    listed = list(tasks)
+    threads = min(thread_count(), len(listed))
+    if threads <= 1:
+        return [function(task) for task in listed]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, listed))
+
+
+# How many threads matrix products use where more of them only get in the way.
+#
+# Threads of OpenBLAS wait for each other by spinning. Around small matrices, or inside threads of
+# our own, they cost more than they bring: on busy cores the sum over persons took twenty times
+# as long, and so did a Newton step over a hundred items.
+
+FEWEST_ITEMS = 40
+"""OpenBLAS itself uses one thread up to about 2^18 multiplications: 64 items."""
+SMALL_ITEMS = 500
+"""Up to here a factorisation takes about a millisecond on one core."""
+
+
+def threads_for(items: int) -> AbstractContextManager[Any]:
+    """Return a block in which matrices over this many items use a sensible number of threads."""
+    return one_blas_thread() if FEWEST_ITEMS < items <= SMALL_ITEMS else nullcontext()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Return a block in which matrix products run in the calling thread only.
+
+    The limit holds for the whole process while the block runs. Where threadpoolctl is not
+    installed nothing changes but the time.
+    """
+    controller = _controller("scipy.linalg" in sys.modules)
+    return nullcontext() if controller is None else controller.limit(limits=1, user_api="blas")
+
+
+@cache
+def _controller(with_scipy: bool) -> Any:  # noqa: ARG001 - scipy brings its own BLAS
+    """Find the loaded BLAS libraries once, and once more when scipy has loaded another."""
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ModuleNotFoundError:
+        return None
+    return ThreadpoolController()

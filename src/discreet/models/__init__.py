@@ -1,0 +1,1 @@
+"""Statistics in, an estimate out; one file a method."""

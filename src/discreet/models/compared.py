@@ -1,0 +1,212 @@
+"""Rank objects from comparisons, without privacy.
+
+In: comparisons or counts of wins. Out: :class:`Strengths` with standard errors. ``spectral`` is
+rank centrality (the stationary vector of the chain from losers to winners, Negahban, Oh and Shah
+2017, with counts for fractions), ``refined`` is the maximum of the Bradley-Terry likelihood: both
+are the estimators of the Rasch model on another table of counts. The result is confidential:
+nothing here protects the judges.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+
+import numpy as np
+
+from discreet.answers.judges import Comparisons
+from discreet.answers.wins import ComparisonCounts, count_wins
+from discreet.errors import BadUsage, DisconnectedItems
+from discreet.models.connection import Chain, build_chain
+from discreet.models.laplacian import Laplacian, invert
+from discreet.models.methods import PAIR_METHODS, Method
+from discreet.models.uncertainty import COVARIANCE_LIMIT, Uncertainty
+from discreet.results.estimate import Estimate, Solution
+from discreet.results.strengths import STATUS_WORDS, Strengths, explain_left_out
+from discreet.types import FloatArray
+
+LARGEST_LEVERAGE = 0.9
+"""A judge without whom an object would hang in the air has leverage one; the correction for
+small samples stops here."""
+
+INDEPENDENT = (
+    "standard errors take all comparisons as independent: counts do not say which ones are by "
+    "the same judge"
+)
+
+
+def open_comparisons(data: Comparisons | str | PathLike[str]) -> Comparisons:
+    """Return comparisons, read from a file if need be."""
+    if isinstance(data, Comparisons):
+        return data
+    from discreet.answers.read_judges import read_comparisons
+
+    return read_comparisons(data)
+
+
+def count_comparisons(data: Comparisons | str | PathLike[str]) -> ComparisonCounts:
+    """Count how often each object beat each other one.
+
+    Parameters
+    ----------
+    data
+        Comparisons, or the path of a file with them.
+
+    Returns
+    -------
+    ComparisonCounts
+        ``wins[i, j]`` is how often i beat j. Counts of different judges add up. Confidential.
+    """
+    return count_wins(open_comparisons(data))
+
+
+def rank_comparisons(
+    data: Comparisons | ComparisonCounts | str | PathLike[str],
+    *,
+    method: str = "refined",
+    regularisation: float = 0.0,
+) -> Strengths:
+    """Estimate the strength of every object.
+
+    Parameters
+    ----------
+    data
+        Comparisons, a path of a file with them, or counts.
+    method
+        ``"refined"`` (Bradley-Terry maximum likelihood) or ``"spectral"`` (rank centrality).
+    regularisation
+        Added to both directions of every compared pair, in comparisons. The default, none,
+        leaves objects without a number where the comparisons do not determine one.
+
+    Returns
+    -------
+    Strengths
+        Strengths in logits with mean zero. Standard errors hold also where the comparisons of
+        one judge depend on each other (they add up over whole judges); from counts alone all
+        comparisons are taken as independent.
+
+    Raises
+    ------
+    DisconnectedItems
+        If no two objects are linked: each must have beaten the other, directly or in a circle.
+
+    Examples
+    --------
+    >>> votes = Comparisons.from_codes(
+    ...     judge=[0, 1, 2, 3], winner=[0, 0, 0, 1], loser=[1, 1, 1, 0], items=["ash", "elm"]
+    ... )
+    >>> result = rank_comparisons(votes)
+    >>> float(np.round(result.strength[0] - result.strength[1], 6)), result.rank(1).top
+    (1.098612, ('ash',))
+    """
+    if method not in PAIR_METHODS:
+        raise BadUsage(
+            f"there is no method called {method!r} for comparisons; choose one of: "
+            f"{', '.join(PAIR_METHODS)}"
+        )
+    source = data if isinstance(data, ComparisonCounts) else open_comparisons(data)
+    counts = source if isinstance(source, ComparisonCounts) else count_wins(source)
+    chain = _build_chain(counts, regularisation)
+    chosen = PAIR_METHODS[method]
+    strength, solution = chosen.solve(chain.rates)
+    laplacian = chosen.laplacian(chain.rates, strength)
+    if isinstance(source, ComparisonCounts):
+        uncertainty = _independent_errors(chain, chosen, laplacian, strength)
+    else:
+        uncertainty = _judge_errors(source, chain, chosen, laplacian, strength)
+    return _assemble(counts, chain, method, strength, solution, uncertainty)
+
+
+def _build_chain(counts: ComparisonCounts, regularisation: float) -> Chain:
+    try:
+        return build_chain(counts, regularisation=regularisation)
+    except DisconnectedItems:
+        raise DisconnectedItems(
+            f"no two of the {len(counts.items)} objects are linked in both directions "
+            f"({counts.judges} judges), so no strength is determined. Objects are linked when "
+            "each has beaten the other, directly or through a circle of others; collect more "
+            "comparisons, or ask for regularisation"
+        ) from None
+
+
+def _judge_errors(
+    data: Comparisons, chain: Chain, method: Method, laplacian: Laplacian, strength: FloatArray
+) -> Uncertainty:
+    """Sandwich over judges: ``pinv(L) (sum over judges of s s') pinv(L)``.
+
+    A comparison adds its residual to the loser's score and takes it from the winner's. As for
+    persons (:mod:`discreet.models.uncertainty`), a judge's score is divided by one minus the
+    judge's leverage, because residuals at the estimate are smaller than at the truth.
+    """
+    from scipy.sparse import csr_array
+
+    m = len(strength)
+    if m > COVARIANCE_LIMIT:
+        return _too_many(m)
+    place = np.full(data.n_items, -1)
+    place[chain.kept] = np.arange(m)
+    winner, loser = place[data.winner], place[data.loser]
+    inside = (winner >= 0) & (loser >= 0)
+    winner, loser, judge = winner[inside], loser[inside], data.judge[inside]
+    scoring = method.scoring(strength)
+    residual = scoring.residual(strength[loser], strength[winner])
+    inverse = invert(laplacian)
+    spread = inverse.diagonal()
+    apart = spread[winner] + spread[loser] - 2 * inverse[winner, loser]
+    curvature = scoring.curvature(strength[loser], strength[winner])
+    leverage = np.bincount(judge, weights=curvature * apart, minlength=data.n_judges)
+    value = residual / (1 - np.minimum(leverage, LARGEST_LEVERAGE))[judge]
+    entries = np.concatenate([-value, value])
+    cells = np.concatenate([judge, judge]), np.concatenate([winner, loser])
+    scores = csr_array((entries, cells), shape=(data.n_judges, m))
+    products = np.asarray((scores.T @ scores).toarray())
+    return _covariance(inverse @ products @ inverse)
+
+
+def _independent_errors(
+    chain: Chain, method: Method, laplacian: Laplacian, strength: FloatArray
+) -> Uncertainty:
+    """Sandwich in which every comparison is a judge of its own, from counts alone."""
+    m = len(strength)
+    if m > COVARIANCE_LIMIT:
+        return _too_many(m)
+    residual = method.scoring(strength).residual(strength[:, None], strength[None, :])
+    weight = np.asarray(chain.rates) * residual**2
+    weight = weight + weight.T
+    products = np.diag(weight.sum(axis=1)) - weight
+    inverse = invert(laplacian)
+    return _covariance(inverse @ products @ inverse, INDEPENDENT)
+
+
+def _covariance(covariance: FloatArray, *notes: str) -> Uncertainty:
+    covariance = (covariance + covariance.T) / 2
+    return Uncertainty(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), covariance, notes)
+
+
+def _too_many(m: int) -> Uncertainty:
+    note = f"no standard errors above {COVARIANCE_LIMIT} objects"
+    return Uncertainty(np.full(m, np.nan), None, (note,))
+
+
+def _assemble(
+    counts: ComparisonCounts,
+    chain: Chain,
+    method: str,
+    strength: FloatArray,
+    solution: Solution,
+    uncertainty: Uncertainty,
+) -> Strengths:
+    notes = (*solution.notes, *uncertainty.notes)
+    estimate = Estimate(
+        items=counts.items,
+        difficulty=chain.spread(strength),
+        se=chain.spread(uncertainty.se),
+        status=chain.status,
+        method=method,
+        solution=Solution(solution.solver, solution.iterations, solution.residual, notes),
+        covariance=uncertainty.covariance,
+        answers=np.array(counts.compared),
+        right=np.array(counts.right),
+        persons=counts.judges,
+    )
+    status = tuple(STATUS_WORDS[one] for one in chain.status)
+    return Strengths(estimate, explain_left_out(counts.items, status))

@@ -1,0 +1,66 @@
+"""The table of methods: adding one is one line here.
+
+In: nothing. Out: what each method does, by name. Pair methods need pair counts only; answer
+methods need the answers themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from discreet.errors import BadUsage
+from discreet.models.laplacian import Laplacian
+from discreet.models.refined import PersonWeight, RefinedScoring, curvature, solve_refined
+from discreet.models.score_plan import Scoring
+from discreet.models.spectral import SpectralScoring, balance, solve_spectral
+from discreet.results.estimate import Estimate, Solution
+from discreet.types import FloatArray
+
+if TYPE_CHECKING:
+    from discreet.answers.responses import Responses
+
+
+@dataclass(frozen=True)
+class Method:
+    """An estimator: how to solve it, its Laplacian and its scores for standard errors."""
+
+    solve: Callable[[Any], tuple[FloatArray, Solution]]
+    laplacian: Callable[[Any, FloatArray], Laplacian]
+    scoring: Callable[[FloatArray], Scoring]
+    weighting: PersonWeight | None
+
+
+PAIR_METHODS: dict[str, Method] = {
+    "refined": Method(solve_refined, curvature, lambda _: RefinedScoring(), PersonWeight()),
+    "spectral": Method(solve_spectral, balance, lambda b: SpectralScoring(float(b.max())), None),
+}
+
+
+class AnswerMethod(Protocol):
+    """An estimator that needs the answers themselves and has its own standard errors."""
+
+    def __call__(self, responses: Responses, *, engine: str, ability: str) -> Estimate: ...
+
+
+def _conditional(responses: Responses, *, engine: str, ability: str) -> Estimate:
+    if ability != "normal":
+        raise BadUsage(
+            "the method 'conditional' assumes nothing about abilities; leave ability out"
+        )
+    from discreet.models.conditional import fit_conditional
+
+    return fit_conditional(responses, engine=engine)
+
+
+def _marginal(responses: Responses, *, engine: str, ability: str) -> Estimate:
+    from discreet.models.marginal import fit_marginal
+
+    return fit_marginal(responses, ability=ability, engine=engine)
+
+
+ANSWER_METHODS: dict[str, AnswerMethod] = {"conditional": _conditional, "marginal": _marginal}
+
+METHODS: dict[str, Method | AnswerMethod] = {**PAIR_METHODS, **ANSWER_METHODS}
+"""Every method by name."""

@@ -1,0 +1,238 @@
+"""The likelihood of answers when abilities come from a distribution on a grid.
+
+In: grouped answers, difficulties, nodes and weights. Out: posteriors, gradients and second
+derivatives (Louis 1982: information of the complete data less what is missing).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from discreet.models.patterns import Patterns
+from discreet.results.estimate import Solution
+from discreet.types import FloatArray, Int64Array
+
+CHUNK_CELLS = 1 << 21
+"""Numbers per work array: 16 MB."""
+SPARSE_FILL = 0.05
+"""Share of answered items below which sparse products beat dense ones (about 1/400 pairs)."""
+NEGLIGIBLE = 1e-12
+"""Nodes with less than this share of all persons are left out of second derivatives."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """Answers, and the parameters of difficulties and abilities.
+
+    Abilities are ``sd * nodes`` with probabilities ``exp(log_weights)``.
+    """
+
+    patterns: Patterns
+    right: Int64Array
+    difficulty: FloatArray
+    sd: float
+    nodes: FloatArray
+    log_weights: FloatArray
+
+    @property
+    def abilities(self) -> FloatArray:
+        """The nodes on the scale of the difficulties."""
+        return self.sd * self.nodes
+
+    @property
+    def answered(self) -> Any:
+        """Patterns as a sparse matrix of zeros and ones, ``[pattern, item]``."""
+        from scipy.sparse import csr_array
+
+        patterns = self.patterns
+        ones = np.ones(len(patterns.item))
+        shape = (len(patterns.indptr) - 1, patterns.n_items)
+        return csr_array((ones, patterns.item, patterns.indptr), shape=shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What one look at all answers gives.
+
+    Attributes
+    ----------
+    posterior
+        ``[entry, node]`` of the entries of the patterns.
+    likelihood
+        The same before weighting, each row scaled to a largest value of one.
+    by_pattern
+        Persons by node, ``[pattern, node]``.
+    gradient, gradient_sd
+        Of the log-likelihood.
+    complete
+        Information if abilities were known, difficulties and then standard deviation.
+    """
+
+    log_likelihood: float
+    posterior: FloatArray
+    likelihood: FloatArray
+    by_pattern: FloatArray
+    chance: FloatArray
+    expected_score: FloatArray
+    gradient: FloatArray
+    gradient_sd: float
+    by_item: FloatArray
+    nodes: FloatArray
+
+    @cached_property
+    def complete(self) -> FloatArray:
+        spread = self.by_item * self.chance * (1 - self.chance)
+        m = len(spread)
+        matrix = np.zeros((m + 1, m + 1))
+        np.fill_diagonal(matrix[:m, :m], spread.sum(axis=1))
+        matrix[:m, m] = matrix[m, :m] = -(spread @ self.nodes)
+        # A small ridge keeps it invertible where the spread of abilities is zero.
+        matrix[m, m] = spread.sum(axis=0) @ self.nodes**2 * (1 + 1e-9) + 1e-9
+        return matrix
+
+    def cross_weights(self, mixture: Mixture) -> FloatArray:
+        """Information between difficulties and log weights, with the sign of a covariance."""
+        patterns, answered = mixture.patterns, mixture.answered
+        first = self.by_item * self.chance
+        second = np.zeros_like(first)
+        for part in _entry_chunks(patterns):
+            mean = _mean_chance(self, answered, patterns, part)
+            second += (mean * patterns.persons[part, None]).T @ self.posterior[part]
+        return np.asarray(first - second)
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalFit:
+    """A maximum of the marginal likelihood.
+
+    Attributes
+    ----------
+    difficulty, covariance
+        With mean zero.
+    nodes, weights
+        The ability distribution on the scale of ``difficulty``.
+    mean, sd
+        Of the ability distribution.
+    log_likelihood
+        Of all answers.
+    """
+
+    difficulty: FloatArray
+    covariance: FloatArray
+    nodes: FloatArray
+    weights: FloatArray
+    mean: float
+    sd: float
+    log_likelihood: float
+    solution: Solution
+
+
+def evaluate(mixture: Mixture) -> Sums:
+    """Posterior of each kind of person, log-likelihood and gradient."""
+    patterns, theta = mixture.patterns, mixture.abilities
+    away = theta - mixture.difficulty[:, None]
+    chance = expit(away)
+    answered = mixture.answered
+    load = answered @ np.logaddexp(0.0, away)
+    log_like = patterns.score[:, None] * theta - load[patterns.pattern]
+    top = log_like.max(axis=1, keepdims=True)
+    likelihood = np.exp(log_like - top)
+    weighted = likelihood * np.exp(mixture.log_weights)
+    total = weighted.sum(axis=1, keepdims=True)
+    posterior = weighted / total
+    persons = patterns.persons.astype(np.float64)
+    value = persons @ (np.log(total) + top)[:, 0] - mixture.right @ mixture.difficulty
+    by_pattern = _sum_by_pattern(posterior * persons[:, None], patterns)
+    by_item = answered.T @ by_pattern
+    expected = answered @ chance
+    surprise = patterns.score[:, None] - expected[patterns.pattern]
+    slope = persons @ ((posterior * surprise) @ mixture.nodes)
+    return Sums(
+        log_likelihood=float(value),
+        posterior=posterior,
+        likelihood=likelihood,
+        by_pattern=by_pattern,
+        chance=chance,
+        expected_score=expected,
+        gradient=(by_item * chance).sum(axis=1) - mixture.right,
+        gradient_sd=float(slope),
+        by_item=by_item,
+        nodes=mixture.nodes,
+    )
+
+
+def information_about_difficulty(mixture: Mixture, sums: Sums) -> FloatArray:
+    """Observed information about difficulties and the standard deviation (last)."""
+    patterns, answered = mixture.patterns, mixture.answered
+    m = patterns.n_items
+    missing = np.zeros((m + 1, m + 1))
+    missing[:m, :m] = _second_moments(sums, answered)
+    surprise = patterns.score[:, None] - sums.expected_score[patterns.pattern]
+    pull = surprise * mixture.nodes
+    persons = patterns.persons.astype(np.float64)
+    weighted = sums.posterior * persons[:, None]
+    mean_pull = (sums.posterior * pull).sum(axis=1)
+    cross = answered.T @ _sum_by_pattern(weighted * pull, patterns)
+    missing[:m, m] = (cross * sums.chance).sum(axis=1)
+    missing[m, m] = float((weighted * pull**2).sum() - persons @ mean_pull**2)
+    for part in _entry_chunks(patterns):
+        mean = _mean_chance(sums, answered, patterns, part)
+        scaled = mean * persons[part, None]
+        missing[:m, :m] -= scaled.T @ mean
+        missing[:m, m] -= scaled.T @ mean_pull[part]
+    missing[m, :m] = missing[:m, m]
+    return np.asarray(sums.complete - missing)
+
+
+def _second_moments(sums: Sums, answered: Any) -> FloatArray:
+    """Sum over persons and nodes of the products of two items' chances."""
+    patterns, m = answered.shape
+    if patterns == 1 and answered.nnz == m:
+        return np.asarray((sums.chance * sums.by_pattern[0]) @ sums.chance.T)
+    total = np.zeros((m, m))
+    share = sums.by_pattern.sum(axis=0)
+    used = np.flatnonzero(share > NEGLIGIBLE * share.sum())
+    if answered.nnz < SPARSE_FILL * patterns * m:
+        for node in used:
+            both = answered.T @ answered.multiply(sums.by_pattern[:, node, None])
+            chance = sums.chance[:, node]
+            total += both.toarray() * chance[:, None] * chance
+        return total
+    size = max(1, CHUNK_CELLS // m)
+    for start in range(0, patterns, size):
+        dense = answered[start : start + size].toarray()
+        for node in used:
+            weighted = dense * sums.by_pattern[start : start + size, node, None]
+            chance = sums.chance[:, node]
+            total += (weighted.T @ dense) * chance[:, None] * chance
+    return total
+
+
+def _entry_chunks(patterns: Patterns) -> list[slice]:
+    size = max(1, CHUNK_CELLS // max(patterns.n_items, 1))
+    return [slice(start, start + size) for start in range(0, len(patterns.pattern), size)]
+
+
+def _mean_chance(sums: Sums, answered: Any, patterns: Patterns, part: slice) -> FloatArray:
+    """Posterior mean chance of each answered item, zero elsewhere, ``[entry, item]``."""
+    mean = sums.posterior[part] @ sums.chance.T
+    return np.asarray(mean * answered[patterns.pattern[part]].toarray())
+
+
+def _sum_by_pattern(values: FloatArray, patterns: Patterns) -> FloatArray:
+    """Add the entries of each pattern (entries are sorted by pattern)."""
+    if not len(values):
+        return values
+    starts = np.searchsorted(patterns.pattern, np.arange(len(patterns.indptr) - 1))
+    return np.add.reduceat(values, starts, axis=0)
+
+
+def centre_covariance(covariance: FloatArray) -> FloatArray:
+    """Covariance of values less their mean."""
+    rows = covariance - covariance.mean(axis=0)
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True))

@@ -1,0 +1,1 @@
+"""Difficulties from noisy summaries: a fit that knows how much noise it was given."""

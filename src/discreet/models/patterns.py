@@ -1,0 +1,199 @@
+"""Persons who answered the same items with the same score, taken together.
+
+In: answers. Out: the different sets of answered items ("patterns"), how many persons have
+which score on each, and where each person belongs. In the Rasch model nothing else about a
+person matters for conditional likelihood, marginal likelihood and ability. Confidential.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.store.planes import AnswerStore, SparseRows
+from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
+
+CHUNK_CELLS = 1 << 22
+"""Cells of the answer matrix looked at together: 4 MB, and 32 MB of hashes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Sets of answered items, and how many persons have which score on them.
+
+    Attributes
+    ----------
+    indptr, item
+        Pattern ``g`` holds the items ``item[indptr[g]:indptr[g + 1]]`` (positions among the
+        items that were asked for, increasing).
+    pattern, score, persons
+        One entry for each combination that occurs, sorted: ``persons`` have this ``score`` on
+        this ``pattern``.
+    entry
+        For each person the position in the three vectors above.
+    n_items
+        How many items were asked for.
+    """
+
+    indptr: Int64Array
+    item: IndexArray
+    pattern: Int64Array
+    score: Int64Array
+    persons: Int64Array
+    entry: Int64Array
+    n_items: int
+
+    @property
+    def lengths(self) -> Int64Array:
+        """Answered items of each pattern."""
+        return np.diff(self.indptr)
+
+    @property
+    def perfect(self) -> npt.NDArray[np.bool_]:
+        """Entries with everything right, at least one answer."""
+        length = self.lengths[self.pattern]
+        return np.asarray((self.score == length) & (length > 0))
+
+    @property
+    def informative(self) -> npt.NDArray[np.bool_]:
+        """Entries with at least one right and one wrong answer."""
+        return (self.score > 0) & (self.score < self.lengths[self.pattern])
+
+    def table(self, length: int) -> tuple[IndexArray, Int64Array]:
+        """Patterns with so many items, and their items ``[pattern, answer]``."""
+        which = np.flatnonzero(self.lengths == length)
+        return self.item[self.indptr[which, None] + np.arange(length)], which
+
+    def counts(self, entries: npt.NDArray[np.bool_], length: int) -> FloatArray:
+        """Persons by score, ``[pattern, score]``, of the patterns of :meth:`table`."""
+        lengths = self.lengths
+        row = np.cumsum(lengths == length) - 1
+        chosen = entries & (lengths[self.pattern] == length)
+        out = np.zeros((int((lengths == length).sum()), length + 1))
+        out[row[self.pattern[chosen]], self.score[chosen]] = self.persons[chosen]
+        return out
+
+    def item_sums(self, entries: npt.NDArray[np.bool_]) -> Int64Array:
+        """Per item, the persons of these entries who answered it."""
+        weight = np.bincount(
+            self.pattern[entries], weights=self.persons[entries], minlength=len(self.indptr) - 1
+        )
+        sums = np.bincount(
+            self.item, weights=np.repeat(weight, self.lengths), minlength=self.n_items
+        )
+        return sums.astype(np.int64)
+
+
+def group_patterns(store: AnswerStore, kept: IndexArray) -> Patterns:
+    """Group persons by the set of kept items they answered and their score on it.
+
+    Parameters
+    ----------
+    store
+        The answers.
+    kept
+        Columns to look at, increasing; all others are ignored.
+    """
+    m = len(kept)
+    if m == store.n_items and store.n_answers == store.n_persons * m:
+        _, right = store.person_totals()
+        return _collect(np.zeros(store.n_persons, np.int64), right, np.arange(m), np.array([0, m]))
+    if isinstance(store, SparseRows):
+        keys, right = _hash_rows(store, kept)
+    else:
+        keys, right = _hash_planes(store, kept)
+    _, first, pattern = np.unique(keys, return_index=True, return_inverse=True)
+    row, item = _items_of(store, first, kept)
+    lengths = np.bincount(row, minlength=len(first))
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return _collect(pattern.reshape(-1).astype(np.int64), right, item, indptr, m)
+
+
+def _collect(
+    pattern: Int64Array,
+    right: Int64Array,
+    item: IndexArray,
+    indptr: Int64Array,
+    n_items: int | None = None,
+) -> Patterns:
+    width = int(np.diff(indptr).max(initial=0)) + 1
+    code, entry, persons = np.unique(
+        pattern * width + right, return_inverse=True, return_counts=True
+    )
+    return Patterns(
+        indptr=indptr.astype(np.int64),
+        item=item,
+        pattern=code // width,
+        score=code % width,
+        persons=persons.astype(np.int64),
+        entry=entry.reshape(-1).astype(np.int64),
+        n_items=len(item) if n_items is None else n_items,
+    )
+
+
+def _item_keys(m: int) -> UInt64Array:
+    """Return a random 64-bit number per item; a pattern is known by the sum of its numbers.
+
+    Two of 10^6 different patterns share a sum with probability 3e-8. The generator is seeded,
+    so that results repeat; nothing here is secret.
+    """
+    return np.random.default_rng(0x1DEA).integers(0, 1 << 64, size=m, dtype=np.uint64)
+
+
+def _hash_rows(store: SparseRows, kept: IndexArray) -> tuple[UInt64Array, Int64Array]:
+    key = np.zeros(store.n_items, dtype=np.uint64)
+    inside = np.zeros(store.n_items, dtype=np.int64)
+    key[kept], inside[kept] = _item_keys(len(kept)), 1
+    # Differences of running sums are exact modulo 2^64.
+    hashes = np.concatenate([np.zeros(1, np.uint64), np.cumsum(key[store.item])])
+    rights = np.concatenate([[0], np.cumsum(inside[store.item] * store.right)])
+    ends, starts = store.indptr[1:], store.indptr[:-1]
+    return hashes[ends] - hashes[starts], rights[ends] - rights[starts]
+
+
+def _hash_planes(store: AnswerStore, kept: IndexArray) -> tuple[UInt64Array, Int64Array]:
+    key = _item_keys(len(kept))
+    hashes, rights = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
+    size = max(64, CHUNK_CELLS // max(store.n_items, 1))
+    for start in range(0, store.n_persons, size):
+        cells = store.rows(start, start + size)[:, kept]
+        hashes.append((cells >= 0).astype(np.uint64) @ key)
+        rights.append((cells == 1).sum(axis=1, dtype=np.int64))
+    return np.concatenate(hashes), np.concatenate(rights)
+
+
+def _items_of(
+    store: AnswerStore, persons: IndexArray, kept: IndexArray
+) -> tuple[IndexArray, IndexArray]:
+    """List the kept items that some persons answered: position of the person, and item."""
+    if isinstance(store, SparseRows):
+        return _items_of_rows(store, persons, kept)
+    order = np.argsort(persons)
+    rows, items = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
+    size = max(64, CHUNK_CELLS // max(store.n_items, 1))
+    for start in range(0, store.n_persons, size):
+        part = order[np.searchsorted(persons, start, sorter=order) :]
+        part = part[persons[part] < start + size]
+        if len(part):
+            cells = store.rows(start, start + size)[persons[part] - start]
+            row, item = np.nonzero(cells[:, kept] >= 0)
+            rows.append(part[row])
+            items.append(item)
+    row, item = np.concatenate(rows), np.concatenate(items)
+    by_row = np.argsort(row, kind="stable")
+    return row[by_row], item[by_row]
+
+
+def _items_of_rows(
+    store: SparseRows, persons: IndexArray, kept: IndexArray
+) -> tuple[IndexArray, IndexArray]:
+    lengths = np.diff(store.indptr)[persons]
+    row = np.repeat(np.arange(len(persons)), lengths)
+    offset = store.indptr[persons] - (np.cumsum(lengths) - lengths)
+    answered = store.item[np.repeat(offset, lengths) + np.arange(len(row))]
+    place = np.full(store.n_items, -1, dtype=np.intp)
+    place[kept] = np.arange(len(kept))
+    item = place[answered]
+    return row[item >= 0], item[item >= 0]

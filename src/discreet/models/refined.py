@@ -1,0 +1,239 @@
+"""The refined estimate: pairwise conditional likelihood, solved by safeguarded Newton steps.
+
+In: pair counts in which each person has weight one over the number of items answered (or
+plain counts). Out: difficulties and how they were found. Given that exactly one of two items
+was answered right, it is the first with probability ``1 / (1 + exp(b_first - b_second))``,
+whatever the ability; the product of these probabilities over pairs and persons is maximised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import NotConverged
+from discreet.jit import threads_for
+from discreet.models.laplacian import Laplacian, LaplacianSolver, build_laplacian
+from discreet.models.stationary.hierarchy import upper_triangle
+from discreet.models.stationary.solving import draw_slow_direction
+from discreet.results.estimate import Solution
+from discreet.types import FloatArray, Int64Array
+
+START_ROUNDS = 8
+"""Rounds of the jump chain for the start; Newton needs a direction, not digits."""
+STEP_TOL = 1e-9
+"""Stop after a step this small (logits): Newton squares it, so the error left is below 1e-15."""
+ROUNDING_STEP = 1e-7
+"""A step below this that no longer shrinks is rounding, which bad links magnify."""
+NEWTON_ROUNDS = 100
+AGREEMENT = 1e-6
+"""Largest difference in logits between two starts: far below any standard error."""
+EXP_RANGE = 600.0
+"""Largest range of difficulties, in logits, whose exponentials all are normal doubles."""
+PIECE_PAIRS = 200_000
+"""Pairs evaluated together: the arrays of 1.6 MB stay in cache."""
+FULL_STEP = 1.0
+"""Range of a step, in logits, below which it is taken in full. See :func:`_damping`."""
+
+
+@dataclass(frozen=True)
+class PersonWeight:
+    """Integer weight of a person: ``scale`` over the number of items answered, rounded.
+
+    With equal difficulties this weight makes the pairwise score equal to the score of
+    conditional maximum likelihood, so that long and short answer records count as they
+    should. The grid of 27,720 (the least common multiple of 1 to 12) is exact for short
+    records; the rounding for longer ones is below 2% up to 1000 answers, and any fixed
+    weight gives a consistent estimate, so it only costs a tiny part of the efficiency.
+    """
+
+    scale: int = 27_720
+
+    def __call__(self, answered: Int64Array, right: Int64Array) -> Int64Array:  # noqa: ARG002
+        """Return one weight per person; the number of right answers is not used."""
+        safe = np.maximum(answered, 1)
+        weight: Int64Array = np.maximum((2 * self.scale + safe) // (2 * safe), 1)
+        return weight
+
+
+@dataclass(frozen=True)
+class RefinedScoring:
+    """What a pair (first right, second wrong) adds to the score and to the curvature."""
+
+    def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
+        """One minus the probability that the pair went this way round."""
+        return logistic(right - wrong)
+
+    def curvature(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
+        """Second derivative of the pair's log-likelihood, with the sign turned."""
+        surprise = logistic(right - wrong)
+        return surprise * (1.0 - surprise)
+
+
+def solve_refined(rates: Any) -> tuple[FloatArray, Solution]:
+    """Maximise the pairwise conditional likelihood.
+
+    Parameters
+    ----------
+    rates
+        Strongly connected counts ``rates[i, j]`` of "i right, j wrong"; dense or CSR.
+
+    Returns
+    -------
+    tuple
+        Difficulties with mean zero, and a :class:`~discreet.results.estimate.Solution` whose
+        residual is the size of the last Newton step in logits (dense counts, solved exactly)
+        or the largest difference between two starts (sparse counts, solved iteratively).
+
+    Raises
+    ------
+    NotConverged
+        If the Newton steps do not become small, or two starts end apart.
+    """
+    with threads_for(rates.shape[0]):
+        return _maximise(rates)
+
+
+def _maximise(rates: Any) -> tuple[FloatArray, Solution]:
+    if isinstance(rates, np.ndarray):
+        difficulty, done, size = _climb(_DensePairs(rates), _start(rates), LaplacianSolver())
+        return difficulty, Solution("Newton on the pairwise likelihood", done, size)
+    pairs, solver = _SparsePairs(rates), LaplacianSolver()
+    difficulty, done, _ = _climb(pairs, _start(rates), solver)
+    # Conjugate gradients can stop early in directions that few answers determine. A second
+    # start that is off in these directions would then not come back.
+    leaving = np.asarray(rates.sum(axis=1)).ravel()
+    other, more, _ = _climb(pairs, difficulty + draw_slow_direction(rates, leaving), solver)
+    gap = float(np.abs(difficulty - other).max())
+    if gap > AGREEMENT:
+        raise NotConverged(_explain_steps(len(difficulty), f"two starts {gap:.1e} logits apart"))
+    return difficulty, Solution("Newton on the pairwise likelihood, two starts", done + more, gap)
+
+
+def _climb(
+    pairs: _DensePairs | _SparsePairs, start: FloatArray, solver: LaplacianSolver
+) -> tuple[FloatArray, int, float]:
+    """Make Newton steps until they are small; return how many, and the size of the last."""
+    difficulty, size = start.copy(), np.inf
+    for done in range(1, NEWTON_ROUNDS + 1):
+        residual, laplacian = pairs.evaluate(difficulty)
+        step = solver.solve(laplacian, residual)
+        before, size = size, float(np.abs(step).max())
+        difficulty -= _damping(step) * step
+        if size <= STEP_TOL or (size <= ROUNDING_STEP and size > before / 2):
+            return difficulty - difficulty.mean(), done, size
+        if not np.isfinite(size):
+            break
+    raise NotConverged(_explain_steps(len(start), f"steps of {size:.1e} logits"))
+
+
+def _explain_steps(items: int, found: str) -> str:
+    return (
+        f"Newton's method on the pairwise likelihood of {items} items stopped with {found}; some "
+        "items are linked by far too few answers: remove them, add regularisation, or use "
+        "method='spectral'"
+    )
+
+
+def curvature(rates: Any, difficulty: FloatArray) -> Laplacian:
+    """Return minus the second derivative of the log-likelihood, a graph Laplacian."""
+    pairs = _DensePairs(rates) if isinstance(rates, np.ndarray) else _SparsePairs(rates)
+    return pairs.evaluate(difficulty)[1]
+
+
+def _start(rates: Any) -> FloatArray:
+    """Return a rough spectral estimate: a few rounds of the jump chain, from one start.
+
+    All zero where that leaves the range of doubles; Newton arrives from anywhere.
+    """
+    leaving = np.asarray(rates.sum(axis=1)).ravel()
+    incoming = rates.T if isinstance(rates, np.ndarray) else rates.T.tocsr()
+    weight = np.ones(len(leaving))
+    for _ in range(START_ROUNDS):
+        weight = (incoming @ weight) / leaving
+    with np.errstate(divide="ignore", invalid="ignore"):
+        start = np.log(weight)
+        start -= start.mean()
+    return start if np.isfinite(start).all() else np.zeros(len(start))
+
+
+def _damping(step: FloatArray) -> float:
+    """Share of a Newton step that surely increases the likelihood.
+
+    Along the step the third derivative is at most r times the second, with r the range of
+    the step (every term is a logistic loss of a difference of two difficulties). For such
+    functions log(1 + r) / r of the step increases the likelihood from any point, and so does
+    the full step for r below 1.79 (Sun and Tran-Dinh 2019, generalised self-concordance).
+    """
+    spread = float(step.max() - step.min())
+    return 1.0 if spread <= FULL_STEP else float(np.log1p(spread) / spread)
+
+
+def logistic(x: FloatArray) -> FloatArray:
+    """Return 1 / (1 + exp(-x)), accurate in both tails.
+
+    scipy.special has it too, and takes 0.2 s to import.
+    """
+    tail = np.exp(-np.abs(x))
+    return np.asarray(np.where(x > 0, 1.0, tail) / (1.0 + tail))
+
+
+def _beats(difficulty: FloatArray) -> FloatArray:
+    """Return ``chance[i, j]`` that item i is the one that is right, given that one is."""
+    if np.ptp(difficulty) > EXP_RANGE:
+        return logistic(difficulty[None, :] - difficulty[:, None])
+    # One exponential an item instead of one a pair.
+    odds = np.exp(difficulty - difficulty.mean())
+    return np.asarray(odds[None, :] / (odds[:, None] + odds[None, :]))
+
+
+class _DensePairs:
+    """Score and curvature from a dense matrix of counts."""
+
+    def __init__(self, rates: FloatArray) -> None:
+        self._both = rates + rates.T
+        np.fill_diagonal(self._both, 0.0)
+        self._right = rates.sum(axis=1) - rates.diagonal()
+
+    def evaluate(self, difficulty: FloatArray) -> tuple[FloatArray, Laplacian]:
+        chance = _beats(difficulty)
+        expected = self._both * chance
+        residual = self._right - expected.sum(axis=1)
+        # chance transposed is one minus chance, without cancellation at large differences.
+        expected *= chance.T
+        return residual, build_laplacian(expected)
+
+
+class _SparsePairs:
+    """Score and curvature from a CSR matrix of counts; each pair is visited once."""
+
+    def __init__(self, rates: Any) -> None:
+        self._both = upper_triangle(rates)
+        self._right = np.asarray(rates.sum(axis=1)).ravel() - rates.diagonal()
+
+    def evaluate(self, difficulty: FloatArray) -> tuple[FloatArray, Laplacian]:
+        both, m = self._both, len(difficulty)
+        pointer, column = both.indptr, both.indices
+        weight, expected = np.empty(len(column)), np.zeros(m)
+        # Some rows at a time, so that the temporary arrays stay in cache.
+        pieces = np.searchsorted(pointer, np.arange(0, len(column), PIECE_PAIRS))
+        for low, high in pairwise(np.unique([*pieces, m])):
+            span = slice(pointer[low], pointer[high])
+            other, counts = column[span], both.data[span]
+            log_odds = difficulty[other]
+            log_odds -= np.repeat(difficulty[low:high], np.diff(pointer[low : high + 1]))
+            # With t = exp(-|x|): chance(|x|) = 1 / (1 + t) and chance (1 - chance) =
+            # t / (1 + t)^2, one exponential a pair and no cancellation at large |x|.
+            tail = np.exp(-np.abs(log_odds))
+            larger = 1.0 / (1.0 + tail)
+            smaller = tail * larger
+            np.multiply(counts * larger, smaller, out=weight[span])
+            first = counts * np.where(log_odds > 0, larger, smaller)
+            running = np.concatenate([[0.0], np.cumsum(first)])
+            expected[low:high] += np.diff(running[pointer[low : high + 1] - pointer[low]])
+            expected += np.bincount(other, weights=counts - first, minlength=m)
+        weights = type(both)((weight, column, pointer), shape=both.shape)
+        return self._right - expected, build_laplacian(weights)

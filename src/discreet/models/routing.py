@@ -1,0 +1,276 @@
+"""Look for routing: did a person's earlier answers choose the later items.
+
+In: answers and difficulties. Out: a verdict with its numbers. Pair counts and conditional
+likelihood are biased on routed tests (adaptive tests, stages, stopping rules); marginal
+likelihood is biased where items were targeted at abilities known beforehand. The order of the
+answers is not needed.
+
+Two facts hold for any design in which the items were chosen by something other than the answers,
+however sharply they were targeted at the ability:
+
+1. Given the items, the score is a mixture of sums of independent answers, so that its variance
+   is at least the mean of ``sum p (1 - p)``. An adaptive test spoils that: which items came
+   says how the score must have been, and little variance is left.
+2. On items that everybody answered, the score of any group chosen by its other items has the
+   distribution ``gamma_score E(w^score)`` for some mixture of abilities (Cressie and Holland
+   1983). A rule that sends on by the score cuts that distribution off.
+
+Violations are evidence of routing; their absence is no proof that there is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from discreet.models.symmetric import score_distribution
+from discreet.store.planes import AnswerStore, SparseRows
+from discreet.types import FloatArray, IndexArray
+
+RUNS, RUN_PERSONS = 8, 250
+"""Runs of neighbouring persons that are looked at: enough to see what matters, and a few
+hundredths of a second however many persons there are."""
+FEWEST_PERSONS = 200
+FEWEST_ANSWERS = 4
+"""Of one person; with fewer there is nothing to route by."""
+ERRORS = 3.0
+"""Standard errors below 1 that the dispersion must be; a chance of 1e-3 even where it is 1."""
+CORE_SHARE = 0.995
+"""Share of persons who answered an item that counts as answered by everybody."""
+FEWEST_CORE = 3
+CORE_LEVEL = 1e-5
+GRID = np.linspace(-8.0, 8.0, 65)
+ROUNDS = 2000
+NEWTON_STEPS = 12
+
+
+@dataclass(frozen=True)
+class Routing:
+    """What was found.
+
+    Attributes
+    ----------
+    dispersion, dispersion_se
+        Variance of the score given the items over the least that it can be without routing;
+        NaN where it could not be measured.
+    core_p_value
+        Of the test on items that everybody answered; NaN where there are none.
+    """
+
+    dispersion: float
+    dispersion_se: float
+    core_p_value: float
+
+    @property
+    def looks_routed(self) -> bool:
+        low = self.dispersion + ERRORS * self.dispersion_se < 1
+        return bool(low or self.core_p_value < CORE_LEVEL)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence for the user, or nothing."""
+        if not self.looks_routed:
+            return ()
+        if self.dispersion + ERRORS * self.dispersion_se < 1:
+            found = (
+                f"given the items that a person got, scores vary only {self.dispersion:.2f} "
+                "times as much as they must when answers do not choose items"
+            )
+        else:
+            found = (
+                "on the items that everybody answered, scores of persons with easier and harder "
+                f"other items are cut off (p = {self.core_p_value:.0e})"
+            )
+        return (
+            f"these answers look routed (adaptive test, stages or stopping rule): {found}. "
+            "Difficulties are then spread too far by this method; use the method 'marginal'",
+        )
+
+
+def look_for_routing(store: AnswerStore, kept: IndexArray, difficulty: FloatArray) -> Routing:
+    """Look for signs that earlier answers chose later items.
+
+    Parameters
+    ----------
+    store
+        The answers.
+    kept, difficulty
+        Columns with a difficulty, and the difficulties, by a method that is right when items
+        were not routed.
+    """
+    unknown = Routing(np.nan, np.nan, np.nan)
+    if store.n_answers >= CORE_SHARE * store.n_persons * store.n_items:
+        return unknown
+    if hasattr(store, "ask_sample"):
+        # Answers on other machines are looked at there, and only the verdict comes back.
+        look = partial(look_for_routing, kept=kept, difficulty=difficulty)
+        return store.ask_sample(look, RUNS * RUN_PERSONS) or unknown
+    rows = _sample_rows(store, kept)
+    answered = np.diff(rows.indptr)
+    if (answered >= FEWEST_ANSWERS).sum() < FEWEST_PERSONS:
+        return unknown
+    ratio, se = _measure_dispersion(rows, difficulty)
+    return Routing(ratio, se, _test_core(rows, difficulty))
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Answers of some persons on kept items, person after person."""
+
+    indptr: npt.NDArray[np.int64]
+    item: IndexArray
+    right: npt.NDArray[np.bool_]
+
+    def sums(self, values: npt.NDArray[Any]) -> FloatArray:
+        """Add values of answers for each person."""
+        running = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
+        return np.asarray(running[self.indptr[1:]] - running[self.indptr[:-1]])
+
+
+def _sample_rows(store: AnswerStore, kept: IndexArray) -> _Rows:
+    who = _choose_persons(store.n_persons)
+    place = np.full(store.n_items, -1, dtype=np.intp)
+    place[kept] = np.arange(len(kept))
+    if isinstance(store, SparseRows):
+        lengths = np.diff(store.indptr)[who]
+        start = np.repeat(store.indptr[who] - (np.cumsum(lengths) - lengths), lengths)
+        cell = start + np.arange(int(lengths.sum()))
+        person, item = np.repeat(np.arange(len(who)), lengths), place[store.item[cell]]
+        right = store.right[cell]
+    else:
+        person, item, right = _list_answers(store, who)
+        item = place[item]
+    inside = item >= 0
+    counts = np.bincount(person[inside], minlength=len(who))
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return _Rows(indptr, item[inside], right[inside])
+
+
+def _list_answers(
+    store: AnswerStore, who: IndexArray
+) -> tuple[IndexArray, IndexArray, npt.NDArray[np.bool_]]:
+    """Person (numbered within ``who``), item and value of every answer, run after run."""
+    found = []
+    first = 0
+    for run in np.split(who, np.flatnonzero(np.diff(who) > 1) + 1):
+        cells = store.rows(int(run[0]), int(run[-1]) + 1)
+        person, item = np.nonzero(cells >= 0)
+        found.append((person + first, item, cells[person, item] == 1))
+        first += len(cells)
+    person, item, right = (np.concatenate(part) for part in zip(*found, strict=True))
+    return person, item, right
+
+
+def _choose_persons(n: int) -> IndexArray:
+    """Take runs of persons from all over the data, because files are often sorted."""
+    if n <= RUNS * RUN_PERSONS:
+        return np.arange(n)
+    starts = np.linspace(0, n - RUN_PERSONS, RUNS).astype(np.intp)
+    return np.unique(starts[:, None] + np.arange(RUN_PERSONS))
+
+
+def _measure_dispersion(rows: _Rows, difficulty: FloatArray) -> tuple[float, float]:
+    """Residual variance of the score given features of the items, over sum p (1 - p)."""
+    answered = np.diff(rows.indptr)
+    b = difficulty[rows.item]
+    right = rows.sums(rows.right)
+    variance = _score_variance(rows, b, answered, right)
+    use = (answered >= FEWEST_ANSWERS) & (variance > 0)
+    features = _describe_items(rows, b, answered)[use]
+    weight = 1 / np.sqrt(variance[use])
+    design = features * weight[:, None]
+    coefficients, _, rank, _ = np.linalg.lstsq(design, right[use] * weight, rcond=None)
+    squares = (right[use] * weight - design @ coefficients) ** 2
+    freedom = max(len(squares) - int(rank), 1)
+    return float(squares.sum() / freedom), float(squares.std() / np.sqrt(freedom))
+
+
+def _score_variance(
+    rows: _Rows, b: FloatArray, answered: npt.NDArray[np.int64], right: FloatArray
+) -> FloatArray:
+    """Sum of p (1 - p) at an ability that half a right and half a wrong answer keep finite."""
+    target = (right + 0.5) * answered / (answered + 1.0)
+    theta = np.zeros(len(answered))
+    spread = np.ones(len(answered))
+    for _ in range(NEWTON_STEPS):
+        chance = expit(np.repeat(theta, answered) - b)
+        spread = np.maximum(rows.sums(chance * (1 - chance)), 1e-3)
+        theta += np.clip((target - rows.sums(chance)) / spread, -1.0, 1.0)
+    return np.where(answered > 0, spread, 0.0)
+
+
+def _describe_items(rows: _Rows, b: FloatArray, answered: npt.NDArray[np.int64]) -> FloatArray:
+    """Features of the set of items of each person: number, and where their difficulties lie."""
+    safe = np.maximum(answered, 1)
+    mean = rows.sums(b) / safe
+    width = np.sqrt(np.maximum(rows.sums(b**2) / safe - mean**2, 0.0))
+    some = answered > 0
+    low, high = np.zeros(len(answered)), np.zeros(len(answered))
+    starts = rows.indptr[:-1][some]
+    low[some], high[some] = np.minimum.reduceat(b, starts), np.maximum.reduceat(b, starts)
+    return np.column_stack(
+        [
+            np.ones(len(answered)),
+            answered,
+            mean,
+            width,
+            low,
+            high,
+            mean**2,
+            mean**3,
+            low * mean,
+            high * mean,
+        ]
+    )
+
+
+def _test_core(rows: _Rows, difficulty: FloatArray) -> float:
+    """Test the scores on items that everybody answered, by how hard the other items are."""
+    n = len(rows.indptr) - 1
+    total = np.bincount(rows.item, minlength=len(difficulty))
+    core = total >= CORE_SHARE * n
+    if core.sum() < FEWEST_CORE:
+        return float("nan")
+    inside = core[rows.item]
+    full = rows.sums(inside) == core.sum()
+    others = rows.sums(~inside)
+    score = rows.sums(inside & rows.right).astype(np.int64)
+    harder = rows.sums(np.where(inside, 0.0, difficulty[rows.item])) / np.maximum(others, 1)
+    # Three groups: no other items, easier and harder ones than the median.
+    middle = float(np.median(harder[others > 0])) if (others > 0).any() else 0.0
+    group = np.where(others == 0, 0, np.where(harder > middle, 2, 1))
+    p_values = [
+        _test_mixture(np.bincount(score[chosen], minlength=int(core.sum()) + 1), difficulty[core])
+        for g in range(3)
+        if (chosen := full & (group == g)).sum() >= FEWEST_PERSONS // 2
+    ]
+    return min(1.0, min(p_values) * len(p_values)) if p_values else float("nan")
+
+
+def _test_mixture(counts: npt.NDArray[np.int64], b: FloatArray) -> float:
+    """Likelihood ratio of the best mixture of abilities against free score frequencies."""
+    from scipy.special import chdtrc
+
+    theta = GRID[:, None] + b.mean()
+    table = score_distribution(expit(theta - b), expit(b - theta))
+    # Far ends, where everybody has everything wrong or right.
+    ends = np.zeros((2, len(counts)))
+    ends[0, 0] = ends[1, -1] = 1.0
+    table = np.concatenate([table, ends])
+    share = counts / counts.sum()
+    weights = np.full(len(table), 1 / len(table))
+    for _ in range(ROUNDS):
+        expected = weights @ table
+        weights = weights * (
+            table @ np.divide(share, expected, where=expected > 0, out=np.zeros_like(share))
+        )
+    expected = weights @ table
+    seen = counts > 0
+    statistic = 2 * float((counts[seen] * np.log(share[seen] / expected[seen])).sum())
+    # At most as many free frequencies as scores less one: conservative.
+    return float(chdtrc(len(counts) - 1, max(statistic, 0.0)))

@@ -1,0 +1,230 @@
+"""Scores: how far each person's answers pull each difficulty from its estimate.
+
+In: answers, difficulties and the estimator's contribution of one pair. Out: one number per
+person and item, corrected for leverage. Confidential side: it reads every person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.store.planes import AnswerStore, BitPlanes, SparseRows
+from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
+
+CHUNK_CELLS = 200_000
+"""Cells of a chunk of persons: the few arrays of 1.6 MB stay in cache."""
+CHUNK_WORDS = 8
+"""At least 512 persons in a chunk, so that with many items the matrix products stay efficient."""
+TABLE_ITEMS = 2000
+"""Items up to which a table of all pairs is kept (32 MB)."""
+TABLE_ROWS = 256
+"""With more items the table is made anew for every chunk, in slices of so many rows."""
+MAX_LEVERAGE = 0.5
+"""A person who is nearly the only link of an item would otherwise get an unbounded factor."""
+
+
+class Scoring(Protocol):
+    """An estimator's contribution of one pair: first item right, second wrong."""
+
+    def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray: ...
+    def curvature(self, right: FloatArray, wrong: FloatArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class PersonScores:
+    """What is needed to score persons.
+
+    Attributes
+    ----------
+    difficulty, kept
+        Difficulties of the kept items and their positions among all items.
+    scoring
+        The estimator's pair contributions.
+    weights
+        One weight per person, as used in the counts; None for one each.
+    resistance
+        Variance of each difference under ``pinv(L)``: a matrix, or one number per item whose
+        pairwise sums stand in for it.
+    weighting
+        Instead of weights: the rule that gives them from (answered, right), so that they are
+        computed where the persons are.
+    """
+
+    difficulty: FloatArray
+    kept: IndexArray
+    scoring: Scoring
+    weights: FloatArray | None
+    resistance: FloatArray
+    weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = None
+
+
+def weigh_plan(store: AnswerStore, plan: PersonScores) -> PersonScores:
+    """Return the plan with the weights of these persons in it."""
+    if plan.weighting is None:
+        return plan
+    weights = plan.weighting(*store.person_totals()).astype(np.float64)
+    return replace(plan, weights=weights, weighting=None)
+
+
+def score_persons(store: AnswerStore, plan: PersonScores) -> Any:
+    """Return the corrected scores of all persons, ``[person, kept item]``, as a CSR array."""
+    from scipy.sparse import csr_array, vstack
+
+    plan = weigh_plan(store, plan)
+    if isinstance(store, SparseRows):
+        return score_rows(store, plan)
+    planes = cast(BitPlanes, store)
+    words = range(0, planes.right.shape[0] * planes.right.shape[2], chunk_words(planes, plan))
+    chunks = [csr_array(chunk.T) for chunk in score_planes(planes, plan, words)]
+    return vstack(chunks, format="csr") if chunks else csr_array((0, len(plan.kept)))
+
+
+def chunk_words(planes: BitPlanes, plan: PersonScores) -> int:
+    """Words of 64 persons to score together: a divisor of the words in a block."""
+    most = max(CHUNK_WORDS, CHUNK_CELLS // (64 * len(plan.kept)))
+    words = planes.right.shape[2]
+    return next(size for size in range(min(most, words), 0, -1) if words % size == 0)
+
+
+def score_planes(planes: BitPlanes, plan: PersonScores, words: range) -> Iterator[FloatArray]:
+    """Yield ``[kept item, person]`` for each chunk of persons that starts at one of ``words``.
+
+    All is held item by item, as the bit planes are. With S the residuals, a right item i gains
+    ``sum_j S[i, j]`` over the wrong items j, and a wrong item loses the same over the right
+    ones: two matrix products. A third gives the leverage.
+    """
+    tables = _Tables(plan)
+    everything = len(plan.kept) == planes.n_items
+    rows: slice | IndexArray = slice(None) if everything else plan.kept
+    for first in words:
+        block, start = divmod(first, planes.right.shape[2])
+        span = slice(start, start + words.step)
+        person = 64 * first
+        persons = min(64 * words.step, planes.n_persons - person)
+        if persons <= 0:
+            return
+        right = _unpack(planes.right[block, rows, span], persons)
+        wrong = _unpack(planes.wrong[block, rows, span], persons)
+        weights = None if plan.weights is None else plan.weights[person : person + persons]
+        yield _score_chunk(right, wrong, tables, weights)
+
+
+class _Tables:
+    """Residuals and leverages of pairs, for all items at once or (many items) some rows."""
+
+    def __init__(self, plan: PersonScores) -> None:
+        self._plan = plan
+        m = len(plan.difficulty)
+        size = m if m <= TABLE_ITEMS else TABLE_ROWS
+        self.spans = [slice(start, start + size) for start in range(0, m, size)]
+        self._kept = self._make(self.spans[0]) if len(self.spans) == 1 else None
+
+    def rows(self, span: slice) -> tuple[FloatArray, FloatArray]:
+        """Return what these items gain from wrong ones, and lose to (and lever) right ones."""
+        return self._make(span) if self._kept is None else self._kept
+
+    def _make(self, span: slice) -> tuple[FloatArray, FloatArray]:
+        b, scoring = self._plan.difficulty, self._plan.scoring
+        own, other = b[span, None], b[None, :]
+        resistance = self._plan.resistance
+        if resistance.ndim == 2:
+            between = resistance[span]
+        else:
+            between = resistance[span, None] + resistance[None, :]
+        gained = np.ascontiguousarray(scoring.residual(own, other))
+        lost = scoring.residual(other, own)
+        return gained, np.concatenate([lost, scoring.curvature(other, own) * between])
+
+
+def _score_chunk(
+    right: FloatArray, wrong: FloatArray, tables: _Tables, weights: FloatArray | None
+) -> FloatArray:
+    scores, trace = np.empty(right.shape), np.zeros(right.shape[1])
+    for span in tables.spans:
+        from_wrong, from_right = tables.rows(span)
+        part = np.matmul(from_wrong, wrong, out=scores[span])
+        part *= right[span]
+        lost, pulled = np.split(from_right @ right, 2)
+        pulled *= wrong[span]
+        trace += pulled.sum(axis=0)
+        lost *= wrong[span]
+        part -= lost
+    right += wrong
+    factor = np.ones(len(trace)) if weights is None else weights
+    scores *= factor * _correction(factor * trace, right.sum(axis=0))
+    return scores
+
+
+def _unpack(plane: UInt64Array, persons: int) -> FloatArray:
+    """Turn ``uint64[item, word]`` into 0 and 1, ``float64[item, person]``."""
+    octets = np.ascontiguousarray(plane).view(np.uint8)
+    bits = np.unpackbits(octets, axis=1, count=persons, bitorder="little")
+    return bits.astype(np.float64)
+
+
+def score_rows(store: SparseRows, plan: PersonScores) -> Any:
+    """Score persons held as sparse rows, all persons with as many answers together."""
+    from scipy.sparse import csr_array
+
+    indptr, item, right = _restrict_rows(store, plan.kept)
+    values = np.zeros(len(item))
+    answered = np.diff(indptr)
+    for length in np.unique(answered[answered > 1]):
+        same = np.flatnonzero(answered == length)
+        size = max(1, CHUNK_CELLS // int(length) ** 2)
+        for start in range(0, len(same), size):
+            who = same[start : start + size]
+            cell = indptr[who, None] + np.arange(length)
+            weights = None if plan.weights is None else plan.weights[who]
+            values[cell] = _score_group(item[cell], right[cell], weights, plan)
+    return csr_array((values, item, indptr), shape=(len(answered), len(plan.kept)))
+
+
+def _score_group(
+    item: IndexArray, right: npt.NDArray[np.bool_], weights: FloatArray | None, plan: PersonScores
+) -> FloatArray:
+    """Scores of persons with the same number of answers, ``[person, answer]``."""
+    b = plan.difficulty[item]
+    first, second = b[:, :, None], b[:, None, :]
+    discordant = right[:, :, None] & ~right[:, None, :]
+    surprise = np.where(discordant, plan.scoring.residual(first, second), 0.0)
+    scores = surprise.sum(axis=2) - surprise.sum(axis=1)
+    if plan.resistance.ndim == 1:
+        one = plan.resistance[item]
+        resistance = one[:, :, None] + one[:, None, :]
+    else:
+        resistance = plan.resistance[item[:, :, None], item[:, None, :]]
+    pull = np.where(discordant, plan.scoring.curvature(first, second) * resistance, 0.0)
+    factor = 1.0 if weights is None else weights
+    answered = np.full(len(item), float(item.shape[1]))
+    correction = _correction(factor * pull.sum(axis=(1, 2)), answered)
+    return np.asarray(scores * (factor * correction)[:, None])
+
+
+def _restrict_rows(
+    store: SparseRows, kept: IndexArray
+) -> tuple[Int64Array, IndexArray, npt.NDArray[np.bool_]]:
+    """Rows with the kept items only, renumbered."""
+    place = np.full(store.n_items, -1, dtype=np.intp)
+    place[kept] = np.arange(len(kept))
+    item = place[store.item]
+    inside = item >= 0
+    running = np.concatenate([[0], np.cumsum(inside)])
+    indptr = running[store.indptr].astype(np.int64)
+    return indptr, item[inside], store.right[inside]
+
+
+def _correction(trace: FloatArray, answered: FloatArray) -> FloatArray:
+    """Return one over (1 - leverage), the small-sample correction of a person's score.
+
+    The trace of a person's share of the Laplacian times ``pinv(L)``, spread over the
+    ``answered - 1`` directions the person informs, says how much the estimate bends towards
+    this person. Dividing by one minus it approximates leaving the person out (a jackknife).
+    """
+    leverage = trace / np.maximum(answered - 1.0, 1.0)
+    return np.asarray(1.0 / (1.0 - np.minimum(leverage, MAX_LEVERAGE)))

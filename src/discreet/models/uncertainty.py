@@ -1,0 +1,186 @@
+"""Standard errors: the one float sum over persons.
+
+In: answers, difficulties, the estimator's scores and its Laplacian. Out: standard errors and,
+for up to a few thousand items, the covariance. Confidential side: it reads every person. Its
+contract is agreement to 1e-12 between stores and chunk sizes, not equality of bits.
+
+With ``s_l`` the score of person l and ``L`` the Laplacian of the estimator, the covariance is
+``pinv(L) (sum_l s_l s_l') pinv(L)``. Each score is divided by one minus the person's leverage,
+because residuals at the estimate are smaller than at the truth.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from discreet.counts.memory import Weighting
+from discreet.counts.table import PairCounts
+from discreet.jit import one_blas_thread, run_tasks, thread_count, threads_for
+from discreet.models.laplacian import Laplacian, invert
+from discreet.models.random_sign_se import measure_many
+from discreet.models.refined import logistic
+from discreet.models.score_plan import (
+    PersonScores,
+    Scoring,
+    chunk_words,
+    score_persons,
+    score_planes,
+    weigh_plan,
+)
+from discreet.store.planes import AnswerStore, BitPlanes
+from discreet.types import FloatArray, IndexArray
+
+COVARIANCE_LIMIT = 2000
+"""Items up to which the full covariance is kept (32 MB); above, standard errors only."""
+NO_COVARIANCE = f"no covariance above {COVARIANCE_LIMIT} items: "
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """Standard errors of the kept items, their covariance where it is small enough, notes."""
+
+    se: FloatArray
+    covariance: FloatArray | None
+    notes: tuple[str, ...] = ()
+
+
+def measure_uncertainty(
+    store: AnswerStore,
+    laplacian: Laplacian,
+    *,
+    difficulty: FloatArray,
+    kept: IndexArray,
+    scoring: Scoring,
+    weighting: Weighting | None,
+) -> Uncertainty:
+    """Compute standard errors with the sandwich formula, one pass over persons."""
+    m = len(difficulty)
+    if m > COVARIANCE_LIMIT and hasattr(store, "add_up"):
+        note = (
+            f"no standard errors: above {COVARIANCE_LIMIT} items they need the scores of all "
+            "persons at once, and these answers stay on other machines"
+        )
+        return Uncertainty(np.full(m, np.nan), None, (note,))
+    if m > COVARIANCE_LIMIT:
+        # In a well linked graph pinv(L) is close to its diagonal part; the factor makes the
+        # leverages add up to m - 1, as the exact ones do.
+        approximate = (m - 1) / m / laplacian.diagonal
+        plan = PersonScores(difficulty, kept, scoring, None, approximate, weighting)
+        se, note = measure_many(store, laplacian, plan)
+        head = "" if note.startswith("no standard errors") else NO_COVARIANCE
+        return Uncertainty(se, None, (head + note,))
+    with threads_for(m):
+        inverse = invert(laplacian)
+        spread = inverse.diagonal()
+        resistance = spread[:, None] + spread[None, :] - 2 * inverse
+        plan = PersonScores(difficulty, kept, scoring, None, resistance, weighting)
+        covariance = inverse @ sum_products(store, plan) @ inverse
+    covariance = (covariance + covariance.T) / 2
+    return Uncertainty(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), covariance)
+
+
+def sum_products(store: AnswerStore, plan: PersonScores) -> FloatArray:
+    """Sum the products of scores of two items over persons.
+
+    Answers on other machines add the sum up there (``add_up``), streams part by part.
+    """
+    if hasattr(store, "add_up"):
+        return np.asarray(store.add_up(partial(sum_products, plan=plan)))
+    if hasattr(store, "parts"):
+        return _sum_batches(store, plan)
+    plan = weigh_plan(store, plan)
+    if not isinstance(store, BitPlanes):
+        scores = score_persons(store, plan)
+        return np.asarray((scores.T @ scores).toarray())
+    step = chunk_words(store, plan)
+    chunks = range(0, store.right.shape[0] * store.right.shape[2], step)
+    share = -(-len(chunks) // thread_count()) or 1
+
+    def add_up(words: range) -> FloatArray:
+        total = np.zeros((len(plan.kept), len(plan.kept)))
+        for scores in score_planes(store, plan, words):
+            total += scores @ scores.T
+        return total
+
+    # One sum per thread, added in order: the same machine always gives the same bits.
+    tasks = [chunks[start : start + share] for start in range(0, len(chunks), share)]
+    with one_blas_thread() if len(chunks) > 1 else nullcontext():
+        return np.asarray(sum(run_tasks(add_up, tasks), start=np.zeros(())))
+
+
+def _sum_batches(store: Any, plan: PersonScores) -> FloatArray:
+    """Sum over batches of persons that are never in memory together."""
+    total = np.zeros((len(plan.kept), len(plan.kept)))
+    start = 0
+    for part in store.parts():
+        stop = start + part.n_persons
+        weights = None if plan.weights is None else plan.weights[start:stop]
+        total += sum_products(part, replace(plan, weights=weights))
+        start = stop
+    return total
+
+
+# Standard errors from counts alone, for complete answers.
+#
+# In: pair counts in which everybody answered every item, and the estimate from them. Out:
+# model-based standard errors. The sandwich needs the answers of each person; with complete
+# answers the counts still give the mean and the variance of the raw scores exactly, hence a
+# normal ability distribution, and the model says what the scores of such persons would be.
+
+SIMULATED = 20_000
+"""Simulated persons: the standard errors have a relative error of about 0.5%."""
+CHUNK = 2000
+NODES = 41
+
+
+def simulate_uncertainty(
+    counts: PairCounts, laplacian: Laplacian, difficulty: FloatArray, scoring: Scoring
+) -> Uncertainty:
+    """Estimate the sandwich with persons simulated from the fitted model."""
+    centre, spread = match_abilities(counts, difficulty)
+    rng = np.random.default_rng(0)
+    surprise = np.ascontiguousarray(scoring.residual(difficulty[:, None], difficulty[None, :]))
+    products = np.zeros((len(difficulty), len(difficulty)))
+    for _ in range(SIMULATED // CHUNK):
+        ability = centre + spread * rng.standard_normal((CHUNK, 1))
+        chance = logistic(ability - difficulty)
+        right = (rng.random(chance.shape) < chance).astype(float)
+        wrong = 1.0 - right
+        scores = right * (wrong @ surprise.T) - wrong * (right @ surprise)
+        products += scores.T @ scores
+    inverse = invert(laplacian)
+    covariance = inverse @ products @ inverse * (counts.persons / SIMULATED)
+    note = "standard errors are model-based (from counts of complete answers)"
+    return Uncertainty(np.sqrt(covariance.diagonal()), covariance, (note,))
+
+
+def match_abilities(counts: PairCounts, difficulty: FloatArray) -> tuple[float, float]:
+    """Mean and standard deviation of normal abilities that give the observed raw scores.
+
+    With everybody answering all m items, the sum of all pair counts is the sum over persons
+    of r (m - r), so the mean and the variance of the raw scores r are known exactly.
+    """
+    n, m = counts.persons, len(counts.items)
+    mean = counts.right.sum() / n
+    variance = m * mean - counts.right_wrong.sum() / n - mean**2
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    weights = weights / weights.sum()
+    centre, spread = 0.0, 1.0
+    for _ in range(100):
+        chance = logistic(centre + spread * nodes[:, None] - difficulty)
+        score, noise = chance.sum(axis=1), (chance * (1 - chance)).sum(axis=1)
+        middle, slope = weights @ score, weights @ noise
+        between = weights @ score**2 - middle**2
+        target = max(variance - weights @ noise, 1e-6 * m)
+        # The score moves with ability by its slope: two damped fixed-point updates.
+        shift = np.clip((mean - middle) / slope, -1.0, 1.0)
+        factor = np.clip(np.sqrt(target / max(between, 1e-12)), 0.5, 2.0)
+        centre, spread = centre + float(shift), float(np.clip(spread * factor, 1e-3, 10.0))
+        if abs(shift) < 1e-8 and abs(factor - 1) < 1e-8:
+            break
+    return centre, spread

@@ -1,0 +1,1 @@
+"""Results as pictures, pages and other programs' files. Computes nothing."""

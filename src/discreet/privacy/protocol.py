@@ -1,0 +1,199 @@
+"""What every mechanism is made of.
+
+In: public parameters and a budget. Out: what to count, how much noise it gets, what that
+spends. A mechanism never holds answers; it sees exact counts only in :meth:`Mechanism.cells`,
+which the wall calls and whose result the wall covers with noise.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import exp
+from typing import Any, Literal, Protocol
+
+from discreet.answers.opening import Contributions
+from discreet.counts.matrix import LARGE_ITEMS
+from discreet.counts.memory import Weighting
+from discreet.counts.table import PairCounts
+from discreet.errors import BadBudget, BadResponses, BadUsage
+from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting.spend import Spend
+from discreet.secure import RandomSource
+from discreet.types import Int64Array
+
+
+@dataclass(frozen=True)
+class Public:
+    """What everybody may know before the release; none of it may be learnt from the answers.
+
+    Attributes
+    ----------
+    items
+        The item list, in the order of the release.
+    max_answers
+        The cap on answers per person.
+    neighbours
+        The relation that the guarantee is about.
+    persons
+        How many persons; public under replace-one, ``None`` under add-remove.
+    is_fixed
+        Whether that number was fixed in advance; otherwise it was counted in the data.
+    """
+
+    items: tuple[str, ...]
+    max_answers: int
+    neighbours: Neighbours
+    persons: int | None
+    is_fixed: bool = False
+
+    def __post_init__(self) -> None:
+        check_item_list(self.items)
+        if self.max_answers < 2:
+            raise BadBudget(
+                f"max_answers must be at least 2, found {self.max_answers}: "
+                "one answer alone compares no two items"
+            )
+        object.__setattr__(self, "max_answers", min(self.max_answers, len(self.items)))
+
+
+def check_item_list(items: tuple[str, ...]) -> None:
+    """Refuse a list with fewer than two items, or with one of them twice."""
+    if len(items) < 2:
+        raise BadUsage(
+            f"the item list must name at least 2 items, found {len(items)}: "
+            "difficulties are relative to each other"
+        )
+    if len(set(items)) < len(items):
+        twice = next(item for item in items if items.count(item) > 1)
+        raise BadUsage(f"the item list names {twice!r} more than once; list each item once")
+
+
+def check_size(public: Public, mechanism: str) -> None:
+    """Refuse more items than a mechanism with a matrix of all their pairs can hold.
+
+    The length of the list is public, so the refusal is too; and it comes before the ledger is
+    charged.
+    """
+    if len(public.items) > LARGE_ITEMS:
+        raise BadUsage(
+            f"the mechanism {mechanism} goes through every pair of items, and the list names "
+            f"{len(public.items):,}; the limit is {LARGE_ITEMS:,} items (3.2 GB). Release parts of "
+            "the list"
+        )
+
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """The distribution of one cell's noise, with its exact parameter.
+
+    ``scale`` is the sigma of the discrete Gaussian or the t of the discrete Laplace.
+    """
+
+    family: Literal["gaussian", "laplace"]
+    scale: Fraction
+
+    @property
+    def variance(self) -> float:
+        """Variance of the noise, for estimators.
+
+        The discrete Gaussian's is below sigma squared by less than 1e-15 of it for sigma >= 2.
+        """
+        scale = float(self.scale)
+        if self.family == "gaussian":
+            return scale * scale
+        ratio = exp(-1 / scale)
+        return 2 * ratio / (1 - ratio) ** 2
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The noise that a mechanism needs at a budget, and what it spends.
+
+    Attributes
+    ----------
+    laws
+        Noise law of each named array of cells.
+    spend
+        What enters the ledger.
+    settings
+        Further public values of the mechanism (a graph, a grid, a flip probability).
+    conditions
+        Sentences that restrict the guarantee; they go into every artefact.
+    """
+
+    laws: Mapping[str, NoiseLaw]
+    spend: Spend
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    conditions: tuple[str, ...] = ()
+
+
+class Mechanism(Protocol):
+    """A way to turn exact counts into values that may be published."""
+
+    @property
+    def name(self) -> str: ...
+
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:
+        """Find the least noise that keeps the budget; public parameters only."""
+        ...
+
+    def weighting(self, public: Public, calibration: Calibration) -> Weighting | None:
+        """Integer weight of a person with (answered, right), or ``None`` for one each."""
+        ...
+
+    def cells(self, counts: PairCounts, calibration: Calibration) -> dict[str, Int64Array]:
+        """Every number that gets noise, zero or not, by name. Confidential."""
+        ...
+
+
+# How many persons or judges a release is about, where that is public.
+#
+# In: what the steward fixed in advance, or nothing. Out: the number that everybody may know.
+
+
+def number_people(
+    data: Contributions, budget: Budget, given: int | Iterable[object] | None, word: str
+) -> int | None:
+    """Return the public number of persons or judges: as given in advance, or as in the data.
+
+    ``word`` is how the data calls them, and the attribute with their ids.
+    """
+    if budget.neighbours is Neighbours.ADD_REMOVE:
+        if given is not None:
+            raise BadUsage(
+                f"{word} are named for replace-one only: under add-remove their number is not "
+                f"published. Leave {word} out"
+            )
+        return None
+    if given is None:
+        return data.n_persons
+    if isinstance(given, Iterable) and not isinstance(given, str):
+        return _count_ids(data, [str(one) for one in given], word)
+    try:
+        return operator.index(given)  # type: ignore[arg-type]
+    except TypeError:
+        raise BadUsage(f"{word} must be a whole number or a list of ids, found {given!r}") from None
+
+
+def _count_ids(data: Contributions, ids: Sequence[str], word: str) -> int:
+    """Return the length of a public list of ids, of which the data may hold no other."""
+    found = getattr(data, word, None)
+    if found is None:
+        raise BadUsage(
+            f"a list of {word} can be compared with answers in memory only, and these are read "
+            f"where they are. Give the number of {word}, or engine='memory'"
+        )
+    if len(set(ids)) < len(ids):
+        twice = next(one for one, times in Counter(ids).items() if times > 1)
+        raise BadUsage(f"the list of {word} names {twice!r} more than once; list each id once")
+    others = sorted(set(map(str, found)).difference(ids))
+    if others:
+        raise BadResponses(
+            f"the data has {len(others):,} {word} that are not on the list, for example "
+            f"{others[0]!r}. Add them to the list, or take them out of the data first"
+        )
+    return len(ids)

@@ -1,0 +1,168 @@
+"""The bundle: a folder with everything about a release that may be published.
+
+In: an estimate and the public record of its release. Out: the texts of its files, written whole
+or not at all. ``privacy.json`` carries the SHA-256 of every other file, and of itself.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import isfinite
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+import discreet
+from discreet.markup import spreadsheet_cell
+from discreet.output.formats.registry import write_registry_entry
+from discreet.output.pages.public import write_public_page, write_statement
+from discreet.place import PRIVACY_FILE, hold_place
+from discreet.privacy.wall import Release
+from discreet.results.estimate import Estimate
+
+SCHEMA_VERSION = 2
+DECIMALS = 6
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a bundle speaks of what it is about.
+
+    Attributes
+    ----------
+    table
+        The file with the numbers.
+    number
+        The column with them.
+    persons, cap
+        What the record calls the number of persons, and the cap on what each contributes.
+    """
+
+    table: str
+    number: str
+    persons: str
+    cap: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the table."""
+        return ("item", self.number, "se", "lower", "upper", "status")
+
+
+KINDS = {
+    "answers": Kind("difficulties.csv", "difficulty", "persons", "max_answers"),
+    "comparisons": Kind("strengths.csv", "strength", "judges", "max_comparisons"),
+}
+"""What a release can be about; a record that does not say is about answers."""
+
+
+def find_kind(record: Mapping[str, Any]) -> Kind:
+    """Return the kind of a record."""
+    return KINDS[record.get("kind", "answers")]
+
+
+def describe_release(
+    release: Release, estimate: Estimate, choice: str, kind: str = "answers"
+) -> dict[str, Any]:
+    """Collect the public facts of a release; all of it goes into ``privacy.json``."""
+    noise = {
+        name: {"family": law.family, "scale": str(law.scale), "cells": release.values[name].size}
+        for name, law in release.laws.items()
+    }
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "kind": kind,
+        "mechanism": release.mechanism,
+        "choice": choice,
+        "estimator": estimate.method,
+        "guarantee": release.guarantee.to_dict(),
+        "noise": noise,
+        "settings": {name: _plain(value) for name, value in release.settings.items()},
+        "items": list(release.public.items),
+        KINDS[kind].cap: release.public.max_answers,
+        KINDS[kind].persons: release.public.persons,
+        "number_fixed": release.public.is_fixed,
+        "software": f"discreet {discreet.__version__}",
+    }
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, Fraction) else value
+
+
+def bundle_texts(estimate: Estimate, record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the files of a bundle by name; every one of them shows the same numbers."""
+    kind, estimate = find_kind(record), _as_written(estimate)
+    columns = estimate.to_dict()
+    texts = {
+        kind.table: table_text({**columns, kind.number: columns["difficulty"]}, kind.columns),
+        "statement.md": write_statement(record),
+        "registry.yaml": write_registry_entry(record),
+    }
+    if kind is KINDS["answers"]:
+        texts["report.html"] = write_public_page(estimate, record)
+    files = {name: hash_text(text) for name, text in sorted(texts.items())}
+    return {**texts, PRIVACY_FILE: seal_record(record, files)}
+
+
+def seal_record(record: Mapping[str, Any], files: Mapping[str, str]) -> str:
+    """Return the text of ``privacy.json``, with what the other files and itself hash to."""
+    sealed = {**record, "files": dict(files)}
+    sealed["record_sha256"] = hash_record(sealed)
+    return json.dumps(sealed, indent=2, ensure_ascii=False) + "\n"
+
+
+def hash_record(record: Mapping[str, Any]) -> str:
+    """Return the hash of a record, the hash itself left out."""
+    facts = {name: value for name, value in record.items() if name != "record_sha256"}
+    return hash_text(json.dumps(facts, sort_keys=True))
+
+
+def hash_text(text: str) -> str:
+    """Return the SHA-256 of a file with this text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write_bundle(
+    folder: str | PathLike[str],
+    estimate: Estimate,
+    record: Mapping[str, Any],
+    *,
+    force: bool = False,
+) -> None:
+    """Write the files; the folder appears whole or not at all."""
+    with hold_place(folder, force=force) as place:
+        place.fill(bundle_texts(estimate, record))
+
+
+def _as_written(estimate: Estimate) -> Estimate:
+    """Round to what the table holds, so that everything in the bundle shows the same numbers."""
+    return replace(
+        estimate,
+        difficulty=np.array([float(f"{value:.{DECIMALS}f}") for value in estimate.difficulty]),
+        se=np.array([float(f"{value:.{DECIMALS}f}") for value in estimate.se]),
+        covariance=None,
+    )
+
+
+def table_text(columns: Mapping[str, list[Any]], names: Sequence[str]) -> str:
+    """Return these columns as CSV text, numbers rounded, what is not a number left blank."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    for row in zip(*(columns[name] for name in names), strict=True):
+        writer.writerow([_cell(value) for value in row])
+    return text.getvalue()
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.{DECIMALS}f}" if isfinite(value) else ""
+    return str(spreadsheet_cell(value))

@@ -1,0 +1,235 @@
+"""Read a bundle back, and believe nothing that was not checked.
+
+In: a folder. Out: the estimate and the record of a release, or one line that says what is wrong
+with it. Checksums find damage; they are no signature, since whoever changes a file on purpose
+can change its checksum too.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from math import isfinite
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import BadResponses, BadUsage
+from discreet.markup import spreadsheet_cell
+from discreet.place import PRIVACY_FILE, RELEASE_FILES
+from discreet.privacy.accounting.budget import Guarantee, Neighbours
+from discreet.publishing.bundle import KINDS, SCHEMA_VERSION, Kind, find_kind, hash_record
+from discreet.results.estimate import Estimate, Solution, Status
+
+
+def verify(folder: str | PathLike[str]) -> None:
+    """Check that a bundle is whole: every file as it was written, every value possible.
+
+    Raises
+    ------
+    BadResponses
+        If a file is missing or was changed, or the record cannot be what a release wrote.
+    BadUsage
+        If the folder is no bundle at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> items = ["Item1", "Item2", "Item3", "Item4", "Item5"]
+    >>> released = discreet.release(answers, discreet.Budget(epsilon=1.0), items=items)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     released.save(folder + "/release")
+    ...     discreet.verify(folder + "/release")
+    """
+    if "files" not in check_bundle(folder):
+        warnings.warn(f"{folder}: {NO_CHECKSUMS}", stacklevel=2)
+
+
+NO_CHECKSUMS = (
+    "a bundle of schema version 1, which has no checksums: it can be read, but whether a file was "
+    "changed cannot be told"
+)
+
+
+def check_bundle(folder: str | PathLike[str]) -> dict[str, Any]:
+    """Return the record of a bundle that is whole, whatever it is about."""
+    return _read(Path(folder))[1]
+
+
+def read_bundle(
+    folder: str | PathLike[str], kind: str = "answers"
+) -> tuple[Estimate, dict[str, Any]]:
+    """Return the estimate and the record of a bundle of this kind."""
+    estimate, record = _read(Path(folder))
+    if find_kind(record) is not KINDS[kind]:
+        raise BadUsage(
+            f"{folder} is a release of {record.get('kind', 'answers')}, not of {kind}; read it "
+            "with discreet.read_released_ranking if it is of comparisons, and otherwise with "
+            "discreet.read_release."
+        )
+    return estimate, record
+
+
+def _read(place: Path) -> tuple[Estimate, dict[str, Any]]:
+    record = _read_record(place)
+    with _damage(place):
+        _check_files(place, record)
+        _check_values(PRIVACY_FILE, record, _fields(find_kind(record)))
+        promised = record["guarantee"]
+        if record["schema_version"] == 1:
+            promised = {"tail": None, **promised}
+        _check_values("its guarantee", promised, GUARANTEE)
+        return _read_table(place, record), record
+
+
+def _read_record(place: Path) -> dict[str, Any]:
+    path = place / PRIVACY_FILE
+    if not path.is_file():
+        others = sorted(name for name in RELEASE_FILES if (place / name).is_file())
+        problem = f"{place} is not a whole release bundle: {PRIVACY_FILE} is missing"
+        raise BadResponses(f"{problem}. {FETCH}") if others else BadUsage(f"{problem}.")
+    with _damage(place):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(record, dict):
+            raise _Damage(f"{PRIVACY_FILE} holds no record")
+        if record.get("kind", "answers") not in [*KINDS]:
+            raise _Damage(f"{PRIVACY_FILE} has the kind {record['kind']!r}, which no release has")
+    version = record.get("schema_version")
+    if version not in (1, SCHEMA_VERSION):
+        raise BadUsage(
+            f"{path} has schema version {version!r}; this version of discreet reads 1 and "
+            f"{SCHEMA_VERSION}."
+        )
+    return record
+
+
+FETCH = "Fetch the bundle again from where it was published."
+
+
+class _Damage(ValueError):
+    """What is wrong, in words for the one line that the user reads."""
+
+
+@contextmanager
+def _damage(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        what = f"{Path(error.filename).name} is missing"
+    except _Damage as error:
+        what = str(error)
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
+        what = f"{error}"
+    else:
+        return
+    raise BadResponses(f"{place} is not a whole release bundle: {what}. {FETCH}")
+
+
+def _check_files(place: Path, record: Mapping[str, Any]) -> None:
+    if record["schema_version"] == 1:
+        return
+    files = record.get("files")
+    if not isinstance(files, dict) or find_kind(record).table not in files:
+        raise _Damage(f"{PRIVACY_FILE} does not say what its files hash to")
+    if record.get("record_sha256") != hash_record(record):
+        raise _Damage(f"{PRIVACY_FILE} was changed")
+    for name, expected in files.items():
+        if Path(name).name != name:
+            raise _Damage(f"{PRIVACY_FILE} names a file elsewhere, {name!r}")
+        if hashlib.sha256((place / name).read_bytes()).hexdigest() != expected:
+            raise _Damage(f"{name} was changed")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_names(value: Any) -> bool:
+    if not (isinstance(value, list) and all(map(_is_text, value))):
+        return False
+    return len(value) >= 2 and len(set(value)) == len(value)
+
+
+Checks = Mapping[str, Callable[[Any], bool]]
+
+GUARANTEE: Checks = {
+    "epsilon": lambda value: _is_number(value) and value > 0,
+    "delta": lambda value: _is_number(value) and 0 <= value < 1,
+    "rho": lambda value: value is None or (_is_number(value) and value >= 0),
+    "tail": lambda value: value is None or (_is_number(value) and 0 <= value <= 1),
+    "neighbours": lambda value: value in [str(one) for one in Neighbours],
+    "mechanism": _is_text,
+    "unit": _is_text,
+    "ledger": lambda value: value is None or _is_text(value),
+    "is_private": lambda value: isinstance(value, bool),
+    "conditions": lambda value: isinstance(value, list) and all(map(_is_text, value)),
+}
+
+
+def _fields(kind: Kind) -> Checks:
+    return {
+        "mechanism": _is_text,
+        "choice": _is_text,
+        "estimator": _is_text,
+        "guarantee": lambda value: isinstance(value, dict),
+        "noise": lambda value: isinstance(value, dict),
+        "settings": lambda value: isinstance(value, dict),
+        "items": _is_names,
+        kind.cap: _is_count,
+        kind.persons: lambda value: value is None or _is_count(value),
+        "software": _is_text,
+    }
+
+
+def _check_values(where: str, values: Mapping[str, Any], checks: Checks) -> None:
+    for name, fits in checks.items():
+        if name not in values:
+            raise _Damage(f"{where} lacks {name!r}")
+        if not fits(values[name]):
+            raise _Damage(f"{where} has the {name} {values[name]!r}, which no release has")
+
+
+def _read_table(place: Path, record: Mapping[str, Any]) -> Estimate:
+    kind = find_kind(record)
+    with (place / kind.table).open(encoding="utf-8", newline="") as file:
+        header, *rows = [*csv.reader(file, strict=True)] or [[]]
+    if header != [*kind.columns] or any(len(row) != len(header) for row in rows):
+        raise _Damage(f"{kind.table} is no table with the columns {', '.join(kind.columns)}")
+    columns = dict(zip(header, zip(*rows, strict=True), strict=False))
+    items = record["items"]
+    # As it is written now, or as it was before formulas were kept from spreadsheets.
+    if [*columns.get("item", ())] not in ([spreadsheet_cell(one) for one in items], items):
+        raise _Damage(f"{kind.table} does not have one row for each item of {PRIVACY_FILE}")
+    return Estimate(
+        items=tuple(items),
+        difficulty=_numbers(columns[kind.number]),
+        se=_numbers(columns["se"]),
+        status=tuple(Status(word) for word in columns["status"]),
+        method=record["estimator"],
+        solution=Solution(solver="read from a release bundle", iterations=0, residual=0.0),
+        persons=record[kind.persons],
+        guarantee=Guarantee.from_dict(record["guarantee"]),
+    )
+
+
+def _numbers(cells: tuple[str, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    values = np.array([float(cell) if cell else np.nan for cell in cells])
+    if np.isinf(values).any():
+        raise _Damage("the table holds an infinite number")
+    return values

@@ -1,0 +1,1 @@
+"""What a calibration hands out: estimates, rankings, strengths."""

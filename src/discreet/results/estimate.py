@@ -1,0 +1,219 @@
+"""What became of an item, and of a solver: for everything that estimates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import BadUsage
+from discreet.markup import HtmlColumn, brief_repr, preview_table
+from discreet.types import FloatArray, Int64Array
+
+if TYPE_CHECKING:
+    from discreet.privacy.accounting.budget import Guarantee
+
+
+class Status(StrEnum):
+    """Why an item has a number, or has none."""
+
+    ESTIMATED = "estimated"
+    ANCHORED = "anchored"
+    ALWAYS_RIGHT = "always_right"
+    ALWAYS_WRONG = "always_wrong"
+    NO_ANSWERS = "no_answers"
+    NOT_CONNECTED = "not_connected"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """How the numbers were found: the solver, its accuracy, what it took."""
+
+    solver: str
+    iterations: int
+    residual: float
+    notes: tuple[str, ...] = ()
+
+
+# The result of a calibration: difficulties, how sure they are, and why some are missing.
+#
+# In: numbers from an estimator. Out: a frozen value with its tables and intervals. It holds no
+# answers; whether it may be published depends on ``guarantee``.
+
+ERROR_DRAWS = 10_000
+"""Gaussian draws behind a simultaneous quantile; its 95% point is then known to about 1%."""
+
+
+class ItemTable:
+    """A result with one row per item that other programs can take."""
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the table as plain columns."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> Any:
+        """Return the table as a :class:`pyarrow.Table`."""
+        import pyarrow as pa
+
+        return pa.table(self.to_dict())
+
+    def to_dataframe(self) -> Any:
+        """Return the table as a pandas DataFrame, or as Arrow where pandas is absent."""
+        table = self.to_arrow()
+        try:
+            return table.to_pandas()
+        except ModuleNotFoundError:
+            return table
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate(ItemTable):
+    """Item difficulties in logits, mean zero over the estimated items, harder is larger.
+
+    Attributes
+    ----------
+    items
+        Item names in the order of the input.
+    difficulty, se
+        NaN where there is no number; ``status`` says why.
+    status
+        One :class:`Status` per item.
+    method
+        ``"refined"``, ``"spectral"``, or the estimator of a release.
+    covariance
+        Of the estimated items only, in their order; ``None`` where it was not computed.
+    answers, right
+        Per item; ``None`` in a release.
+    persons
+        How many persons; ``None`` where that is not public.
+    guarantee
+        The privacy guarantee, or ``None`` for a confidential estimate.
+    solution
+        How it was computed.
+    """
+
+    items: tuple[str, ...]
+    difficulty: FloatArray
+    se: FloatArray
+    status: tuple[Status, ...]
+    method: str
+    solution: Solution
+    covariance: FloatArray | None = None
+    answers: Int64Array | None = None
+    right: Int64Array | None = None
+    persons: int | None = None
+    guarantee: Guarantee | None = None
+    warnings: tuple[str, ...] = field(default=())
+
+    __repr__ = brief_repr
+
+    def __post_init__(self) -> None:
+        for array in (self.difficulty, self.se, self.covariance, self.answers, self.right):
+            if array is not None:
+                array.setflags(write=False)
+
+    @property
+    def estimated(self) -> npt.NDArray[np.bool_]:
+        """Which items have a difficulty."""
+        return ~np.isnan(self.difficulty)
+
+    def interval(self, level: float = 0.95) -> FloatArray:
+        """Lower and upper end of each item's own interval, ``float[item, 2]``."""
+        half = two_sided_quantile(1 - check_level(level)) * self.se
+        return np.column_stack([self.difficulty - half, self.difficulty + half])
+
+    def simultaneous_interval(
+        self, level: float = 0.95, *, rng: np.random.Generator | None = None
+    ) -> FloatArray:
+        """Intervals that contain all difficulties at once with the given probability.
+
+        The half-width is the quantile of the largest standardised error over all items, from
+        Gaussian draws with the estimate's covariance (in law a multiplier bootstrap on the
+        persons' scores). Without a covariance it is the Bonferroni quantile, which is a
+        little wider.
+
+        Parameters
+        ----------
+        level
+            Probability that every interval contains its difficulty.
+        rng
+            Source of the draws; by default always the same one.
+
+        Returns
+        -------
+        numpy.ndarray
+            ``float[item, 2]``; NaN where there is no number.
+        """
+        half = self._largest_error(check_level(level), rng) * self.se
+        return np.column_stack([self.difficulty - half, self.difficulty + half])
+
+    def _largest_error(self, level: float, rng: np.random.Generator | None) -> float:
+        """Quantile of the largest error over items, in standard errors."""
+        known = int(np.isfinite(self.se).sum())
+        if self.covariance is None or known < 2:
+            return two_sided_quantile((1 - level) / max(known, 1))
+        spread = np.sqrt(self.covariance.diagonal())
+        draws = draw_errors(self.covariance, rng)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            largest = np.nanmax(np.abs(draws / spread), axis=1)
+        return float(np.quantile(largest, level))
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column: item, difficulty, se, lower, upper, status, answers, right."""
+        interval = self.interval()
+        columns: dict[str, list[Any]] = {
+            "item": list(self.items),
+            "difficulty": self.difficulty.tolist(),
+            "se": self.se.tolist(),
+            "lower": interval[:, 0].tolist(),
+            "upper": interval[:, 1].tolist(),
+            "status": [str(status) for status in self.status],
+        }
+        if self.answers is not None and self.right is not None:
+            columns["answers"] = self.answers.tolist()
+            columns["right"] = self.right.tolist()
+        return columns
+
+    def _repr_html_(self) -> str:
+        """Show the first items in a notebook, and whether they may leave it."""
+        columns = self.to_dict()
+        access = describe_access(self.guarantee)
+        persons = "" if self.persons is None else f", {self.persons:,} persons"
+        caption = f"{len(self.items):,} items{persons}, {self.method}, {access}"
+        table = preview_table(
+            [HtmlColumn(name, values) for name, values in columns.items()], caption=caption
+        )
+        return f"<div>{table}</div>"
+
+
+def describe_access(guarantee: Guarantee | None) -> str:
+    """Say who may see numbers with this guarantee, or without one."""
+    if guarantee is None:
+        return "confidential"
+    return "released with privacy" if guarantee.is_private else "not private: noise for tests only"
+
+
+def draw_errors(covariance: FloatArray, rng: np.random.Generator | None) -> FloatArray:
+    """Draw Gaussian errors with a covariance that may be singular, ``float[draw, item]``."""
+    source = np.random.default_rng(0) if rng is None else rng
+    values, vectors = np.linalg.eigh(covariance)
+    factor = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(source.standard_normal((ERROR_DRAWS, len(values))) @ factor.T)
+
+
+def two_sided_quantile(outside: float) -> float:
+    """Return how many standard errors a normal error exceeds with probability ``outside``."""
+    # The standard library has it to the last digit; scipy.special takes 0.2 s to import.
+    from statistics import NormalDist
+
+    return -NormalDist().inv_cdf(outside / 2)
+
+
+def check_level(level: float) -> float:
+    """Return a confidence level between 0 and 1, or explain."""
+    if not 0 < level < 1:
+        raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.95 for 95%")
+    return float(level)

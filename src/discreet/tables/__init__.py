@@ -1,0 +1,1 @@
+"""Anything tabular to columns: paths, files, frames, queries, servers; roles, values, ids."""

@@ -1,0 +1,231 @@
+"""Turn person and item ids into numbers, a batch at a time.
+
+In: Arrow columns of ids, of any type. Out: ids as text, each once, in order of first
+appearance, and an int32 code per row. Text stays as written ("007" stays "007") but for blanks
+around it, which would make two persons of one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from discreet.errors import BadResponses, BadUsage
+from discreet.tables.values import MISSING_WORDS, read_integers
+from discreet.types import Texts
+
+_ENTRIES = 1 << 20
+"""Distinct ids that may wait for unification: about 20 MB. Past that, work is done at once."""
+
+_EXACT_FLOAT = float(1 << 53)
+"""Up to here every whole number has its own float64, so "7.0" can safely become "7"."""
+
+
+def _make_texts(words: list[str]) -> Any:
+    """Return short texts as Arrow strings without ``pa.array``, which would import pandas."""
+    octets = [word.encode() for word in words]
+    ends = np.cumsum([0, *map(len, octets)], dtype=np.int32)
+    buffers = pa.py_buffer(ends.tobytes()), pa.py_buffer(b"".join(octets))
+    return pa.StringArray.from_buffers(len(words), *buffers)
+
+
+_MISSING = _make_texts(sorted(MISSING_WORDS))
+
+
+class BadIds(Exception):
+    """A row of a column of ids holds something that is no text, such as a list."""
+
+    def __init__(self, row: int, value: object) -> None:
+        super().__init__(row, value)
+        self.row, self.value = row, value
+
+
+def plain_column(column: Any) -> Any:
+    """Return a column without its dictionary, which may hold ids that no row uses."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def encode_ids(column: Any) -> Any:
+    """Return ids as a dictionary of distinct texts; rows without an id are null."""
+    try:
+        encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        written = _as_text(encoded.dictionary)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        raise _find_bad_id(column) from None
+    words = pc.utf8_trim_whitespace(written)
+    indices = encoded.indices.cast(pa.int32())
+    if _may_repeat(encoded.dictionary, written, words):
+        again = words.dictionary_encode()
+        words, indices = again.dictionary, pc.take(again.indices, indices)
+    missing = _is_missing(words)
+    # Only where needed: a scalar of pyarrow imports pandas, which takes a third of a second.
+    if pc.any(missing).as_py():
+        dropped = pc.fill_null(pc.take(missing, indices), True)
+        indices = pc.if_else(dropped, pa.scalar(None, pa.int32()), indices)
+        words = pc.fill_null(words, "")
+    return pa.DictionaryArray.from_arrays(indices, words)
+
+
+def _find_bad_id(column: Any) -> BadIds:
+    for row, value in enumerate(column.to_pylist()):
+        is_text = isinstance(value, bytes) and value.decode(errors="ignore").encode() == value
+        if value is not None and not is_text:
+            return BadIds(row, value)
+    return BadIds(0, column.type)
+
+
+def _may_repeat(ids: Any, written: Any, words: Any) -> bool:
+    """Say whether distinct ids can have become the same word: by blanks, or as 0.0 and -0.0."""
+    return pa.types.is_floating(ids.type) or not pc.all(pc.equal(written, words)).as_py()
+
+
+def _as_text(words: Any) -> Any:
+    if not pa.types.is_floating(words.type):
+        return words.cast(pa.string())
+    # Value by value, so that an id reads the same whatever else its batch holds.
+    numbers = pc.if_else(pc.is_nan(words), None, words.cast(pa.float64()))
+    whole = pc.and_(pc.equal(pc.floor(numbers), numbers), pc.less(pc.abs(numbers), _EXACT_FLOAT))
+    integers = pc.if_else(whole, numbers, None).cast(pa.int64())
+    return pc.coalesce(integers.cast(pa.string()), numbers.cast(pa.string()))
+
+
+def _is_missing(words: Any) -> Any:
+    return pc.or_kleene(pc.is_in(pc.utf8_lower(words), value_set=_MISSING), pc.is_null(words))
+
+
+class IdCodes:
+    """Distinct ids in order of first appearance, and the code of every row added."""
+
+    def __init__(self) -> None:
+        self._known = pa.nulls(0, pa.string())
+        self._codes: list[npt.NDArray[np.int32]] = []
+        self._waiting: list[Any] = []
+        self._entries = 0
+
+    def add(self, ids: Any) -> None:
+        """Take a batch from :func:`encode_ids`; null rows get the code -1."""
+        self._waiting.append(ids)
+        self._entries += len(ids.dictionary)
+        # Waiting for as many entries as are known already keeps the total work linear.
+        if self._entries > max(_ENTRIES, len(self._known)):
+            self._unify()
+
+    def _unify(self) -> None:
+        known = pa.DictionaryArray.from_arrays(pa.nulls(0, pa.int32()), self._known)
+        unified = pa.chunked_array([known, *self._waiting]).unify_dictionaries()
+        self._known = unified.chunk(0).dictionary
+        for chunk in unified.chunks[1:]:
+            codes = pc.fill_null(chunk.indices, -1) if chunk.null_count else chunk.indices
+            self._codes.append(read_integers(codes))
+        self._waiting, self._entries = [], 0
+
+    def names(self) -> Any:
+        """Return the distinct ids as Arrow strings."""
+        self._unify()
+        return self._known
+
+    def take_codes(self) -> npt.NDArray[np.int32]:
+        """Return the codes of all rows, in order, and forget them."""
+        self._unify()
+        codes, self._codes = self._codes, []
+        return np.concatenate(codes) if codes else np.zeros(0, dtype=np.int32)
+
+
+# Check the names that stand beside the answers: items, persons, groups, codes.
+#
+# In: what a caller gave. Out: the same in the one form that is kept, or an error that says which
+# name is wrong.
+
+
+def check_items(items: Sequence[object], n_items: int) -> tuple[str, ...]:
+    """Return item names as text: as many as there are columns, all different."""
+    if isinstance(items, str):
+        raise BadUsage(f"items must be a list of names; found the single text {items!r}.")
+    names = tuple(str(item) for item in items)
+    if len(names) != n_items:
+        raise BadUsage(
+            f"{len(names)} item names were given for {n_items} columns of answers. "
+            "Give one name per column."
+        )
+    _refuse_twice("Item", names)
+    return names
+
+
+def _refuse_twice(what: str, names: Sequence[str]) -> None:
+    if len(set(names)) == len(names):
+        return
+    name = next(name for name, times in Counter(names).items() if times > 1)
+    places = [str(place) for place, other in enumerate(names) if other == name][:2]
+    raise BadResponses(
+        f"{what} '{name}' occurs twice, at positions {' and '.join(places)} (counted from 0). "
+        "Names must differ, or answers could not be told apart. Rename or remove one."
+    )
+
+
+def check_persons(persons: Any, n_persons: int) -> Any:
+    """Return person ids as Arrow strings: one per row, all different."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(persons, pa.ChunkedArray):
+        persons = persons.combine_chunks()
+    if not isinstance(persons, pa.Array):
+        persons = pa.array([str(person) for person in persons], type=pa.string())
+    if len(persons) != n_persons:
+        raise BadUsage(
+            f"{len(persons)} person ids were given for {n_persons} rows of answers. "
+            "Give one id per row."
+        )
+    if pc.count_distinct(persons).as_py() != n_persons:
+        _refuse_twice("Person", persons.to_pylist())
+    return persons
+
+
+def make_ids(persons: Any, n_persons: int) -> Texts:
+    """Return ids as a NumPy array of Python strings, "0", "1", ... by default."""
+    ids = np.empty(n_persons, dtype=object)
+    ids[:] = list(map(str, range(n_persons))) if persons is None else persons.to_pylist()
+    ids.setflags(write=False)
+    return ids
+
+
+def check_groups(groups: Mapping[str, Any], n_persons: int) -> Mapping[str, Texts]:
+    """Return group columns as read-only arrays of text, one entry per person."""
+    checked: dict[str, Texts] = {}
+    for name, values in groups.items():
+        texts = np.empty(len(values), dtype=object)
+        texts[:] = ["" if value is None else str(value) for value in values]
+        if len(texts) != n_persons:
+            raise BadUsage(
+                f"Group '{name}' has {len(texts)} entries for {n_persons} persons. "
+                "Give one entry per person."
+            )
+        texts.setflags(write=False)
+        checked[str(name)] = texts
+    return MappingProxyType(checked)
+
+
+def check_codes(codes: npt.ArrayLike, size: int, what: str) -> npt.NDArray[np.int64]:
+    """Return the numbers of persons or items, each from 0 to ``size - 1``."""
+    numbers = np.asarray(codes)
+    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+        raise BadResponses(
+            f"The {what} numbers must be one vector of whole numbers; found an array of type "
+            f"{numbers.dtype} and shape {numbers.shape}."
+        )
+    wrong = np.flatnonzero((numbers < 0) | (numbers >= size))
+    if wrong.size:
+        raise BadResponses(
+            f"Entry {wrong[0]} belongs to {what} number {numbers[wrong[0]]}, but there are only "
+            f"{size} (0 to {size - 1})."
+        )
+    return numbers.astype(np.int64, copy=False)

@@ -1,0 +1,278 @@
+"""Find out what a source is: files, a database, a server or a query, and open it part by part.
+
+In: what the user named. Out: parts that can be opened again and again, each a
+:class:`~discreet.tables.source.Source`, with an estimate of its rows and an identity that
+changes when the data changes. Files are read by the same readers as in memory, so that every
+rule about names, blanks and encodings is the same.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import BadUsage
+from discreet.tables.delimited import DelimitedSource
+from discreet.tables.jsonl import JsonLinesSource
+from discreet.tables.paths import find_files, names_server, read_head, sniff, unpacked_size
+from discreet.tables.resources import Resources, explain_query
+from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
+from discreet.tables.source import Source
+
+_QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
+_MAGIC = b"DUCK"
+"""Bytes 8 to 12 of every DuckDB database file."""
+_BATCH_ROWS = 1 << 17
+
+Encodings = dict[Path, str]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file, table or query."""
+
+    name: str
+    open: Callable[[], Source]
+    rows: int
+    identity: tuple[str, ...]
+
+
+def _hold_nothing() -> None:
+    """Do nothing: files are open only while they are read."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Everything that is read as one table.
+
+    Attributes
+    ----------
+    parts
+        In the order in which they are read.
+    steady
+        Whether reading these parts again gives the same rows in the same order: true of files
+        and stored tables, not promised for a query.
+    lasting
+        Whether another program would find the same rows again: not on a server, where tables
+        change, and not promised for a query.
+    close
+        Gives back what the parts hold on to; afterwards they cannot be read.
+    """
+
+    parts: tuple[Part, ...]
+    steady: bool
+    lasting: bool = True
+    close: Callable[[], object] = _hold_nothing
+
+    @property
+    def rows(self) -> int:
+        """Estimated number of rows."""
+        return sum(part.rows for part in self.parts)
+
+
+def is_query(source: object) -> bool:
+    """Say whether a source is SQL rather than a path."""
+    return isinstance(source, str) and bool(_QUERY.match(source)) and not os.path.lexists(source)
+
+
+def names_database(source: object) -> bool:
+    """Say whether a source is a server, or a DuckDB file, alone or with ``::table`` behind it."""
+    if is_query(source) or not isinstance(source, (str, os.PathLike)):
+        return False
+    if names_server(source):
+        return True
+    return _is_database(Path(os.fspath(source).partition("::")[0]))
+
+
+def describe_source(source: str | os.PathLike[str]) -> str:
+    """Return what messages call a source: never with a password."""
+    text = os.fspath(source)
+    if is_query(text) or not names_server(text):
+        return text
+    from discreet.tables.postgres import parse_address
+
+    return parse_address(text).name
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(12)[8:] == _MAGIC
+    except OSError:
+        return False
+
+
+def open_origin(
+    source: str | os.PathLike[str],
+    encodings: Encodings,
+    resources: Resources,
+    reading: Reading | None = None,
+) -> Origin:
+    """Return the parts of a path, folder, pattern, database, server or query.
+
+    Parameters
+    ----------
+    source
+        What the user named.
+    encodings
+        Of files that are not UTF-8, as far as known.
+    resources
+        For DuckDB.
+    reading
+        Needed for JSON lines, whose keys are looked up while records are read.
+    """
+    if is_query(source):
+        return _open_query(str(source), resources)
+    if names_server(source):
+        from discreet.tables.postgres import open_server
+
+        return open_server(os.fspath(source))
+    if names_database(source):
+        return _open_database(os.fspath(source), resources)
+    files = find_files(source)
+    said = reading or Reading()
+    parts = tuple(_open_file(file, encodings, said, len(files)) for file in files)
+    return Origin(parts, steady=True)
+
+
+def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
+    """Find the columns of a source; JSON lines know theirs."""
+    if isinstance(source, JsonLinesSource):
+        return source.plan
+    return plan_columns(source.names, reading, source.name)
+
+
+def _open_file(path: Path, encodings: Encodings, reading: Reading, files: int) -> Part:
+    head = read_head(path)
+    kind = sniff(path, head)
+    status = path.stat()
+    identity = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns))
+    if kind == "parquet":
+        return Part(str(path), lambda: _parquet(path), _parquet_rows(path), identity)
+    unpacked = unpacked_size(path)
+    if kind == "jsonl":
+        # A record with several answers has at most as many as colons.
+        records = JsonLinesSource(path, reading)
+        records.check_alone(files)
+        answers = max(head.count(b":" if records.has_several_answers else b"\n"), 1)
+        rows = max(unpacked * answers // len(head), 1)
+        return Part(str(path), lambda: JsonLinesSource(path, reading), rows, identity)
+    lines = max(head.count(b"\n"), 1)
+    rows = max(unpacked * lines // len(head), 1)
+    return Part(str(path), lambda: DelimitedSource(path, head, encodings.get(path)), rows, identity)
+
+
+def _parquet(path: Path) -> Source:
+    from discreet.tables.parquet import ParquetSource
+
+    return ParquetSource(path)
+
+
+def _parquet_rows(path: Path) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError):
+        # Gzipped as a whole, or damaged: the reader says so; this is only an estimate.
+        return path.stat().st_size
+
+
+# -- DuckDB --------------------------------------------------------------------------------
+
+
+def _open_query(query: str, resources: Resources) -> Origin:
+    text = query.strip().rstrip(";")
+    connection = resources.connect(None)
+    return Origin(
+        (_query_part(connection, text, "the query", (text,)),), steady=False, lasting=False
+    )
+
+
+def _open_database(source: str, resources: Resources) -> Origin:
+    place, _, wanted = source.partition("::")
+    path = Path(place)
+    connection = resources.connect(path)
+    status = path.stat()
+    identity = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns), wanted)
+    if is_query(wanted):
+        text = wanted.strip().rstrip(";")
+        part = _query_part(connection, text, "the query", identity)
+        return Origin((part,), steady=False, lasting=False)
+    table, is_stored = _find_table(connection, path, wanted)
+    text = f"SELECT * FROM {table}"  # noqa: S608 (quoted by _find_table)
+    part = _query_part(connection, text, f"{path}, {table}", identity)
+    return Origin((part,), steady=is_stored, lasting=is_stored)
+
+
+def _find_table(connection: Any, path: Path, wanted: str) -> tuple[str, bool]:
+    """Return the quoted name of a table, and whether it is stored: a view is a query."""
+    rows = connection.execute(
+        "SELECT table_schema, table_name, table_type FROM information_schema.tables ORDER BY 1, 2"
+    ).fetchall()
+    names = [_quote(name) if schema == "main" else f"{_quote(schema)}.{_quote(name)}"
+             for schema, name, _ in rows]  # fmt: skip
+    plain = [name if schema == "main" else f"{schema}.{name}" for schema, name, _ in rows]
+    stored = [kind == "BASE TABLE" for _, _, kind in rows]
+    if wanted and wanted in plain:
+        place = plain.index(wanted)
+        return names[place], stored[place]
+    if not wanted and len(names) == 1:
+        return names[0], stored[0]
+    found = ", ".join(plain) or "none"
+    if wanted:
+        raise BadUsage(f"{path} has no table '{wanted}'. Its tables are: {found}.")
+    raise BadUsage(
+        f"{path} has {len(names)} tables ({found}). Say which one holds the answers, as in "
+        f"'{path}::{plain[0] if plain else 'table'}'."
+    )
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _query_part(connection: Any, text: str, name: str, identity: tuple[str, ...]) -> Part:
+    import duckdb
+
+    with explain_query(name):
+        relation = connection.sql(text)
+        if relation is None:
+            raise BadUsage(f"{name} returns no table; a SELECT is needed, found: {text}")
+        rows = int(connection.execute(f"SELECT count(*) FROM ({text})").fetchone()[0])  # noqa: S608
+    names = tuple(str(column) for column in relation.columns)
+    identity = (*identity, duckdb.__version__)
+    return Part(name, lambda: QuerySource(connection, text, name, names), rows, identity)
+
+
+class QuerySource:
+    """The result of a query, streamed; see :class:`discreet.tables.source.Source`."""
+
+    def __init__(self, connection: Any, text: str, name: str, names: tuple[str, ...]) -> None:
+        self._connection = connection
+        self._text = text
+        self.name = name
+        self._raw = names
+        self.names = [column.strip() for column in names]
+
+    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+        """Yield columns in their own types."""
+        from discreet.tables.ids import plain_column
+
+        wanted = ", ".join(_quote(self._raw[number]) for number in columns)
+        # A cursor of its own, so that two passes can be under way at the same time.
+        cursor = self._connection.cursor()
+        with closing(cursor), explain_query(self.name):
+            result = cursor.sql(f"SELECT {wanted} FROM ({self._text})")  # noqa: S608
+            for batch in result.to_arrow_reader(_BATCH_ROWS):
+                yield [plain_column(column) for column in batch.columns]
+
+    def place(self, row: int) -> str:
+        """Return the row, counted from 1."""
+        return f"{self.name}, row {row + 1} of its result"

@@ -1,0 +1,233 @@
+"""Find and open files: which ones, packed or not, in which encoding.
+
+In: a path, folder or pattern. Out: paths, byte streams, and errors that say what is wrong with
+a file before anything tries to read answers from it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import glob
+import gzip
+import io
+import os
+import re
+import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, AnyStr
+
+from discreet.errors import BadResponses, BadUsage, refuse_address
+
+_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
+_HEAD = 1 << 22
+"""Bytes looked at to find names and encoding: 4 MB hold the names of 100,000 columns."""
+LONGEST_LINE = 1 << 26
+"""64 MB: a row of several million columns."""
+_GZIP_FACTOR = 6
+"""How much answers shrink under gzip, roughly."""
+_SERVER = re.compile(r"\s*postgres(ql)?:/", re.IGNORECASE)
+"""With one slash: that is what becomes of two in a ``pathlib.Path``."""
+
+
+def names_server(source: object) -> bool:
+    """Say whether a source is the address of a PostgreSQL server, even a misspelt one."""
+    return isinstance(source, str | os.PathLike) and bool(_SERVER.match(str(source)))
+
+
+def find_files(path: str | os.PathLike[str]) -> list[Path]:
+    """Return the files that a path, a folder or a pattern such as ``logs/*.csv`` stands for."""
+    try:
+        text = os.fspath(path)
+    except TypeError:
+        raise BadUsage(
+            f"A path is needed (text or os.PathLike); found {type(path).__name__}. Use "
+            "Responses.from_array or Responses.from_dataframe for data in memory."
+        ) from None
+    if names_server(text):
+        # The address is not repeated here: it may hold a password.
+        raise BadUsage(
+            "A file is needed here, found the address of a PostgreSQL server. count_pairs, fit and "
+            "release read from servers (engine='duckdb' or 'auto'), and so do `discreet counts` "
+            "and `discreet fit`."
+        )
+    refuse_address(text)
+    place = Path(text)
+    with explain_read_errors(place):
+        if place.is_dir():
+            return _files_of_folder(place)
+        if place.exists():
+            return [_check_regular(place)]
+    if not glob.has_magic(text):
+        raise BadUsage(f"There is no file '{text}'. Check the path and the folder you are in.")
+    found = sorted(Path(name) for name in glob.iglob(text, recursive=True))  # noqa: PTH207 (text may be absolute)
+    files = [file for file in found if file.is_file()]
+    if not files:
+        raise BadUsage(f"No file matches '{text}'. Check the pattern and the folder you are in.")
+    return files
+
+
+def _check_regular(file: Path) -> Path:
+    if not file.is_file():
+        raise BadUsage(
+            f"'{file}' is not a regular file. Files are looked at more than once, which a pipe or "
+            "device does not allow; write the data to a file first."
+        )
+    return file
+
+
+def _files_of_folder(folder: Path) -> list[Path]:
+    files = sorted(
+        file
+        for file in folder.iterdir()
+        if file.is_file()
+        and not file.name.startswith((".", "_"))
+        and file.name.lower().removesuffix(".gz").endswith(_SUFFIXES)
+    )
+    if not files:
+        raise BadUsage(
+            f"The folder '{folder}' holds no file of answers. Looked for names that end in "
+            f"{', '.join(_SUFFIXES)}, each also with .gz."
+        )
+    return files
+
+
+@contextmanager
+def explain_read_errors(path: Path) -> Iterator[None]:
+    """Turn what goes wrong while bytes are read into errors that say what to do."""
+    try:
+        yield
+    except PermissionError:
+        raise BadUsage(f"'{path}' may not be read: permission denied. Check its rights.") from None
+    except gzip.BadGzipFile as error:
+        if "Not a gzipped" not in str(error):
+            raise BadResponses(_damaged(path)) from None
+        raise BadResponses(
+            f"{path} is named like a gzip file but is not one. Rename it without .gz, or pack it."
+        ) from None
+    except (EOFError, zlib.error):
+        raise BadResponses(_damaged(path)) from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise BadUsage(f"There is no file '{path}': the name is too long for one.") from None
+        if "compressed stream" not in str(error) and "zlib" not in str(error):
+            raise
+        raise BadResponses(_damaged(path)) from None
+
+
+def _damaged(path: Path) -> str:
+    return (
+        f"{path} is a damaged or cut-off gzip file: the compressed data ends early or does not "
+        "match its checksum, so answers would be lost. Copy or download the file again."
+    )
+
+
+def is_gzip(path: Path) -> bool:
+    """Say whether a file is gzipped: by its first bytes, or because its name promises it."""
+    with explain_read_errors(path), path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b" or path.suffix.lower() == ".gz"
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a file for reading, unpacked."""
+    return gzip.open(path) if is_gzip(path) else path.open("rb")  # type: ignore[return-value]
+
+
+def limit_lines(path: Path, stream: IO[AnyStr]) -> Iterator[AnyStr]:
+    """Yield lines; refuse one that would fill the memory, as gzip can make of a few kilobytes."""
+    while line := stream.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise BadResponses(
+                f"{path} has a line of more than {LONGEST_LINE >> 20} MB, which no table of "
+                "answers needs. Check that the file is what its name says, and its line ends."
+            )
+        yield line
+
+
+def unpacked_size(path: Path) -> int:
+    """Estimate the bytes of a file, unpacked: gzip notes them at the end, modulo 4 GB."""
+    size = path.stat().st_size
+    if not is_gzip(path):
+        return size
+    with path.open("rb") as file:
+        file.seek(max(size - 4, 0))
+        return max(int.from_bytes(file.read(4), "little"), _GZIP_FACTOR * size)
+
+
+def read_head(path: Path) -> bytes:
+    """Return the first bytes of a file, unpacked; an empty file is refused."""
+    with explain_read_errors(path), open_bytes(path) as stream:
+        head = stream.read(_HEAD)
+    if not head.strip(b"\xef\xbb\xbf \t\r\n"):
+        raise BadResponses(
+            f"{path} is empty. A file of answers has a first row of column names and then one row "
+            "per person, or per person and item."
+        )
+    return head
+
+
+def sniff(path: Path, head: bytes) -> str:
+    """Return "parquet", "jsonl" or "text"; refuse what can be none of them."""
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith((".parquet", ".pq")):
+        raise BadResponses(
+            f"{path} is named like a Parquet file but is not one (it does not begin with PAR1). "
+            "It may be cut off, or another format; name it after what it is."
+        )
+    if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        raise BadResponses(
+            f"{path} is a spreadsheet or zip file, which cannot be read. Save it as CSV."
+        )
+    if name.endswith((".jsonl", ".ndjson")) or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return "jsonl"
+    return "text"
+
+
+def find_encoding(path: Path, head: bytes) -> str:
+    """Return the encoding of a text file; one that is not UTF-8 is read as Windows-1252."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return warn_encoding(path)
+    return "utf-8"
+
+
+def warn_encoding(path: Path) -> str:
+    """Say that a file is not UTF-8, and how it is read instead."""
+    warnings.warn(
+        f"{path} is not UTF-8; it is read as Windows-1252 (Latin-1). If names look wrong, save "
+        "the file as UTF-8.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return "cp1252"
+
+
+def decode(path: Path, data: bytes, encoding: str) -> str:
+    """Return bytes as text, without a byte-order mark; the last character may be cut off."""
+    codec = "utf-8-sig" if encoding == "utf-8" else encoding
+    try:
+        return codecs.getincrementaldecoder(codec)().decode(data)
+    except UnicodeDecodeError:
+        raise BadResponses(bad_encoding(path)) from None
+
+
+def bad_encoding(path: Path) -> str:
+    """Return the message for text in no encoding that is known here."""
+    return (
+        f"{path} is neither UTF-8 nor Windows-1252 (Latin-1) text, so its names cannot be read. "
+        "Save it as UTF-8."
+    )
+
+
+def open_text(path: Path, encoding: str) -> Any:
+    """Open a file as text, line ends untouched, for the second look that messages need."""
+    codec = "utf-8-sig" if encoding == "utf-8" else encoding
+    return io.TextIOWrapper(open_bytes(path), encoding=codec, errors="replace", newline="")

@@ -1,0 +1,232 @@
+"""What an out-of-core run may use, and what it says on its way."""
+
+from __future__ import annotations
+
+import queue
+import shutil
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
+
+from discreet.atomic import make_temporary
+from discreet.errors import BadUsage
+
+GIBIBYTE = 1 << 30
+LEAST_MEMORY, MOST_MEMORY = 1 << 24, 1 << 60
+REPORT_INTERVAL = 0.2
+"""Seconds between two reports: as often as a person can read them."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run has come.
+
+    Attributes
+    ----------
+    rows, total
+        Rows done, and how many there are by estimate. Where rows are first distributed to
+        disk, every row counts twice in both.
+    seconds
+        Since the run began.
+    """
+
+    rows: int
+    total: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Rows per second so far."""
+        return self.rows / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds left at this rate; infinite while nothing is known."""
+        return max(self.total - self.rows, 0) / self.rate if self.rate > 0 else float("inf")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Memory and disk that an out-of-core run may use.
+
+    Attributes
+    ----------
+    memory
+        Bytes that answers may take at one time. The interpreter and its libraries, about
+        300 MB, and the matrix of counts come on top.
+    spill
+        Folder for what does not fit; by default the system's folder for temporary files.
+        It needs about 12 bytes a row (with text ids, their length more), only where rows are
+        not in person order.
+    """
+
+    memory: int = GIBIBYTE
+    spill: str | PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if not LEAST_MEMORY <= self.memory <= MOST_MEMORY:
+            raise BadUsage(
+                f"memory must be at least {LEAST_MEMORY:,} bytes (16 MB) and less than there is in "
+                f"the world, found {self.memory:g}"
+            )
+
+    @property
+    def folder(self) -> Path:
+        """Where to write what does not fit."""
+        return Path(tempfile.gettempdir() if self.spill is None else self.spill)
+
+    def connect(self, database: Path | None) -> Any:
+        """Open DuckDB, on a database file (read only) or without one, with these limits."""
+        import duckdb
+
+        try:
+            if database is None:
+                connection = duckdb.connect()
+            else:
+                connection = duckdb.connect(str(database), read_only=True)
+        except duckdb.Error as error:
+            raise BadUsage(f"{database} cannot be opened as a DuckDB database: {error}") from None
+        connection.execute("SET memory_limit = ?", [f"{max(self.memory // 2, 1 << 27)}B"])
+        # DuckDB lets everybody read what it spills, so it does so in a folder that nobody else
+        # can open.
+        private = make_temporary(self.folder, "discreet-duckdb-")
+        weakref.finalize(connection, shutil.rmtree, private, ignore_errors=True)
+        connection.execute("SET temp_directory = ?", [str(private / "spilled")])
+        return connection
+
+
+@contextmanager
+def explain_query(name: str) -> Iterator[None]:
+    """Turn what DuckDB raises into an error about a query, or into the interrupt that it hides."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise BadUsage(f"DuckDB cannot run {name}: {error}") from None
+    except RuntimeError as error:
+        if str(error) != "Query interrupted":
+            raise
+        raise KeyboardInterrupt from None
+
+
+@dataclass
+class Reporter:
+    """Tells a callback about progress, not more often than it can be read."""
+
+    callback: Callable[[Progress], None] | None
+    total: int
+    rows: int = 0
+    _began: float = field(default_factory=time.monotonic)
+    _told: float = 0.0
+
+    def add(self, rows: int) -> None:
+        """Note rows that are done."""
+        self.rows += rows
+        now = time.monotonic()
+        if self.callback is not None and now - self._told >= REPORT_INTERVAL:
+            self._told = now
+            self.callback(Progress(self.rows, max(self.total, self.rows), now - self._began))
+
+    def finish(self) -> None:
+        """Say that all is done."""
+        if self.callback is not None:
+            elapsed = time.monotonic() - self._began
+            self.callback(Progress(self.rows, self.rows, elapsed))
+
+
+def available_memory() -> int:
+    """Return the bytes of memory that new programs can use without swapping."""
+    import os
+
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        kilobytes = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+        return 1024 * int(kilobytes)
+    except (OSError, StopIteration, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 8 * GIBIBYTE
+
+
+# Run a generator in a thread of its own, a few steps ahead of whoever uses it.
+#
+# Reading and counting then overlap. Closing the outer generator (an error, Ctrl-C, a caller who
+# has enough) stops the thread before the next step.
+
+Step = TypeVar("Step")
+
+STEPS_AHEAD = 3
+"""Enough to smooth out a slow step, few enough to bound memory."""
+
+PATIENCE = 0.1
+"""Seconds between two looks at whether the other side has stopped."""
+
+
+def run_ahead(steps: Iterator[Step], ahead: int = STEPS_AHEAD) -> Generator[Step, None, None]:
+    """Yield what ``steps`` yields, computed up to ``ahead`` steps early.
+
+    Examples
+    --------
+    >>> list(run_ahead(iter([1, 2, 3])))
+    [1, 2, 3]
+    """
+    worker = _Worker(steps, ahead)
+    worker.start()
+    try:
+        yield from worker.results()
+    finally:
+        worker.stop()
+
+
+class _Worker(threading.Thread):
+    def __init__(self, steps: Iterator[Step], ahead: int) -> None:
+        super().__init__(daemon=True)
+        self._steps = steps
+        self._queue: queue.Queue[tuple[str, object]] = queue.Queue(maxsize=ahead)
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        try:
+            for step in self._steps:
+                if not self._put("step", step):
+                    return
+            self._put("end", None)
+        # Whatever goes wrong is raised again in the thread that waits for results.
+        except BaseException as error:
+            self._put("error", error)
+        finally:
+            close = getattr(self._steps, "close", None)
+            if close is not None:
+                close()
+
+    def _put(self, kind: str, value: object) -> bool:
+        while not self._stopped.is_set():
+            try:
+                self._queue.put((kind, value), timeout=PATIENCE)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def results(self) -> Iterator[Step]:
+        while True:
+            kind, value = self._queue.get()
+            if kind == "end":
+                return
+            if kind == "error":
+                raise value  # type: ignore[misc]
+            yield value  # type: ignore[misc]
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self.join()

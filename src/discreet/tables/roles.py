@@ -1,0 +1,265 @@
+"""Find out which column is what: long or wide, person, item, answer.
+
+In: the column names of a table and what the user said. Out: a plan with column numbers, or an
+error that names the columns found and the option that settles the doubt. Values are not looked
+at here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from discreet.errors import BadResponses, BadUsage
+from discreet.tables.values import Codes, Scoring, make_scoring
+
+_PERSON = frozenset({"person", "id", "subject", "user", "student"})
+_ITEM = frozenset({"item", "question", "problem"})
+_RESPONSE = frozenset({"response", "resp", "correct", "score", "answer"})
+_ID_SUFFIX = re.compile(r"(?<=.)[ _.-]?id$")
+
+_SHOWN = 12
+"""Column names listed in a message; a wide table may have thousands."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the user wants a table to be read; see :func:`discreet.read_responses`."""
+
+    layout: str | None = None
+    person: str | None = None
+    item: str | None = None
+    response: str | None = None
+    ignore: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()
+    repeats: str = "error"
+    one_means: str = "right"
+    at_least: float | None = None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def scoring(self) -> Scoring:
+        """How values become answers."""
+        return Scoring(self.at_least, self.missing)
+
+
+@dataclass(frozen=True)
+class LongPlan:
+    """Column numbers of a long table; ``groups`` are those of the group columns."""
+
+    person: int
+    item: int
+    response: int
+    groups: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class WidePlan:
+    """Column numbers of a wide table; no person column means numbered rows."""
+
+    person: int | None
+    items: tuple[int, ...]
+    groups: tuple[int, ...]
+
+
+def make_reading(
+    layout: str | None,
+    person: str | None,
+    item: str | None,
+    response: str | None,
+    ignore: str | Sequence[str],
+    group: str | Sequence[str] | None,
+    repeats: str,
+    one_means: str,
+    at_least: float | None,
+    missing: Codes = (),
+) -> Reading:
+    """Check the keywords that readers share."""
+    _check_choice("layout", layout, (None, "long", "wide"))
+    _check_choice("repeats", repeats, ("error", "first", "last"))
+    _check_choice("one_means", one_means, ("right", "wrong"))
+    if layout == "wide" and (item is not None or response is not None):
+        raise BadUsage(
+            "item= and response= name columns of a long table, but layout='wide' was given. "
+            "Leave out one or the other."
+        )
+    scoring = make_scoring(at_least, missing)
+    return Reading(
+        layout, person, item, response, _names(ignore), _names(group), repeats, one_means,
+        scoring.at_least, scoring.missing,
+    )  # fmt: skip
+
+
+def _check_choice(name: str, value: str | None, choices: tuple[str | None, ...]) -> None:
+    if value not in choices:
+        wanted = " or ".join(repr(choice) for choice in choices)
+        raise BadUsage(f"{name} must be {wanted}; found {value!r}.")
+
+
+def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def plan_columns(names: Sequence[str], reading: Reading, where: str) -> LongPlan | WidePlan:
+    """Decide the layout and find the columns.
+
+    Parameters
+    ----------
+    names
+        Column names in order; the first may be blank (a data frame's index).
+    reading
+        What the user said.
+    where
+        The file or frame, for messages.
+
+    Examples
+    --------
+    >>> plan_columns(["Student_ID", "question", "correct"], Reading(), "answers.csv")
+    LongPlan(person=0, item=1, response=2, groups=())
+    >>> plan_columns(["id", "q1", "q2"], Reading(), "answers.csv")
+    WidePlan(person=0, items=(1, 2), groups=())
+    """
+    columns = _Columns(names, reading, where)
+    columns.check_named()
+    if columns.layout() == "long":
+        return columns.plan_long()
+    return columns.plan_wide()
+
+
+def _plain(name: str) -> str:
+    """Return a name as the aliases spell it: lower case, without an "_id" at its end."""
+    word = name.strip().lower()
+    return _ID_SUFFIX.sub("", word)
+
+
+class _Columns:
+    """The columns of one table, looked at with the user's words in mind."""
+
+    def __init__(self, names: Sequence[str], reading: Reading, where: str) -> None:
+        self.names = list(names)
+        self.reading = reading
+        self.where = where
+        taken = {*reading.ignore, *reading.group}
+        self.free = [number for number, name in enumerate(names) if name not in taken]
+
+    def listed(self) -> str:
+        shown = ", ".join(f"'{name}'" for name in self.names[:_SHOWN])
+        more = len(self.names) - _SHOWN
+        return f"{shown} and {more:,} more" if more > 0 else shown
+
+    def check_named(self) -> None:
+        """Refuse options that name a column which is not there."""
+        said = self.reading
+        named = [("person", said.person), ("item", said.item), ("response", said.response)]
+        named += [("ignore", name) for name in said.ignore]
+        named += [("group", name) for name in said.group]
+        for option, name in named:
+            if name is not None and self.names.count(name) != 1:
+                how_often = "has no column" if name not in self.names else "has several columns"
+                raise BadUsage(
+                    f"{self.where} {how_often} '{name}', which {option}= (--{option}) asks for. "
+                    f"Its columns are {self.listed()}."
+                )
+
+    def layout(self) -> str:
+        said = self.reading
+        if said.layout is not None:
+            return said.layout
+        if said.item is not None or said.response is not None:
+            return "long"
+        items, responses = self.like(_ITEM), self.like(_RESPONSE)
+        if not items and not responses:
+            return "wide"
+        if items and responses:
+            return "long"
+        seen, lacking = ("item", "answer") if items else ("answer", "item")
+        option = "response" if items else "item"
+        found = self.names[(items or responses)[0]]
+        raise BadResponses(
+            f"{self.where}: cannot tell whether this is a long or a wide table. Column '{found}' "
+            f"looks like the {seen} column of a long table, but no column looks like its {lacking} "
+            f"column; the columns are {self.listed()}. If it is long, name the {lacking} column "
+            f"with {option}=NAME (--{option} NAME); if it has one column per item, say "
+            f"layout='wide' (--layout wide)."
+        )
+
+    def like(self, words: frozenset[str]) -> list[int]:
+        return [number for number in self.free if _plain(self.names[number]) in words]
+
+    def one(self, option: str, named: str | None, words: frozenset[str], meaning: str) -> int:
+        """Return the one column with this role."""
+        if named is not None:
+            return self.names.index(named)
+        found = self.like(words)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            several = " and ".join(f"'{self.names[number]}'" for number in found)
+            raise BadResponses(
+                f"{self.where}: {several} could each be the {meaning} column. Say which one is "
+                f"meant with {option}=NAME (--{option} NAME)."
+            )
+        raise BadResponses(
+            f"{self.where}: no {meaning} column found; the columns are {self.listed()}. A long "
+            f"table needs a person, an item and an answer column. Name this one with "
+            f"{option}=NAME (--{option} NAME), or say layout='wide' (--layout wide) if there is "
+            "one column per item."
+        )
+
+    def group_columns(self) -> tuple[int, ...]:
+        return tuple(self.names.index(name) for name in self.reading.group)
+
+    def plan_long(self) -> LongPlan:
+        said = self.reading
+        plan = LongPlan(
+            self.one("person", said.person, _PERSON, "person"),
+            self.one("item", said.item, _ITEM, "item"),
+            self.one("response", said.response, _RESPONSE, "answer"),
+            self.group_columns(),
+        )
+        if len({plan.person, plan.item, plan.response}) < 3:
+            raise BadUsage(
+                f"{self.where}: person, item and response must be three different columns; "
+                f"found '{self.names[plan.person]}', '{self.names[plan.item]}' and "
+                f"'{self.names[plan.response]}'."
+            )
+        return plan
+
+    def plan_wide(self) -> WidePlan:
+        person = self.wide_person()
+        items = tuple(number for number in self.free if number != person)
+        if not items:
+            raise BadResponses(
+                f"{self.where} has no item columns; the columns are {self.listed()}. A wide table "
+                "needs one column of answers per item."
+            )
+        self.check_item_names(items)
+        return WidePlan(person, items, self.group_columns())
+
+    def wide_person(self) -> int | None:
+        if self.reading.person is not None:
+            return self.names.index(self.reading.person)
+        if self.like(_PERSON):
+            return self.one("person", None, _PERSON, "person")
+        # Spreadsheets made from data frames have their row labels in a first, unnamed column.
+        unnamed = bool(self.free) and self.free[0] == 0 and not self.names[0]
+        return 0 if unnamed and len(self.names) > 1 else None
+
+    def check_item_names(self, items: tuple[int, ...]) -> None:
+        seen: dict[str, int] = {}
+        for number in items:
+            name = self.names[number]
+            if not name:
+                raise BadResponses(
+                    f"{self.where}: column {number + 1} has no name, so its item would have none. "
+                    "Name the column in the first row, or remove it."
+                )
+            if name in seen:
+                raise BadResponses(
+                    f"{self.where}: columns {seen[name] + 1} and {number + 1} are both called "
+                    f"'{name}'. Items must have different names; rename or remove one."
+                )
+            seen[name] = number

@@ -1,0 +1,227 @@
+"""Take in wide tables: one row per person, one column per item.
+
+In: batches of columns, from as many sources as there are. Out: the parts of one table. Columns
+are packed to 2 bits a cell, 16,384 persons at a time, so that a file of any length needs little
+memory. Where persons come back or files have different items, the packed answers are put
+together as long rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import BadResponses
+from discreet.store.pack import pack_rows
+from discreet.store.pack_numpy import pack_columns
+from discreet.store.planes import BLOCK_WORDS, BitPlanes, SparseRows, prefers_planes
+from discreet.store.select import flip_answers, number_items
+from discreet.tables.arrays import compact
+from discreet.tables.ids import IdCodes
+from discreet.tables.long import assign_groups, read_ids, store_answers
+from discreet.tables.roles import Reading, WidePlan
+from discreet.tables.source import Parts, RowPlaces, Source
+from discreet.tables.values import BAD, explain_bad_answer, score_array
+
+Store = BitPlanes | SparseRows
+_BLOCK = 64 * BLOCK_WORDS
+
+
+@dataclass
+class _Segment:
+    """Rows that share their item columns."""
+
+    items: tuple[str, ...]
+    blocks: list[Store] = field(default_factory=list)
+
+
+class WideTable:
+    """Wide rows as they come in; :meth:`finish` makes the parts of them."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._rows = RowPlaces()
+        self._persons = IdCodes()
+        self._numbered = True
+        self._groups = {name: IdCodes() for name in reading.group}
+        self._segments: list[_Segment] = []
+        self._buffer = np.zeros((0, 0), dtype=np.int8)
+        self._used = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Rows taken in so far."""
+        return self._rows.n_rows
+
+    def add_source(self, source: Source, plan: WidePlan) -> None:
+        """Take in all rows of a source."""
+        self._rows.begin(source)
+        self._check_numbering(source, plan)
+        items = tuple(source.names[number] for number in plan.items)
+        if not self._segments or self._segments[-1].items != items:
+            self._flush()
+            self._segments.append(_Segment(items))
+            self._buffer = np.empty((len(items), _BLOCK), dtype=np.int8)
+        person = () if plan.person is None else (plan.person,)
+        for batch in source.batches((*person, *plan.groups, *plan.items)):
+            if person:
+                name = source.names[person[0]]
+                self._persons.add(read_ids(batch[0], name, "person", self._rows))
+            first_item = len(person) + len(plan.groups)
+            for (name, codes), column in zip(
+                self._groups.items(), batch[len(person) : first_item], strict=True
+            ):
+                codes.add(read_ids(column, name, "group", self._rows))
+            self._add_answers(batch[first_item:], items)
+
+    def _check_numbering(self, source: Source, plan: WidePlan) -> None:
+        numbered = plan.person is None
+        if self._segments and numbered != self._numbered:
+            raise BadResponses(
+                f"{source.name} has {'no' if numbered else 'a'} person column, but the files "
+                f"before it have {'one' if numbered else 'none'}. Give all files a person column, "
+                "or none."
+            )
+        self._numbered = numbered
+
+    def _add_answers(self, columns: Sequence[Any], items: tuple[str, ...]) -> None:
+        n_rows = len(columns[0])
+        if not n_rows:
+            return
+        values = [score_array(column, self._reading.scoring) for column in columns]
+        self._refuse_bad(values, columns, items)
+        done = 0
+        while done < n_rows:
+            part = min(n_rows - done, _BLOCK - self._used)
+            for line, column in zip(self._buffer, values, strict=True):
+                line[self._used : self._used + part] = column[done : done + part]
+            self._used += part
+            done += part
+            if self._used == _BLOCK:
+                self._flush()
+        self._rows.n_rows += n_rows
+
+    def _refuse_bad(
+        self, values: list[npt.NDArray[np.int8]], columns: Sequence[Any], items: tuple[str, ...]
+    ) -> None:
+        bad = [(int(np.argmax(v == BAD)), j) for j, v in enumerate(values) if v.min() == BAD]
+        if bad:
+            row, j = min(bad)
+            where = self._rows.place(self._rows.n_rows + row)
+            value, scoring = columns[j][row].as_py(), self._reading.scoring
+            raise BadResponses(explain_bad_answer(where, items[j], value, scoring, wide=True))
+
+    def _flush(self) -> None:
+        if self._used:
+            planes = pack_columns(list(self._buffer[:, : self._used]))
+            self._segments[-1].blocks.append(compact(planes))
+            self._used = 0
+
+    def finish(self) -> Parts:
+        """Return the parts of the table."""
+        self._flush()
+        self._buffer = np.zeros((0, 0), dtype=np.int8)
+        person, names = self._person_codes()
+        groups = {
+            name: assign_groups(name, person, codes, names, self._rows.place)
+            for name, codes in self._groups.items()
+        }
+        kept = None if self._numbered else names
+        if len(self._segments) == 1 and len(names) == len(person):
+            segment = self._segments[0]
+            store = _join_blocks(segment.blocks, len(segment.items))
+            if self._reading.one_means == "wrong":
+                store = flip_answers(store)
+            return Parts(segment.items, kept, store, groups)
+        items = tuple(dict.fromkeys(name for segment in self._segments for name in segment.items))
+        return Parts(items, kept, self._store_long(person, names, items), groups)
+
+    def _person_codes(self) -> tuple[npt.NDArray[Any], Any]:
+        if self._numbered:
+            return np.arange(self._rows.n_rows), _Numbers(self._rows.n_rows)
+        return self._persons.take_codes(), self._persons.names()
+
+    def _store_long(self, person: npt.NDArray[Any], names: Any, items: tuple[str, ...]) -> Store:
+        number = {name: code for code, name in enumerate(items)}
+        parts, first = [], 0
+        for segment in self._segments:
+            codes = np.array([number[name] for name in segment.items], dtype=np.int32)
+            for block in segment.blocks:
+                row, column, right = _entries(block)
+                parts.append((row + first, codes[column], right))
+                first += block.n_persons
+        row, item, right = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return store_answers(
+            person[row], item, right, names, items, self._reading,
+            lambda index: self._rows.place(int(row[index])),
+        )  # fmt: skip
+
+
+class _Numbers:
+    """The ids "0", "1", ... without making them."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, number: int) -> str:
+        return str(number)
+
+
+def _entries(
+    block: Store,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    """Return row, column and answer of everything a block holds, row by row."""
+    if isinstance(block, SparseRows):
+        row = np.repeat(np.arange(block.n_persons), np.diff(block.indptr))
+        return row, block.item.astype(np.int32), block.right
+    cells = block.rows(0, block.n_persons)
+    row, column = np.nonzero(cells >= 0)
+    return row, column.astype(np.int32), cells[row, column] == 1
+
+
+def _join_blocks(blocks: list[Store], n_items: int) -> Store:
+    """Return one store of blocks of 16,384 persons, the last one shorter."""
+    n_persons = sum(block.n_persons for block in blocks)
+    n_answers = sum(block.n_answers for block in blocks)
+    if prefers_planes(n_persons, n_items, n_answers):
+        planes = [_as_planes(block) for block in blocks]
+        right = _stack([block.right for block in planes])
+        return BitPlanes(right, _stack([block.wrong for block in planes]), n_persons)
+    rows = [_as_rows(block) for block in blocks]
+    starts = np.cumsum([0, *(block.n_answers for block in rows)])
+    indptr = [block.indptr[1:] + start for block, start in zip(rows, starts[:-1], strict=True)]
+    return SparseRows(
+        np.concatenate([np.zeros(1, dtype=np.int64), *indptr]),
+        np.concatenate([block.item for block in rows]),
+        np.concatenate([block.right for block in rows]),
+        n_items,
+    )
+
+
+def _as_planes(block: Store) -> BitPlanes:
+    return block if isinstance(block, BitPlanes) else pack_rows(block.rows(0, block.n_persons))
+
+
+def _as_rows(block: Store) -> SparseRows:
+    if isinstance(block, SparseRows):
+        return block
+    row, column, right = _entries(block)
+    indptr = np.zeros(block.n_persons + 1, dtype=np.int64)
+    np.cumsum(np.bincount(row, minlength=block.n_persons), out=indptr[1:])
+    return SparseRows(indptr, number_items(column, block.n_items), right, block.n_items)
+
+
+def _stack(planes: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
+    """Put blocks one after the other; the last is filled up with words without persons."""
+    if len(planes) == 1:
+        return planes[0]
+    missing = BLOCK_WORDS - planes[-1].shape[2]
+    planes[-1] = np.pad(planes[-1], ((0, 0), (0, 0), (0, missing)))
+    return np.concatenate(planes)
