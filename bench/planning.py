@@ -167,7 +167,7 @@ def print_table(rows):
 
 
 def print_constants(rows):
-    """Least squares for the factor in ``discreet.analysis.planning.predict``, one family at a time."""
+    """Least squares for the factor in ``analysis.planning.predict``, one family at a time."""
     for family in MAIN:
         features, wanted, weights = [], [], []
         for name, (_, items, _), _, runs, simulated, raw, _ in rows:

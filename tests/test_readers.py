@@ -287,7 +287,7 @@ def test_the_data_sets_at_hand_are_read(name, shape):
 @pytest.mark.parametrize("text", [LONG + "a,x,1\n", "id,q1\na,1\n"])
 def test_a_small_file_waits_for_neither_pandas_nor_a_compiler(write, text):
     code = (
-        "import sys; from discreet.answers.responses import read_responses; read_responses('a.csv');"
+        "import sys; from discreet import read_responses; read_responses('a.csv');"
         "print(sorted({'pandas', 'numba', 'polars', 'duckdb', 'narwhals'} & set(sys.modules)))"
     )
     write(text)

@@ -126,10 +126,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    home = f"discreet.{_HOME.get(name, name)}"
+    if name.startswith("_") or find_spec(home) is None:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    home = importlib.import_module(f"discreet.{_HOME[name]}")
-    value = home if _HOME[name] == name else getattr(home, name)
+    module = importlib.import_module(home)
+    value = module if _HOME.get(name, name) == name else getattr(module, name)
     globals()[name] = value
     return value
 

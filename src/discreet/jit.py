@@ -11,8 +11,6 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any, TypeVar
 
-from numba import njit
-
 from discreet.errors import BadUsage
 
 
@@ -23,6 +21,8 @@ def compiled_loop(function: Callable[..., Any]) -> Any:
     written (a read-only container, say). Then each process compiles for itself: some seconds
     once, instead of no result. Setting NUMBA_CACHE_DIR avoids that.
     """
+    from numba import njit
+
     try:
         return njit(nogil=True, cache=True)(function)
     except RuntimeError:

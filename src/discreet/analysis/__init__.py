@@ -1,1 +1,43 @@
-"""What answers and a calibration say beyond difficulties. Confidential, except planning."""
+"""What answers and a calibration say beyond difficulties: persons, fit, groups, links, plans.
+
+In: answers and a calibration. Out: tables about items, persons and groups. Confidential: all of
+it is computed from the answers without any protection, and stays with the data steward; only
+plans, which never see data, and links between releases may be shown.
+"""
+
+from discreet.analysis.andersen import AndersenTest, run_andersen
+from discreet.analysis.dif import DifTable, WaldTest, find_dif, run_wald
+from discreet.analysis.groups import ADJUSTMENTS, adjust
+from discreet.analysis.item_fit import (
+    FitStatistics,
+    ItemFit,
+    PersonFit,
+    Reliability,
+    measure_fit,
+)
+from discreet.analysis.residuals import (
+    InformationCurve,
+    ResidualCorrelations,
+    correlate_residuals,
+    trace_information,
+)
+
+__all__ = [
+    "ADJUSTMENTS",
+    "AndersenTest",
+    "DifTable",
+    "FitStatistics",
+    "InformationCurve",
+    "ItemFit",
+    "PersonFit",
+    "Reliability",
+    "ResidualCorrelations",
+    "WaldTest",
+    "adjust",
+    "correlate_residuals",
+    "find_dif",
+    "measure_fit",
+    "run_andersen",
+    "run_wald",
+    "trace_information",
+]

@@ -80,7 +80,7 @@ def _inner(one: FloatArray, other: FloatArray) -> FloatArray:
 #
 # In: answers and the Laplacian. Out: standard errors and a note on how sure they are. Confidential
 # side: it reads every person. Few persons are solved for one by one. Many are mixed with random
-# signs first: the mean square of ``pinv(L) sum_l sign_l s_l`` over draws is the sandwich's diagonal.
+# signs first: the mean square of ``pinv(L) sum_l sign_l s_l`` over draws is its diagonal.
 # Where ``pinv(L)`` is close to its diagonal part, whose share is known exactly, most of the chance
 # in a draw is known too and taken off (a control variate), so that few draws are enough.
 

@@ -1,7 +1,7 @@
 """Release a ranking: comparisons and a budget in, strengths that may be published out.
 
-The order is that of :mod:`discreet.publishing.release`: public parameters, then the ledger, then the wall,
-then the estimate. The spend is reserved before any noise is drawn. Nothing after the wall sees a
+The order is that of :mod:`discreet.publishing.release`: public parameters, ledger, wall,
+estimate. The spend is reserved before any noise is drawn. Nothing after the wall sees a
 comparison or a count. The guarantee is for each judge.
 """
 

@@ -102,7 +102,7 @@ def _substitute_logs(work: FloatArray) -> FloatArray:
 # In: sparse rates. Out: the log of the stationary vector, accurate in every entry, or None where no
 # order of the items makes the band narrow. Items that are answered together with neighbours in some
 # order (grades, chapters, a growing bank) give such bands, and mix slowly. The elimination is that
-# of :mod:`discreet.models.stationary.elimination`; everything that it fills in stays inside the band.
+# above; everything that it fills in stays inside the band.
 
 BAND_CELLS = 125_000_000
 """Cells of a band that may be built: 1 GB."""

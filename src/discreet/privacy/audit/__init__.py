@@ -20,7 +20,6 @@ from math import inf
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.errors import BadUsage
 from discreet.privacy.accounting.budget import Budget

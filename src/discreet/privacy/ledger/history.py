@@ -80,7 +80,7 @@ def read_entry(
 #
 # In: entries and the rule by which they add up. Out: what is spent and left, or a refusal. A named
 # population's persons are in no other named population; "everyone" may be anybody, so its charges
-# count against every population and theirs against it. Proof: docs/privacy-accounting.md, section 6.
+# count against every population and theirs against it. docs/privacy-accounting.md, section 6.
 
 EVERYONE = "everyone"
 

@@ -1,0 +1,94 @@
+"""Modules that have moved: the old names still work, with a deprecation warning.
+
+``import discreet.itemfit`` finds the module's new home here. One table instead of a file of
+re-exports for every old name; see docs/decisions/0011-house.md.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+__all__ = ["MOVED", "install"]
+
+MOVED: dict[str, tuple[str, ...]] = {
+    "bundle": ("publishing.bundle",),
+    "calibrate": ("models.calibrate",),
+    "chain": ("models.connection", "results.estimate"),
+    "comparisons": (
+        "answers.judges",
+        "answers.wins",
+        "answers.read_judges",
+        "models.compared",
+        "publishing.comparisons",
+        "results.strengths",
+        "simulation",
+    ),
+    "engines": ("answers.opening",),
+    "engines.outofcore": (
+        "answers.streamed.counting",
+        "answers.streamed.answers",
+        "tables.resources",
+    ),
+    "engines.spark": ("answers.spark.answers",),
+    "engines.sql": ("counts.sql",),
+    "estimate": ("results.estimate",),
+    "formats": ("output.formats",),
+    "formats.pyirt": ("output.formats.pyirt",),
+    "formats.registry": ("output.formats.registry",),
+    "formats.tables": ("output.formats.tables",),
+    "formats.warehouse": ("output.formats.warehouse",),
+    "formats.winsteps": ("output.formats.winsteps",),
+    "itemfit": ("analysis",),
+    "linking": ("analysis.equate", "analysis.bank", "analysis.anchoring"),
+    "persons": ("analysis.persons", "analysis.abilities", "analysis.calibrated"),
+    "planning": ("analysis.planning.plans", "analysis.planning.setting"),
+    "plots": ("output.figures",),
+    "publish": ("publishing.release",),
+    "rasch": ("sklearn",),
+    "report": ("output.pages",),
+    "report.steward": ("output.pages.steward",),
+    "responses": ("answers.responses", "answers.reading"),
+    "topk": ("results.ranking",),
+}
+"""Old module and the new ones that hold its names; both below ``discreet``."""
+
+
+class _Old(Loader, MetaPathFinder):
+    """Finds and makes the old modules; the names in them are looked up when they are asked for."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        del path, target
+        if fullname.removeprefix("discreet.") not in MOVED or not fullname.startswith("discreet."):
+            return None
+        return ModuleSpec(fullname, self, is_package=True)
+
+    def exec_module(self, module: ModuleType) -> None:
+        old = module.__name__
+        homes = [f"discreet.{name}" for name in MOVED[old.removeprefix("discreet.")]]
+        warnings.warn(
+            f"{old} has moved to {' and '.join(homes)}; the old name will go in version 0.4",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+        def look_up(name: str) -> object:
+            for home in homes:
+                if hasattr(found := import_module(home), name):
+                    return getattr(found, name)
+            raise AttributeError(f"module {old!r} has no attribute {name!r}")
+
+        module.__dict__["__getattr__"] = look_up
+
+
+def install() -> None:
+    """Let Python's import system find the old names, after all others."""
+    if not any(isinstance(finder, _Old) for finder in sys.meta_path):
+        sys.meta_path.append(_Old())
