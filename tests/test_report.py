@@ -23,6 +23,7 @@ from discreet.models.calibrate import fit
 from discreet.output.pages.drawing import round_ticks
 from discreet.output.pages.steward import write_steward_page
 from discreet.results.estimate import Status
+from discreet.results.warnings import Kind, Notice
 from discreet.simulation import simulate
 
 TIMSS = Path(__file__).parents[1].parent / "shared" / "data" / "timss2011_aut_math_long.csv.gz"
@@ -166,7 +167,7 @@ def test_too_few_items_are_called_unreliable():
 
 
 def test_warnings_of_the_fit_reach_the_first_screen():
-    estimate = replace(fit(lsat()), warnings=("something odd",))
+    estimate = replace(fit(lsat()), warnings=(Notice(Kind.WEAK_LINK, "something odd"),))
     assert "The estimation says" in titles(estimate, None)
 
 

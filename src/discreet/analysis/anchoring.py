@@ -29,6 +29,7 @@ from discreet.models.refined import PersonWeight, RefinedScoring
 from discreet.models.score_plan import PersonScores
 from discreet.models.uncertainty import sum_products
 from discreet.results.estimate import Estimate, Solution, Status
+from discreet.results.warnings import Kind, Notice
 from discreet.types import BoolArray, FloatArray
 
 LARGE_DISPLACEMENT = 0.5
@@ -207,29 +208,32 @@ def _reasons(counts: PairCounts, fitted: GroundedFit, moved: FloatArray) -> tupl
     return tuple(reasons)
 
 
-def _left_out(counts: PairCounts, status: tuple[Status, ...]) -> list[str]:
-    names = [
-        f"{name} ({code})"
+def _left_out(counts: PairCounts, status: tuple[Status, ...]) -> list[Notice]:
+    left = {
+        name: f"{name} ({code})"
         for name, code in zip(counts.items, status, strict=True)
         if code not in (Status.ESTIMATED, Status.ANCHORED)
-    ]
-    if not names:
+    }
+    if not left:
         return []
-    noun = "item" if len(names) == 1 else "items"
-    return [
-        f"no difficulty for {len(names)} {noun} that the answers do not link to the anchors: "
-        f"{name_some(names)}"
-    ]
+    noun = "item" if len(left) == 1 else "items"
+    sentence = (
+        f"no difficulty for {len(left)} {noun} that the answers do not link to the anchors: "
+        f"{name_some(list(left.values()))}"
+    )
+    return [Notice(Kind.NOT_LINKED, sentence, left)]
 
 
-def _displaced(anchors: tuple[str, ...], moved: FloatArray, se: FloatArray) -> list[str]:
+def _displaced(anchors: tuple[str, ...], moved: FloatArray, se: FloatArray) -> list[Notice]:
     with np.errstate(invalid="ignore"):
         large = (np.abs(moved) > LARGE_DISPLACEMENT) & (np.abs(moved) > LARGE_Z * se)
-    names = [f"{anchors[i]} ({moved[i]:+.2f})" for i in np.flatnonzero(large)]
+    where = np.flatnonzero(large)
+    names = [f"{anchors[i]} ({moved[i]:+.2f})" for i in where]
     if not names:
         return []
     verb = "an anchor no longer fits" if len(names) == 1 else f"{len(names)} anchors no longer fit"
-    return [
+    sentence = (
         f"{verb} these answers (displacement in logits): {name_some(names)}. Consider estimating "
         "them instead: a wrong anchor moves every other item"
-    ]
+    )
+    return [Notice(Kind.DISPLACED, sentence, [anchors[i] for i in where])]

@@ -17,6 +17,7 @@ from discreet.errors import DisconnectedItems
 from discreet.markup import brief_repr
 from discreet.models.conditional import find_maximum
 from discreet.models.connection import name_some
+from discreet.results.warnings import Kind, Notice
 from discreet.types import FloatArray
 
 
@@ -49,7 +50,7 @@ class AndersenTest:
     excluded: tuple[str, ...]
     log_likelihood: float
     log_likelihoods: tuple[float, ...]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
 
     __repr__ = brief_repr
 
@@ -154,13 +155,14 @@ def _join(source: Responses, split: Split, items: tuple[str, ...]) -> Responses:
     return take_persons(chosen, np.array([person in labelled for person in source.persons]))
 
 
-def _exclusion_warning(excluded: tuple[str, ...]) -> tuple[str, ...]:
+def _exclusion_warning(excluded: tuple[str, ...]) -> tuple[Notice, ...]:
     if not excluded:
         return ()
-    return (
+    sentence = (
         f"{len(excluded)} items were not compared, because in at least one group they have no "
-        f"right or no wrong answer or are not linked to the others: {name_some(list(excluded))}",
+        f"right or no wrong answer or are not linked to the others: {name_some(list(excluded))}"
     )
+    return (Notice(Kind.NOT_COMPARED, sentence, excluded),)
 
 
 def _chi_squared_tail(statistic: float, degrees: int) -> float:

@@ -17,6 +17,7 @@ from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import brief_repr
 from discreet.models.calibrate import fit
 from discreet.results.estimate import Estimate, Status
+from discreet.results.warnings import Notice
 from discreet.types import BoolArray, FloatArray
 
 DELTA = 2.35
@@ -63,7 +64,7 @@ class WaldTest:
     z: FloatArray
     p_value: FloatArray
     status: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
 
     __repr__ = brief_repr
 
@@ -120,7 +121,7 @@ class DifTable:
     adjustment: str
     level: float
     persons: dict[str, int]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
 
     __repr__ = brief_repr
 

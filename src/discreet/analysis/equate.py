@@ -23,6 +23,7 @@ from discreet.models.connection import name_some
 from discreet.privacy.accounting.budget import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.estimate import Estimate
+from discreet.results.warnings import Kind, Notice
 from discreet.types import BoolArray, FloatArray
 
 FLAG_AT = 2.7
@@ -82,7 +83,7 @@ class Link:
     scatter: float
     correlation: float
     spread_ratio: float
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
     guarantee: Guarantee | None = None
     linked: object = None
 
@@ -302,29 +303,31 @@ def _compare_spread(first: FloatArray, second: FloatArray) -> tuple[float, float
 
 def _warn(
     items: tuple[str, ...], flagged: BoolArray, correlation: float, ratio: float
-) -> tuple[str, ...]:
+) -> tuple[Notice, ...]:
     found = []
     if flagged.any():
         names = [items[i] for i in np.flatnonzero(flagged)]
         verb = "was" if len(names) == 1 else "were"
-        found.append(
+        sentence = (
             f"{len(names)} of {len(items)} common items drifted and {verb} left out of the link: "
             f"{name_some(names)}. "
             "Look at what changed: wording, position, key, teaching"
         )
+        found.append(Notice(Kind.DRIFTED, sentence, names))
     if len(items) == FEWEST:
-        found.append(
-            f"only {FEWEST} common items: if one of them drifted, nothing shows which; use more"
-        )
+        said = f"only {FEWEST} common items: if one of them drifted, nothing shows which; use more"
+        found.append(Notice(Kind.WEAK_LINK, said, items))
     if correlation < CORRELATION:
-        found.append(
+        sentence = (
             f"difficulties of the common items correlate by {correlation:.2f} only (usual: "
             f"at least {CORRELATION}); the calibrations may not measure the same"
         )
+        found.append(Notice(Kind.WEAK_LINK, sentence))
     if not np.isnan(ratio) and not SPREAD[0] <= ratio <= SPREAD[1]:
-        found.append(
+        sentence = (
             f"the common items spread {ratio:.2f} times as much in the second calibration (usual: "
             f"{SPREAD[0]} to {SPREAD[1]}): one may be in another unit, noisier, or not fit the "
             "Rasch model, and a shift cannot mend that"
         )
+        found.append(Notice(Kind.WEAK_LINK, sentence))
     return tuple(found)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
+from discreet.results.warnings import Kind, Notice
 from discreet.store.pack import pack_rows
 from discreet.store.planes import AnswerStore, SparseRows
 from discreet.types import BoolArray, FloatArray, Texts
@@ -41,7 +42,7 @@ class Split:
     labels: tuple[str, ...]
     parts: tuple[Responses, ...]
     unlabelled: int
-    warnings: tuple[str, ...]
+    warnings: tuple[Notice, ...]
 
 
 def split_persons(responses: Responses, groups: Any) -> Split:
@@ -74,7 +75,8 @@ def split_persons(responses: Responses, groups: Any) -> Split:
             f"({', '.join(names) or 'no labels at all'}; {missing} of {len(labels)} persons "
             "have no label)"
         )
-    warnings = (f"{missing} persons without a group label were left out",) if missing else ()
+    said = f"{missing} persons without a group label were left out"
+    warnings = (Notice(Kind.NO_LABEL, said),) if missing else ()
     parts = tuple(take_persons(responses, labels == name) for name in names)
     return Split(names, parts, missing, warnings)
 

@@ -27,9 +27,7 @@ from discreet.analysis.finding import (
     name_some,
 )
 from discreet.results.estimate import Estimate, Status
-
-ROUTED = "look routed"
-"""Words of the warning that ``fit`` gives about routed tests."""
+from discreet.results.warnings import Kind
 
 
 def _with_status(estimate: Estimate, status: Status) -> list[str]:
@@ -114,7 +112,7 @@ def _check_warnings(estimate: Estimate) -> list[Finding]:
     return [
         Finding(Severity.LOOK, "The estimation says", f"{text[:1].upper()}{text[1:]}.", "")
         for text in estimate.warnings
-        if not text.startswith("no difficulty for") and ROUTED not in text
+        if text.kind not in (Kind.LEFT_OUT, Kind.NOT_LINKED, Kind.ROUTED)
     ]
 
 
@@ -208,13 +206,13 @@ def _check_routing(estimate: Estimate) -> list[Finding]:
             "stopping rule), calibrate with --method marginal.",
         )
         for text in estimate.warnings
-        if ROUTED in text
+        if text.kind is Kind.ROUTED
     ]
 
 
 def _check_design(estimate: Estimate, diagnostics: Diagnostics) -> list[Finding]:
     value = diagnostics.matching
-    routed = any(ROUTED in text for text in estimate.warnings)
+    routed = any(one.kind is Kind.ROUTED for one in estimate.warnings)
     if value is None or value <= MATCHED or routed or estimate.method == "marginal":
         return []
     return [

@@ -20,6 +20,7 @@ from discreet.analysis.calibrated import known_difficulties
 from discreet.analysis.persons import PersonScores, accept_responses
 from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
 from discreet.markup import brief_repr
+from discreet.results.warnings import Notice
 from discreet.types import FloatArray, Int64Array
 
 MEASURED = "measured"
@@ -140,7 +141,7 @@ class FitStatistics:
     persons: PersonFit
     person_reliability: Reliability
     item_reliability: Reliability
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
 
     __repr__ = brief_repr
 

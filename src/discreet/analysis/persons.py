@@ -26,6 +26,7 @@ from discreet.errors import BadUsage
 from discreet.markup import brief_repr
 from discreet.models.connection import name_some
 from discreet.models.patterns import Patterns, group_patterns
+from discreet.results.warnings import Kind, Notice
 from discreet.types import FloatArray, Int64Array, Texts
 
 SCORINGS = ("warm", "ml", "posterior")
@@ -78,7 +79,7 @@ class PersonScores:
     method: str
     items: tuple[str, ...]
     prior: NormalPrior | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
 
     __repr__ = brief_repr
 
@@ -249,7 +250,7 @@ def _check_method(method: str, prior: NormalPrior | None) -> None:
         raise BadUsage(f"a prior belongs to the method 'posterior', found {method!r}")
 
 
-def _compare_items(source: Responses, items: tuple[str, ...]) -> tuple[str, ...]:
+def _compare_items(source: Responses, items: tuple[str, ...]) -> tuple[Notice, ...]:
     known = set(items)
     ignored = [name for name in source.items if name not in known]
     if len(ignored) == source.n_items:
@@ -260,10 +261,11 @@ def _compare_items(source: Responses, items: tuple[str, ...]) -> tuple[str, ...]
     if not ignored:
         return ()
     noun = "item was" if len(ignored) == 1 else "items were"
-    return (
+    sentence = (
         f"{len(ignored)} {noun} ignored because the calibration has no difficulty for them: "
-        f"{name_some(ignored)}",
+        f"{name_some(ignored)}"
     )
+    return (Notice(Kind.IGNORED, sentence, ignored),)
 
 
 def _statuses(patterns: Patterns) -> Texts:

@@ -28,6 +28,7 @@ from discreet.models.uncertainty import (
     simulate_uncertainty,
 )
 from discreet.results.estimate import Estimate, Solution
+from discreet.results.warnings import Kind, Notice
 from discreet.store.planes import AnswerStore
 from discreet.types import FloatArray, Int64Array
 
@@ -206,12 +207,12 @@ def _fit_counts(counts: PairCounts, request: _Request) -> Estimate:
         scoring = method.scoring(difficulty)
         uncertainty = simulate_uncertainty(counts, laplacian, difficulty, scoring)
     else:
-        uncertainty = _unknown(
-            chain,
+        reason = (
             "no standard errors: pair counts do not say which items were answered by the same "
             "person, so they need the answers themselves (or counts of complete answers to at "
-            f"most {COVARIANCE_LIMIT} items)",
+            f"most {COVARIANCE_LIMIT} items)"
         )
+        uncertainty = _unknown(chain, Notice(Kind.NO_STANDARD_ERRORS, reason))
     facts = _Facts(counts.items, counts.answers, counts.right, counts.persons)
     return _assemble(facts, chain, request, difficulty, solution, uncertainty)
 
@@ -237,12 +238,12 @@ def _assemble(
     warnings = list(chain.warnings)
     amount = request.regularisation
     if amount > 0:
-        warnings.append(
+        sentence = (
             f"regularised with {amount:g} in both directions of every compared pair: "
             "difficulties are pulled together, most of all those of items with few answers"
         )
-    if np.isnan(uncertainty.se).any() and uncertainty.notes[0].startswith("no standard errors"):
-        warnings.extend(uncertainty.notes)
+        warnings.append(Notice(Kind.REGULARISED, sentence))
+    warnings += [note for note in uncertainty.notes if isinstance(note, Notice)]
     return Estimate(
         items=facts.items,
         difficulty=chain.spread(difficulty),

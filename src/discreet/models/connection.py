@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.results.estimate import Status
+from discreet.results.warnings import Kind, Notice
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 NAMED_ITEMS = 5
@@ -65,7 +66,7 @@ class Chain:
     kept: IndexArray
     rates: Any
     status: tuple[Status, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Notice, ...]
 
     def spread(self, values: FloatArray) -> FloatArray:
         """Put values of the kept items at their places among all items, NaN elsewhere."""
@@ -99,7 +100,7 @@ def build_chain(counts: PairTable, *, regularisation: float = 0.0) -> Chain:
     return Chain(counts.items, kept, _as_floats(rates), status, warnings)
 
 
-def classify(counts: PairTable) -> tuple[tuple[Status, ...], IndexArray, tuple[str, ...]]:
+def classify(counts: PairTable) -> tuple[tuple[Status, ...], IndexArray, tuple[Notice, ...]]:
     """Return a status per item, the positions of the largest linked set, and warnings.
 
     Two items are linked when a path of "right where the other was wrong" leads from each to
@@ -129,7 +130,7 @@ def regularise(right_wrong: Any, amount: float) -> Any:
 
 def _classify(
     right_wrong: Any, counts: PairTable, *, regularised: bool
-) -> tuple[tuple[Status, ...], IndexArray, tuple[str, ...]]:
+) -> tuple[tuple[Status, ...], IndexArray, tuple[Notice, ...]]:
     m = len(counts.items)
     if m > 1 and _all_pairs_seen(right_wrong):
         return (Status.ESTIMATED,) * m, np.arange(m), ()
@@ -144,9 +145,12 @@ def _classify(
     warnings = list(_left_out_warnings(counts.items, codes))
     if rivals:
         warnings.append(
-            f"{rivals + 1} unconnected sets of items are equally large ({len(kept)} items each); "
-            "the one with the most answers (then the first in item order) was estimated. "
-            "Fit the others on their own, or link the sets by common items"
+            Notice(
+                Kind.SEVERAL_SETS,
+                f"{rivals + 1} unconnected sets of items are equally large ({len(kept)} items "
+                "each); the one with the most answers (then the first in item order) was "
+                "estimated. Fit the others on their own, or link the sets by common items",
+            )
         )
     return tuple(codes), kept if len(kept) > 1 else kept[:0], tuple(warnings)
 
@@ -230,15 +234,17 @@ REASONS = {
 }
 
 
-def _left_out_warnings(items: tuple[str, ...], codes: npt.NDArray[np.object_]) -> list[str]:
-    sentences = []
+def _left_out_warnings(items: tuple[str, ...], codes: npt.NDArray[np.object_]) -> list[Notice]:
+    found = []
     for status, reason in REASONS.items():
         where = np.flatnonzero(codes == status)
         if len(where):
             names = name_some([items[i] for i in where])
             noun = "item" if len(where) == 1 else "items"
-            sentences.append(f"no difficulty for {len(where)} {noun} that {reason}: {names}")
-    return sentences
+            sentence = f"no difficulty for {len(where)} {noun} that {reason}: {names}"
+            kind = Kind.NOT_LINKED if status is Status.NOT_CONNECTED else Kind.LEFT_OUT
+            found.append(Notice(kind, sentence, [items[i] for i in where]))
+    return found
 
 
 def name_some(names: Sequence[str]) -> str:

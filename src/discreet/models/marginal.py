@@ -34,6 +34,7 @@ from discreet.models.mixture import (
 from discreet.models.patterns import Patterns, group_patterns
 from discreet.models.refined import solve_refined
 from discreet.results.estimate import Estimate, Solution, Status
+from discreet.results.warnings import Kind, Notice
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
@@ -264,22 +265,24 @@ def _check(patterns: Patterns, counts: PairCounts, ability: str) -> None:
 
 def _explain(
     counts: PairCounts, kept: npt.NDArray[np.intp], found: MarginalFit
-) -> tuple[tuple[Status, ...], tuple[str, ...]]:
+) -> tuple[tuple[Status, ...], tuple[Notice, ...]]:
     """Statuses and warnings: items that pairs do not link are linked by assumption only."""
     status, linked, warnings = classify(counts)
     apart = [counts.items[i] for i in kept if status[i] == Status.NOT_CONNECTED]
-    said = [text for text in warnings if "do not link" not in text and "unconnected" not in text]
+    said = [one for one in warnings if one.kind not in (Kind.NOT_LINKED, Kind.SEVERAL_SETS)]
     if apart:
-        said.append(
+        sentence = (
             f"the answers themselves do not link {len(apart)} of {len(kept)} items to the other "
             f"{len(linked)}: {name_some(apart)}; marginal likelihood compares them only by "
             "assuming that all persons come from one ability distribution"
         )
+        said.append(Notice(Kind.LINKED_BY_ASSUMPTION, sentence, apart))
     if found.sd < SMALL_SD:
-        said.append(
+        sentence = (
             "the answers do not tell persons apart: the estimated spread of abilities is near "
             "zero, so that these are logits of the share of wrong answers"
         )
+        said.append(Notice(Kind.FLAT_ABILITIES, sentence))
     chosen = list(status)
     for i in kept:
         chosen[i] = Status.ESTIMATED

@@ -16,6 +16,7 @@ from discreet.errors import NotConverged
 from discreet.models.laplacian import Laplacian, factorise, factorise_roughly, solve
 from discreet.models.score_plan import PersonScores, score_persons
 from discreet.models.stationary.hierarchy import Hierarchy
+from discreet.results.warnings import Kind, Notice
 from discreet.store.planes import AnswerStore
 from discreet.types import FloatArray
 
@@ -121,7 +122,8 @@ def measure_many(
             return _measure_exactly(store, laplacian, plan), "standard errors only"
         se, count, error = _measure_draws(store, laplacian, plan)
     except NotConverged as error_found:
-        return np.full(m, np.nan), f"no standard errors: {error_found}"
+        sentence = f"no standard errors: {error_found}"
+        return np.full(m, np.nan), Notice(Kind.NO_STANDARD_ERRORS, sentence)
     return se, f"standard errors only, from {count} multiplier draws (relative error {error:.1%})"
 
 

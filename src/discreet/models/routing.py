@@ -29,6 +29,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from discreet.models.symmetric import score_distribution
+from discreet.results.warnings import Kind, Notice
 from discreet.store.planes import AnswerStore, SparseRows
 from discreet.types import FloatArray, IndexArray
 
@@ -72,7 +73,7 @@ class Routing:
         return bool(low or self.core_p_value < CORE_LEVEL)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Notice, ...]:
         """A sentence for the user, or nothing."""
         if not self.looks_routed:
             return ()
@@ -86,10 +87,11 @@ class Routing:
                 "on the items that everybody answered, scores of persons with easier and harder "
                 f"other items are cut off (p = {self.core_p_value:.0e})"
             )
-        return (
+        sentence = (
             f"these answers look routed (adaptive test, stages or stopping rule): {found}. "
-            "Difficulties are then spread too far by this method; use the method 'marginal'",
+            "Difficulties are then spread too far by this method; use the method 'marginal'"
         )
+        return (Notice(Kind.ROUTED, sentence),)
 
 
 def look_for_routing(store: AnswerStore, kept: IndexArray, difficulty: FloatArray) -> Routing:

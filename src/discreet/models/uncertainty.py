@@ -32,6 +32,7 @@ from discreet.models.score_plan import (
     score_planes,
     weigh_plan,
 )
+from discreet.results.warnings import Kind, Notice
 from discreet.store.planes import AnswerStore, BitPlanes
 from discreet.types import FloatArray, IndexArray
 
@@ -61,19 +62,19 @@ def measure_uncertainty(
     """Compute standard errors with the sandwich formula, one pass over persons."""
     m = len(difficulty)
     if m > COVARIANCE_LIMIT and hasattr(store, "add_up"):
-        note = (
+        sentence = (
             f"no standard errors: above {COVARIANCE_LIMIT} items they need the scores of all "
             "persons at once, and these answers stay on other machines"
         )
+        note = Notice(Kind.NO_STANDARD_ERRORS, sentence)
         return Uncertainty(np.full(m, np.nan), None, (note,))
     if m > COVARIANCE_LIMIT:
         # In a well linked graph pinv(L) is close to its diagonal part; the factor makes the
         # leverages add up to m - 1, as the exact ones do.
         approximate = (m - 1) / m / laplacian.diagonal
         plan = PersonScores(difficulty, kept, scoring, None, approximate, weighting)
-        se, note = measure_many(store, laplacian, plan)
-        head = "" if note.startswith("no standard errors") else NO_COVARIANCE
-        return Uncertainty(se, None, (head + note,))
+        se, how = measure_many(store, laplacian, plan)
+        return Uncertainty(se, None, (how if isinstance(how, Notice) else NO_COVARIANCE + how,))
     with threads_for(m):
         inverse = invert(laplacian)
         spread = inverse.diagonal()

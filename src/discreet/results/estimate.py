@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from discreet.errors import BadUsage
 from discreet.markup import HtmlColumn, brief_repr, preview_table
+from discreet.results.warnings import Notice
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Estimate(ItemTable):
     right: Int64Array | None = None
     persons: int | None = None
     guarantee: Guarantee | None = None
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[Notice, ...] = field(default=())
 
     __repr__ = brief_repr
 

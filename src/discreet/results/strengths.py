@@ -17,6 +17,7 @@ from discreet.markup import HtmlColumn, brief_repr, preview_table
 from discreet.privacy.accounting.budget import Guarantee
 from discreet.results.estimate import Estimate, ItemTable, Solution, Status, describe_access
 from discreet.results.ranking import Ranking, rank
+from discreet.results.warnings import Kind, Notice
 from discreet.types import FloatArray
 
 STATUS_WORDS = {
@@ -53,7 +54,7 @@ class Strengths(ItemTable):
     """
 
     estimate: Estimate
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Notice, ...] = ()
 
     __repr__ = brief_repr
 
@@ -137,14 +138,15 @@ class Strengths(ItemTable):
         return f"<div>{preview_table(columns, caption=caption)}</div>"
 
 
-def explain_left_out(items: tuple[str, ...], status: tuple[str, ...]) -> tuple[str, ...]:
+def explain_left_out(items: tuple[str, ...], status: tuple[str, ...]) -> tuple[Notice, ...]:
     """Return one sentence for each reason why objects have no strength."""
-    sentences = []
+    found = []
     for word, reason in REASONS.items():
         names = [item for item, own in zip(items, status, strict=True) if own == word]
         if names:
             more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
             shown = ", ".join(names[:NAMED])
             noun = "object" if len(names) == 1 else "objects"
-            sentences.append(f"no strength for {len(names)} {noun} that {reason}: {shown}{more}")
-    return tuple(sentences)
+            sentence = f"no strength for {len(names)} {noun} that {reason}: {shown}{more}"
+            found.append(Notice(Kind.LEFT_OUT, sentence, names))
+    return tuple(found)

@@ -24,6 +24,7 @@ from discreet.analysis.planning.solve import (
 from discreet.errors import BadUsage
 from discreet.privacy.accounting.budget import Neighbours, as_neighbours
 from discreet.privacy.mechanisms import MECHANISMS, find_mechanism
+from discreet.results.warnings import Kind, Notice
 
 ACCURACY = (
     "Predicted and simulated error differ by less than 10% in most settings (margins and pairs: "
@@ -114,7 +115,7 @@ class Plan:
         return top_overlap(self.rmse, top / self.items, self.setting.assumptions.difficulty_spread)
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def warnings(self) -> tuple[Notice, ...]:
         """What a committee should hear before it agrees."""
         return tuple(_warnings(self))
 
@@ -366,7 +367,11 @@ def _with_value(setting: Setting, over: str, value: float) -> Setting:
     return replace(setting, items=round(value), answers=answers)
 
 
-def _warnings(made: Plan) -> list[str]:
+def _warnings(made: Plan) -> list[Notice]:
+    return [Notice(Kind.WEAK_PLAN, sentence) for sentence in _say_weaknesses(made)]
+
+
+def _say_weaknesses(made: Plan) -> list[str]:
     found = []
     spread = made.setting.assumptions.difficulty_spread
     if made.rmse > HOPELESS * spread * sqrt((made.items - 1) / made.items):
