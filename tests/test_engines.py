@@ -239,7 +239,7 @@ def test_threads_come_from_the_call_then_the_environment(monkeypatch):
     monkeypatch.setenv("DISCREET_THREADS", "many")
     with pytest.raises(BadUsage, match="DISCREET_THREADS"):
         threads.thread_count()
-    with pytest.raises(BadUsage, match="at least 1"):
+    with pytest.raises(BadUsage, match="from 1 to 4096, found 0"):
         threads.set_threads(0)
 
 
