@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from discreet.simulation import simulate, simulate_comparisons
     from discreet.sklearn import PrivateRasch, SpectralRasch
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _NAMES = {
     "analysis.anchoring": "Anchored fit_anchored",

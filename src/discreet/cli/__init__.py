@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     --------
     >>> from discreet.cli import main
     >>> main(["--version"])
-    discreet 0.1.0
+    discreet 0.2.0
     0
     """
     # Ctrl-C while the modules below are still loading must not end in a traceback either.
