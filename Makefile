@@ -6,17 +6,18 @@ READY  := $(VENV)/.ready
 # Two threads of linear algebra on top of two test processes only get in each other's way.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: help demo test check fix slow bench figures docs clean
+.PHONY: help demo test check doctest fix slow bench figures docs site clean
 
 help:
 	@echo "make demo     calibrate and privately release the bundled LSAT answers"
-	@echo "make test     the fast tests (what continuous integration runs)"
-	@echo "make check    style, types, documentation and architecture"
+	@echo "make test     style, types, doctests and the fast tests (what continuous integration runs)"
+	@echo "make check    style and types alone"
 	@echo "make fix      let ruff repair what it can"
 	@echo "make slow     statistical tests that take minutes"
 	@echo "make bench    timings and accuracy against other tools"
 	@echo "make figures  pictures and tables of the theory and the paper"
 	@echo "make docs     check that every documented command and example runs"
+	@echo "make site     the documentation as a site, in build/site"
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discreet needs Python 3.11 or newer; set PYTHON=...")'
@@ -24,7 +25,15 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
-demo: $(READY)
+# The demonstration needs the library and its pictures, not what the tests need.
+DEMO_READY := $(VENV)/.demo-ready
+$(DEMO_READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discreet needs Python 3.11 or newer; set PYTHON=...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report]'
+	touch $@
+
+demo: $(DEMO_READY)
 	$(BIN)/discreet demo --force
 
 # Pages are tested in a real browser. Where nobody may install one, those tests skip and say so.
@@ -35,25 +44,7 @@ browser:
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
 	  echo "no chromium here: the browser tests will skip"
 
-test: $(READY) browser
-	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile
-
-check: $(READY)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/python -m pytest tests/test_architecture.py tests/test_public_api.py tests/test_documents.py
-
-fix: $(READY)
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
-
-# What only the slow tests need: Spark (with a Java to run it) and a PostgreSQL server to talk to.
-SLOW_READY := $(VENV)/.slow-ready
-$(SLOW_READY): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,spark,postgres]'
-	touch $@
-
+# The engines for clusters and databases are tested on real ones: Spark needs a Java to run on.
 .PHONY: servers
 servers:
 	@{ command -v java >/dev/null && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; } || \
@@ -61,7 +52,22 @@ servers:
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends default-jre-headless postgresql >/dev/null; } || \
 	  echo "no Java or no PostgreSQL server here: their tests will skip"
 
-slow: $(SLOW_READY) servers
+test: check doctest browser servers
+	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+doctest: $(READY)
+	$(TEST_ENV) $(BIN)/python -m pytest --doctest-modules src/discreet
+
+fix: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+slow: $(READY) browser servers
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 -m slow
 
 bench: $(READY)
@@ -72,6 +78,14 @@ figures: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m pytest tests/test_documents.py
+
+SITE_READY := $(VENV)/.site-ready
+$(SITE_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
+	touch $@
+
+site: $(SITE_READY)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -c docs/site . build/site
 
 clean:
 	rm -rf $(VENV) build dist demo results .pytest_cache .mypy_cache .ruff_cache .hypothesis

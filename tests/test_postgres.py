@@ -177,7 +177,6 @@ def as_table(rows, names=("person", "item", "response")):
     return pa.table(dict(zip(names, arrays, strict=True)))
 
 
-@pytest.mark.slow
 def test_long_tables_are_counted_as_in_memory(server, small):
     @settings(max_examples=8, deadline=None)
     @given(rows=long_tables())
@@ -199,7 +198,6 @@ def test_long_tables_are_counted_as_in_memory(server, small):
     check()
 
 
-@pytest.mark.slow
 def test_wide_tables_are_counted_as_in_memory(server, small):
     @settings(max_examples=6, deadline=None)
     @given(rows=wide_tables(), named=st.booleans())
@@ -226,7 +224,6 @@ KINDS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kinds", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("order", ["p, i", "i, p"])
 def test_ids_and_answers_of_every_type_are_read_alike(server, small, kinds, order):
@@ -245,7 +242,6 @@ def test_ids_and_answers_of_every_type_are_read_alike(server, small, kinds, orde
     assert same(count_pairs(server.address("typed")), expected)
 
 
-@pytest.mark.slow
 def test_uuids_and_enumerations_are_ids_and_equal_numbers_one_person(server):
     server.run(
         "DROP TABLE IF EXISTS odd_ids", "DROP TYPE IF EXISTS question",
@@ -265,7 +261,6 @@ def test_uuids_and_enumerations_are_ids_and_equal_numbers_one_person(server):
     assert batch.persons.tolist() == ["7"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("order", ["sorted", "shuffled"])
 @pytest.mark.parametrize("method", ["refined", "spectral"])
 def test_fit_finds_what_fit_in_memory_finds(server, small, order, method):
@@ -283,7 +278,6 @@ def test_fit_finds_what_fit_in_memory_finds(server, small, order, method):
     np.testing.assert_allclose(ours.se, theirs.se, rtol=1e-9)
 
 
-@pytest.mark.slow
 def test_release_reads_a_server(server, tmp_path):
     from discreet.privacy.accounting.budget import Budget
     from discreet.privacy.ledger.book import Ledger
@@ -310,7 +304,6 @@ REFUSED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("row", "words"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("order", ["person", "person DESC"])
 def test_what_other_readers_refuse_is_refused_with_its_row(server, small, row, words, order):
@@ -333,7 +326,6 @@ def test_what_other_readers_refuse_is_refused_with_its_row(server, small, row, w
 ODD = 'odd "name"; DROP TABLE precious; --'
 
 
-@pytest.mark.slow
 def test_names_can_be_nothing_but_names(server):
     quoted = '"' + ODD.replace('"', '""') + '"'
     server.run(
@@ -356,7 +348,6 @@ def test_names_can_be_nothing_but_names(server):
     assert count_pairs(server.address("precious")).persons == 1
 
 
-@pytest.mark.slow
 def test_tables_are_found_in_schemas_views_and_partitions(server):
     server.run(
         "DROP SCHEMA IF EXISTS a CASCADE", "DROP SCHEMA IF EXISTS b CASCADE",
@@ -385,7 +376,6 @@ def test_tables_are_found_in_schemas_views_and_partitions(server):
     server.run('DROP SCHEMA "a.dot" CASCADE')
 
 
-@pytest.mark.slow
 def test_what_the_server_refuses_is_told_in_its_words_and_without_the_password(server):
     cases = [
         (server.address("t", password="wrong-s3cret"), "password authentication failed"),
@@ -416,7 +406,6 @@ def grow(server) -> None:
     )
 
 
-@pytest.mark.slow
 def test_all_passes_see_one_moment_whoever_writes_meanwhile(server, small):
     from discreet.answers.streamed.answers import open_answers
 
@@ -430,7 +419,6 @@ def test_all_passes_see_one_moment_whoever_writes_meanwhile(server, small):
     assert count_pairs(server.address("growing")).persons == 43
 
 
-@pytest.mark.slow
 def test_a_pass_over_ids_alone_does_not_follow_an_index(server, small):
     # The index holds the ids in order, the table does not: the planner would take the index.
     server.run(
@@ -449,7 +437,6 @@ def test_a_pass_over_ids_alone_does_not_follow_an_index(server, small):
     assert same(streamed, count_pairs(load_responses(source)))
 
 
-@pytest.mark.slow
 def test_connections_are_given_back(server, small):
     grow(server)
 
@@ -484,7 +471,6 @@ def test_connections_are_given_back(server, small):
     assert settle() == before
 
 
-@pytest.mark.slow
 def test_a_checkpoint_goes_on_with_the_rows_it_copied_and_holds_no_password(
     server, small, tmp_path, monkeypatch
 ):
@@ -508,14 +494,12 @@ def test_a_checkpoint_goes_on_with_the_rows_it_copied_and_holds_no_password(
             cursor.execute(f"ALTER USER owner PASSWORD '{PASSWORD}'")
 
 
-@pytest.mark.slow
 def test_identities_hold_no_password(server):
     grow(server)
     (part,) = Job(server.address("growing"), None, Reading(), Resources()).open().parts
     assert not holds_password(pickle.dumps(part.identity) + part.name.encode())
 
 
-@pytest.mark.slow
 def test_a_server_that_goes_away_in_the_middle_is_reported(server, monkeypatch):
     monkeypatch.setattr(postgres, "BATCH_BYTES", 1 << 16)
     query = (
@@ -538,7 +522,6 @@ def test_a_server_that_goes_away_in_the_middle_is_reported(server, monkeypatch):
         server.start()
 
 
-@pytest.mark.slow
 def test_ctrl_c_stops_a_query_that_takes_long(server, tmp_path):
     query = "SELECT 1 AS person, 1 AS item, 1 AS response FROM pg_sleep(100)"
     command = ["counts", server.address(query), "--out", str(tmp_path / "counts.npz")]
@@ -584,7 +567,6 @@ origin.close()
 """
 
 
-@pytest.mark.slow
 def test_rows_are_read_as_they_arrive(server):
     rows = 1_000_000
     server.run(
@@ -603,7 +585,6 @@ def test_rows_are_read_as_they_arrive(server):
 # -- the command line, and real data -----------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_commands_read_a_server(server, tmp_path):
     grow(server)
     source, out = server.address("growing"), tmp_path / "counts.npz"
@@ -632,7 +613,6 @@ def test_commands_read_a_server(server, tmp_path):
     assert not any(holds_password(ended.out + ended.err) for ended in found)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("order", ["", " ORDER BY person", " ORDER BY md5(person::text || item)"])
 def test_real_data_give_the_same_counts(server, order):
     file = DATA / "timss2011_aut_math_long.csv.gz"

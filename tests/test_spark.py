@@ -526,7 +526,6 @@ def answers_table(persons, items, share=0.7, seed=0):
     return pa.table({"person": person, "item": names, "response": right[person, item].astype(int)})
 
 
-@slow
 @given(table=long_tables())
 @settings(
     max_examples=6,
@@ -560,7 +559,6 @@ def wide_tables(draw):
     return pa.table(columns)
 
 
-@slow
 @given(table=wide_tables())
 @settings(
     max_examples=6,
@@ -571,7 +569,6 @@ def test_generated_wide_frames_are_counted_as_in_memory(spark, table):
     assert same(counts, count_pairs(Responses.from_dataframe(table)))
 
 
-@slow
 def test_many_tasks_sorted_and_shuffled_and_weighted_rows_give_one_result(spark, monkeypatch):
     monkeypatch.setattr(layout, "TASK_CELLS", 20)
     table = answers_table(120, 10)
@@ -587,7 +584,6 @@ def test_many_tasks_sorted_and_shuffled_and_weighted_rows_give_one_result(spark,
     assert weighted.weighting == expected.weighting
 
 
-@slow
 def test_the_query_for_spark_gives_the_same_counts(spark):
     table = answers_table(60, 8)
     spark.createDataFrame(table).createOrReplaceTempView("answers")
@@ -627,7 +623,6 @@ def test_real_data_is_counted_as_in_memory(spark, name, most):
     assert same(counts, count_pairs(ours))
 
 
-@slow
 def test_ids_that_differ_by_blanks_are_one_person(spark, many_tasks):
     rows = [
         (f"{' ' * (j % 3)}s{i}\u2003", f"q{j} ", (i + j) % 2) for i in range(20) for j in range(5)
@@ -640,7 +635,6 @@ def test_ids_that_differ_by_blanks_are_one_person(spark, many_tasks):
     assert same(counts, count_pairs(in_memory(table, counts.items)))
 
 
-@slow
 def test_fractional_ids_are_those_of_the_readers(spark, many_tasks):
     persons = [float(n // 4) if n // 4 else (-0.0 if n % 2 else 0.0) for n in range(40)]
     table = pa.table(
@@ -651,7 +645,6 @@ def test_fractional_ids_are_those_of_the_readers(spark, many_tasks):
     assert same(counts, count_pairs(in_memory(table, counts.items)))
 
 
-@slow
 def test_what_memory_refuses_is_refused(spark, many_tasks):
     table = answers_table(60, 6)
     frame = spark.createDataFrame(table)
@@ -676,14 +669,12 @@ def weigh_from_this_file(answered, right):
     return answered + right
 
 
-@slow
 def test_what_executors_cannot_import_is_named(spark):
     frame = spark.createDataFrame(answers_table(20, 3))
     with pytest.raises(BadUsage, match=r"executors cannot import 'test_spark'.*spark\.archives"):
         count_pairs(frame, weighting=weigh_from_this_file)
 
 
-@slow
 def test_wide_persons_who_come_back_are_put_together_or_refused(spark):
     first = pa.table({"id": ["a", "b", "a"], "x": [1, 0, None], "y": [None, 1, 0]})
     counts = count_pairs(spark.createDataFrame(first))
@@ -696,7 +687,6 @@ def test_wide_persons_who_come_back_are_put_together_or_refused(spark):
         count_pairs(spark.createDataFrame(pa.table({"id": ["a", "b"], "x": [1, 3]})))
 
 
-@slow
 def test_options_of_reading_hold_in_tasks(spark):
     table = pa.table({"who": ["a", "a", "b", "b"], "task": ["x", "y"] * 2, "points": [3, 1, 0, 2]})
     reading = make_reading(None, "who", "task", "points", (), None, "error", "wrong", 2)
@@ -707,7 +697,6 @@ def test_options_of_reading_hold_in_tasks(spark):
     assert same(answers.count(), count_pairs(memory))
 
 
-@slow
 def test_a_table_is_found_by_its_name(spark):
     table = answers_table(50, 5)
     spark.createDataFrame(table).createOrReplaceTempView("school_answers")
@@ -715,7 +704,6 @@ def test_a_table_is_found_by_its_name(spark):
     assert same(counts, count_pairs(in_memory(table, counts.items)))
 
 
-@slow
 def test_an_opened_frame_selects_caps_and_digests_as_memory_does(spark, many_tasks):
     table = answers_table(60, 8)
     answers = open_frame(spark.createDataFrame(table))
@@ -744,7 +732,6 @@ def test_an_opened_frame_selects_caps_and_digests_as_memory_does(spark, many_tas
     assert chosen.cap(4, SystemSource()) is chosen
 
 
-@slow
 def test_rows_without_ids_are_capped_once(spark, many_tasks):
     rng = np.random.default_rng(4)
     cells = rng.integers(0, 2, (60, 5))
@@ -755,7 +742,6 @@ def test_rows_without_ids_are_capped_once(spark, many_tasks):
     assert same(capped._job.count(capped.items, None), counts)
 
 
-@slow
 def test_a_frame_with_other_rows_the_second_time_is_refused(spark):
     table = answers_table(40, 5)
     answers = open_frame(spark.createDataFrame(table))
@@ -766,7 +752,6 @@ def test_a_frame_with_other_rows_the_second_time_is_refused(spark):
         answers.sum_digests(b"k")
 
 
-@slow
 @pytest.mark.parametrize("method", ["refined", "spectral"])
 def test_fit_equals_memory(spark, many_tasks, method):
     table = answers_table(100, 6)
@@ -777,14 +762,12 @@ def test_fit_equals_memory(spark, many_tasks, method):
     np.testing.assert_allclose(ours.se, theirs.se, rtol=0, atol=1e-9)
 
 
-@slow
 def test_a_method_that_needs_all_persons_says_so(spark):
     frame = spark.createDataFrame(answers_table(40, 5))
     with pytest.raises(BadUsage, match="stay where they are"):
         discreet.fit(frame, method="conditional")
 
 
-@slow
 def test_a_release_is_made_from_a_frame_and_charged_to_the_same_data(spark, tmp_path):
     table = answers_table(200, 6)
     frame = spark.createDataFrame(table)
@@ -824,7 +807,6 @@ def test_a_cluster_with_killed_workers_and_executors_counts_everybody_once(tmp_p
         assert seen["same"], (victim, name)
 
 
-@slow
 def test_spark_connect_gives_the_same(tmp_path):
     for package in ("grpc", "grpc_status", "google.rpc", "zstandard"):
         try:

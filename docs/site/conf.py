@@ -1,0 +1,49 @@
+"""The documentation as a site: the Markdown files as they are, and a reference from docstrings.
+
+``make site`` runs it over the repository's root; a warning is an error.
+"""
+
+import discreet
+
+project = "discreet"
+author = "The discreet authors"
+copyright = "The discreet authors"  # noqa: A001 (Sphinx names its settings)
+version = release = discreet.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+root_doc = "docs/site/index"
+include_patterns = ["*.md", "docs/**", "bench/README.md", "experiments/README.md"]
+exclude_patterns = ["build", ".venv*"]
+source_suffix = {".md": "markdown"}
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+# Links to source files and folders are for readers of the repository; the site has no page for them.
+suppress_warnings = ["myst.xref_missing", "misc.highlighting_failure", "ref.python"]
+
+autodoc_typehints = "none"
+napoleon_attr_annotations = False
+autodoc_member_order = "bysource"
+html_theme = "alabaster"
+html_theme_options = {"description": "Item difficulties, with uncertainty, and with privacy"}
+
+
+def list_public_names(app, document, text):
+    """Write the reference: every public name of the library, described by its docstring."""
+    del app
+    if document == "docs/site/reference":
+        names = [name for name in discreet.__all__ if name != "__version__"]
+        text[0] += "".join(describe(name) for name in names)
+
+
+def describe(name):
+    """Return the directive that shows one public name."""
+    value = getattr(discreet, name)
+    kind = "class" if isinstance(value, type) else "function" if callable(value) else "module"
+    members = "" if kind == "function" else "   :members:\n"
+    return f"\n```{{eval-rst}}\n.. auto{kind}:: discreet.{name}\n{members}```\n"
+
+
+def setup(app):
+    """Let the reference page fill itself."""
+    app.connect("source-read", list_public_names)
