@@ -395,7 +395,7 @@ def test_a_gzip_file_that_inflates_a_thousandfold_is_read_with_bounded_memory(
         for _ in range(300):
             stream.write(b"0" * (1 << 20))
     code = (
-        "import resource, sys; from discreet.answers.responses import read_responses\n"
+        "import resource, sys; from discreet.answers.reading import read_responses\n"
         "resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "try: read_responses(sys.argv[1])\n"

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet import itemfit
+from discreet import analysis
 from discreet.privacy.noise.backends import ExactNoise
 from discreet.secure import SeededSource
 
@@ -63,7 +63,7 @@ def names_in_documents():
 
 
 def test_every_name_in_the_documents_exists():
-    assert {"fit", "plots", "itemfit", "datasets.lsat"} <= set(names_in_documents())
+    assert {"fit", "output.figures", "analysis", "datasets.lsat"} <= set(names_in_documents())
     for name in names_in_documents():
         assert pydoc.locate(f"discreet.{name}") is not None, name
 
@@ -88,7 +88,7 @@ def public_results():
     compared = discreet.simulate_comparisons(300, 120, 20, rng=np.random.default_rng(1))
     objects = [f"object {number}" for number in range(120)]
     published = discreet.release(answers, budget, items=items, noise=noise)
-    fitted = itemfit.measure_fit(answers, estimate)
+    fitted = analysis.measure_fit(answers, estimate)
     return [
         sim, answers, estimate, published, published.guarantee, published.noisy, budget, compared,
         discreet.count_pairs(answers),
@@ -105,11 +105,11 @@ def public_results():
             compared.comparisons, budget, items=objects, max_comparisons=20, noise=noise
         ),
         fitted, fitted.items, fitted.persons, fitted.item_reliability,
-        itemfit.correlate_residuals(answers, estimate),
-        itemfit.find_dif(answers, "mean score"),
-        itemfit.run_wald(answers),
-        itemfit.run_andersen(answers),
-        itemfit.trace_information(estimate),
+        analysis.correlate_residuals(answers, estimate),
+        analysis.find_dif(answers, "mean score"),
+        analysis.run_wald(answers),
+        analysis.run_andersen(answers),
+        analysis.trace_information(estimate),
     ]  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def test_every_public_result_shows_itself_in_one_short_line(results):
 def test_every_public_value_is_among_the_results_that_show_themselves_shortly(results):
     values = {
         value
-        for module in (discreet, itemfit)
+        for module in (discreet, analysis)
         for value in (getattr(module, name) for name in module.__all__)
         if dataclasses.is_dataclass(value) and isinstance(value, type)
     }

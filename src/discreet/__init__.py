@@ -57,8 +57,6 @@ _NAMES = {
     "answers.reading": "read_responses",
     "answers.responses": "Responses",
     "counts.table": "PairCounts",
-    "datasets": "datasets",
-    "errors": "errors",
     "models.calibrate": "fit",
     "models.compared": "count_comparisons rank_comparisons",
     "privacy.accounting.budget": "Budget Guarantee",
@@ -73,7 +71,7 @@ _NAMES = {
     "simulation": "simulate_comparisons simulate",
     "sklearn": "PrivateRasch SpectralRasch",
 }
-"""Modules and the public names that each holds; a module that is public is its own home."""
+"""Modules and the public names that each holds."""
 
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
@@ -130,7 +128,7 @@ def __getattr__(name: str) -> Any:
     if name.startswith("_") or find_spec(home) is None:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     module = importlib.import_module(home)
-    value = module if _HOME.get(name, name) == name else getattr(module, name)
+    value = getattr(module, name) if name in _HOME else module
     globals()[name] = value
     return value
 
