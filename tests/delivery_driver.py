@@ -165,6 +165,10 @@ def kill_at_every_step(folder: str, stride: str) -> dict[str, object]:
 def kill_at_random(folder: str, kills: str) -> dict[str, object]:
     """Kill a process at random moments of its releases."""
     rng, troubles, charged = random.Random(11), [], 0
+    desk = make_desk(Path(folder) / "first")
+    start = time.monotonic()
+    wait(child(lambda: release(desk, desk / "out")))
+    usual = time.monotonic() - start  # so that kills fall everywhere, on a slow machine too
     for number in range(int(kills)):
         desk = make_desk(Path(folder) / str(number), limit=50.0)
         outs = [desk / f"out-{turn}" for turn in range(50)]
@@ -173,7 +177,7 @@ def kill_at_random(folder: str, kills: str) -> dict[str, object]:
             return max(release(desk, out) for out in outs)
 
         process = child(release_on_and_on)
-        time.sleep(rng.uniform(0, 0.7))
+        time.sleep(rng.uniform(0, 1.2 * usual))
         os.kill(process, signal.SIGKILL)
         wait(process)
         charged += len(discreet.Ledger.open(desk / "spent.db").releases())
@@ -187,7 +191,8 @@ def compete(folder: str, processes: str, places: str) -> dict[str, object]:
     """Release all at once, into so many folders, with budget for a few."""
     desk, number = make_desk(Path(folder) / "desk"), int(processes)
     outs = [desk / f"out-{one % int(places)}" for one in range(number)]
-    codes = [wait(one) for one in [child(lambda out=out: release(desk, out)) for out in outs]]
+    started = [child(lambda out=out: release(desk, out, epsilon=0.3)) for out in outs]
+    codes = [wait(one) for one in started]
     charged = len(discreet.Ledger.open(desk / "spent.db").releases())
     troubles = fetch_all(desk, desk / "spent.db", sorted(set(outs)))
     if codes.count(0) != charged:

@@ -598,7 +598,7 @@ def test_a_release_killed_at_every_step_is_never_lost(tmp_path):
 def test_200_kills_at_random_moments_lose_nothing(tmp_path):
     found = drive("kill_at_random", tmp_path, 200)
     assert found["troubles"] == []
-    assert found["charged"] >= 100
+    assert found["charged"] >= 20
 
 
 @pytest.mark.slow
@@ -606,7 +606,8 @@ def test_200_kills_at_random_moments_lose_nothing(tmp_path):
 def test_50_concurrent_releases_are_all_delivered_or_refused(tmp_path, places):
     found = drive("compete", tmp_path, 50, places)
     assert found["troubles"] == []
-    assert found["charged"] >= 1
+    assert 1 <= found["charged"] < 50
+    assert set(found["codes"]) <= {0, 2, 4}
 
 
 @pytest.mark.slow
