@@ -18,7 +18,7 @@ source_suffix = {".md": "markdown"}
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
-# Links to source files and folders are for readers of the repository; the site has no page for them.
+# Links to source files are for readers of the repository; the site has no page for them.
 suppress_warnings = ["myst.xref_missing", "misc.highlighting_failure", "ref.python"]
 
 autodoc_typehints = "none"
