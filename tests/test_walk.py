@@ -11,9 +11,8 @@ def test_the_way_of_a_command_is_the_modules_it_calls_in_order(tmp_path):
     walk = follow(lambda: discreet("fit", file))
     assert package(walk.modules[0]) == "cli"
     assert len({package(module) for module in walk.modules}) > 3
-    assert walk.describe().endswith(
-        f"{len(walk.modules)} modules, {len(walk.switches)} package switches"
-    )
+    found = walk.describe().splitlines()[-1]
+    assert found.startswith(f"{len(walk.modules)} modules, {len(walk.switches)} package switches")
 
 
 def test_only_calls_between_packages_are_switches():

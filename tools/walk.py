@@ -6,9 +6,9 @@
     python -m tools.walk --script release_from_spark.py
 
 In: a command as typed after ``discreet``, or a script. Out, on standard error: every call from one
-module into another, at its first occurrence, and how many of them switch package. A package is
-the folder (or the single module) right below ``discreet``. What runs in other processes is not
-seen.
+module into another, at its first occurrence, how many of them switch package, and between how
+many pairs of packages. A package is the folder (or the single module) right below ``discreet``.
+What runs in other processes is not seen.
 """
 
 from __future__ import annotations
@@ -49,7 +49,11 @@ class Walk:
         lines = [
             f"{'->' if package(a) != package(b) else '  '} {a} calls {b}" for a, b in self.calls
         ]
-        total = f"{len(self.modules)} modules, {len(self.switches)} package switches"
+        pairs = {(package(a), package(b)) for a, b in self.switches}
+        total = (
+            f"{len(self.modules)} modules, {len(self.switches)} package switches between "
+            f"{len(pairs)} pairs of packages"
+        )
         return "\n".join([*lines, total])
 
 

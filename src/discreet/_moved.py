@@ -10,9 +10,9 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any, cast
 
 __all__ = ["MOVED", "install"]
 
@@ -59,8 +59,14 @@ MOVED: dict[str, tuple[str, ...]] = {
 """Old module and the new ones that hold its names; both below ``discreet``."""
 
 
-class _Old(Loader, MetaPathFinder):
-    """Finds and makes the old modules; the names in them are looked up when they are asked for."""
+class _Old:
+    """Finds and makes the old modules; the names in them are looked up when they are asked for.
+
+    The abstract classes of ``importlib.abc`` would cost every import of the library 25 ms.
+    """
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Let Python make the module."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -68,7 +74,7 @@ class _Old(Loader, MetaPathFinder):
         del path, target
         if fullname.removeprefix("discreet.") not in MOVED or not fullname.startswith("discreet."):
             return None
-        return ModuleSpec(fullname, self, is_package=True)
+        return ModuleSpec(fullname, cast(Any, self), is_package=True)
 
     def exec_module(self, module: ModuleType) -> None:
         old = module.__name__
