@@ -28,7 +28,7 @@ from discreet.cli.failures import describe
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import set_threads, thread_count
 from discreet.output.formats.warehouse import read_warehouse
-from discreet.sklearn import SpectralRasch
+from discreet.sklearn import Rasch
 from discreet.tables import delimited
 from discreet.tables import paths as opening
 from discreet.tables.roles import make_reading
@@ -161,8 +161,8 @@ def test_codes_for_missing_answers_in_long_tables_frames_and_estimators(tmp_path
     warehouse.write_text("id,item,resp\na,x,-9\na,y,3\n")
     assert read_warehouse(warehouse, at_least=2, missing=-9).to_array().tolist() == [[-1, 1]]
     X = np.array([[1, 0, 9], [0, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, 9]])
-    known = SpectralRasch().fit(np.where(X == 9, np.nan, X))
-    assert np.array_equal(SpectralRasch(missing=9).fit(X).difficulty_, known.difficulty_)
+    known = Rasch().fit(np.where(X == 9, np.nan, X))
+    assert np.array_equal(Rasch(missing=9).fit(X).difficulty_, known.difficulty_)
 
 
 def test_codes_come_before_the_threshold_and_are_never_the_key(tmp_path):

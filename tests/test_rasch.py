@@ -19,7 +19,7 @@ from discreet.datasets.education import lsat
 from discreet.errors import BadResponses, BadUsage, BudgetExceeded
 from discreet.models.calibrate import fit
 from discreet.simulation import simulate
-from discreet.sklearn import PrivateRasch, SpectralRasch
+from discreet.sklearn import PrivateRasch, Rasch, SpectralRasch
 
 CONTINUOUS = "fits continuous X; an answer is 0, 1 or missing and anything else is refused"
 
@@ -51,7 +51,7 @@ EXPECTED_FAILURES = dict.fromkeys(
 )
 
 
-class Striped(SpectralRasch):
+class Striped(Rasch):
     """The same estimator on answers made from continuous X: is it in an odd stripe?
 
     scikit-learn's checks pass continuous X. Here they can run: a failure is about the glue.
@@ -71,7 +71,7 @@ def expected_failures(estimator):
 # scikit-learn marks the expected ones xfail; with xfail_strict one that passes is a failure, so
 # the list above can only shrink.
 @parametrize_with_checks(
-    [SpectralRasch(), Striped(), Striped("spectral")],
+    [Rasch(), Striped(), Striped("spectral")],
     expected_failed_checks=expected_failures,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
@@ -87,7 +87,7 @@ def answers():
 
 def test_fitted_numbers_are_those_of_fit():
     X = lsat().store.rows(0, 1000)
-    model = SpectralRasch(method="spectral").fit(X)
+    model = Rasch(method="spectral").fit(X)
     expected = fit(lsat(), method="spectral")
     assert np.array_equal(model.difficulty_, expected.difficulty)
     assert np.array_equal(model.se_, expected.se)
@@ -95,28 +95,28 @@ def test_fitted_numbers_are_those_of_fit():
 
 
 def test_transform_gives_the_ability_of_every_row(answers):
-    model = SpectralRasch().fit(answers)
+    model = Rasch().fit(answers)
     ability = model.transform(answers[:7])
     assert ability.shape == (7, 1)
     assert np.array_equal(ability[:, 0], abilities(answers[:7], model.difficulty_).ability)
 
 
 def test_a_row_without_answers_has_no_ability(answers):
-    model = SpectralRasch().fit(answers)
+    model = Rasch().fit(answers)
     assert np.isnan(model.transform(np.full((1, 8), np.nan))).all()
 
 
 def test_an_item_without_a_number_says_why_and_does_not_count(answers):
     answers[:, 3] = 1
-    model = SpectralRasch().fit(answers)
+    model = Rasch().fit(answers)
     assert model.status_[3] == "always_right"
     assert np.isnan(model.difficulty_[3])
     assert np.isfinite(model.transform(answers)).any()
 
 
 def test_regularisation_reaches_the_fit(answers):
-    plain = SpectralRasch().fit(answers).difficulty_
-    assert not np.array_equal(SpectralRasch(regularisation=5.0).fit(answers).difficulty_, plain)
+    plain = Rasch().fit(answers).difficulty_
+    assert not np.array_equal(Rasch(regularisation=5.0).fit(answers).difficulty_, plain)
 
 
 @pytest.mark.parametrize("value", [2, -0.5, 0.3])
@@ -124,29 +124,29 @@ def test_a_value_that_is_no_answer_is_refused_in_fit_and_transform(answers, valu
     bad = answers.copy()
     bad[5, 2] = value
     with pytest.raises(BadResponses, match=str(value)):
-        SpectralRasch().fit(bad)
+        Rasch().fit(bad)
     with pytest.raises(BadResponses, match=str(value)):
-        SpectralRasch().fit(answers).transform(bad)
+        Rasch().fit(answers).transform(bad)
 
 
 def test_at_least_turns_marks_into_answers_and_keeps_missing(answers):
     marks = np.where(answers == 1, 4.0, 2.0)
     marks[np.isnan(answers)] = np.nan
-    from_marks = SpectralRasch(at_least=3).fit(marks)
-    assert np.array_equal(from_marks.difficulty_, SpectralRasch().fit(answers).difficulty_)
+    from_marks = Rasch(at_least=3).fit(marks)
+    assert np.array_equal(from_marks.difficulty_, Rasch().fit(answers).difficulty_)
     assert np.array_equal(
-        from_marks.transform(marks), SpectralRasch().fit_transform(answers), equal_nan=True
+        from_marks.transform(marks), Rasch().fit_transform(answers), equal_nan=True
     )
 
 
 def test_at_least_must_be_a_number(answers):
     with pytest.raises(BadUsage, match="at_least must be a finite number"):
-        SpectralRasch(at_least=np.nan).fit(answers)
+        Rasch(at_least=np.nan).fit(answers)
 
 
 def test_item_names_come_from_the_columns_of_a_frame(answers):
     frame = pd.DataFrame(answers, columns=[f"item {j}" for j in range(8)])
-    model = SpectralRasch().fit(frame)
+    model = Rasch().fit(frame)
     assert model.feature_names_in_.tolist() == list(frame.columns)
     assert model.estimate_.items == tuple(frame.columns)
     with pytest.raises(ValueError, match="feature names"):
@@ -155,20 +155,20 @@ def test_item_names_come_from_the_columns_of_a_frame(answers):
 
 @pytest.mark.parametrize(("name", "frame"), [("pandas", pd.DataFrame), ("polars", pl.DataFrame)])
 def test_output_can_be_a_frame_with_one_named_column(answers, name, frame):
-    out = SpectralRasch().set_output(transform=name).fit_transform(answers)
+    out = Rasch().set_output(transform=name).fit_transform(answers)
     assert isinstance(out, frame)
     assert list(out.columns) == ["ability"]
 
 
 def test_it_works_inside_a_pipeline(answers):
     target = (np.nanmean(answers, axis=1) > 0.5).astype(int)
-    pipeline = make_pipeline(SpectralRasch(), LogisticRegression())
+    pipeline = make_pipeline(Rasch(), LogisticRegression())
     assert pipeline.fit(answers, target).score(answers, target) > 0.9
     assert pipeline[:-1].get_feature_names_out().tolist() == ["ability"]
 
 
 def test_clones_and_pickles_keep_parameters_and_numbers(answers):
-    model = SpectralRasch("spectral", regularisation=0.1, at_least=0.5)
+    model = Rasch("spectral", regularisation=0.1, at_least=0.5)
     assert clone(model).get_params() == model.get_params()
     back = pickle.loads(pickle.dumps(model.fit(answers)))  # noqa: S301
     assert np.array_equal(back.transform(answers), model.transform(answers), equal_nan=True)
@@ -176,7 +176,7 @@ def test_clones_and_pickles_keep_parameters_and_numbers(answers):
 
 def test_before_fitting_there_is_nothing_to_transform_with(answers):
     with pytest.raises(NotFittedError):
-        SpectralRasch().transform(answers)
+        Rasch().transform(answers)
 
 
 def test_a_missing_scikit_learn_is_named():
@@ -215,3 +215,9 @@ def test_private_rasch_uses_the_column_names_as_the_public_list():
         model = PrivateRasch(epsilon=2.0, mechanism="pairs").fit(frame)
     assert model.published_.estimate.items == tuple("abcde")
     assert model.set_output(transform="pandas").transform(frame).columns.tolist() == ["ability"]
+
+
+def test_the_former_name_still_works_and_says_so(answers):
+    with pytest.warns(DeprecationWarning, match="now called Rasch"):
+        former = SpectralRasch().fit(answers)
+    assert np.array_equal(former.difficulty_, Rasch("refined").fit(answers).difficulty_)

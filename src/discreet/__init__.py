@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from discreet.results.ranking import Ranking, rank
     from discreet.results.strengths import Strengths
     from discreet.simulation import simulate, simulate_comparisons
-    from discreet.sklearn import PrivateRasch, SpectralRasch
+    from discreet.sklearn import PrivateRasch, Rasch, SpectralRasch
 
 __version__ = "0.2.0"
 
@@ -69,7 +69,7 @@ _NAMES = {
     "results.ranking": "Ranking rank",
     "results.strengths": "Strengths",
     "simulation": "simulate_comparisons simulate",
-    "sklearn": "PrivateRasch SpectralRasch",
+    "sklearn": "PrivateRasch Rasch SpectralRasch",
 }
 """Modules and the public names that each holds."""
 
@@ -91,6 +91,7 @@ __all__ = [
     "Published",
     "PublishedRanking",
     "Ranking",
+    "Rasch",
     "Responses",
     "SpectralRasch",
     "Strengths",

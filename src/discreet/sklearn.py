@@ -31,7 +31,7 @@ except ModuleNotFoundError as error:
     raise MissingExtra("discreet's scikit-learn estimators", "sklearn") from error
 
 
-class _Rasch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class _Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """What both estimators share: checked answers in, abilities out."""
 
     at_least: float | None
@@ -92,12 +92,12 @@ class _Rasch(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         return tags
 
 
-class SpectralRasch(_Rasch):
+class Rasch(_Answers):
     """Rasch difficulties of the columns, abilities of the rows.
 
     Parameters
     ----------
-    method : {"refined", "spectral"}
+    method : {"refined", "spectral", "conditional", "marginal"}
         The estimator, as in :func:`discreet.fit`.
     regularisation : float
         Added to both directions of every compared pair; 0 leaves items without a connection
@@ -126,7 +126,7 @@ class SpectralRasch(_Rasch):
     --------
     >>> import numpy as np
     >>> X = np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0], [1, 0, 1], [0, 1, np.nan]])
-    >>> SpectralRasch().fit(X).transform(X).shape
+    >>> Rasch().fit(X).transform(X).shape
     (5, 1)
     """
 
@@ -159,7 +159,16 @@ class SpectralRasch(_Rasch):
         )
 
 
-class PrivateRasch(_Rasch):
+class SpectralRasch(Rasch):
+    """The former name of :class:`Rasch`; deprecated, with the method ``"refined"`` for ever."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Do as :meth:`Rasch.fit`, and warn."""
+        warnings.warn("SpectralRasch is now called Rasch", DeprecationWarning, stacklevel=2)
+        return super().fit(X, y)
+
+
+class PrivateRasch(_Answers):
     """Rasch difficulties of the columns, released under differential privacy.
 
     The columns of X are the public item list: they must be those of the test, not those that
@@ -172,7 +181,7 @@ class PrivateRasch(_Rasch):
     epsilon : float
         The privacy budget of one fit.
     delta : float
-        Probability of failure; 0 for the pure mechanisms.
+        The guarantee's delta; 0 for the pure mechanisms.
     max_answers : int or None
         Public cap on answers per person; ``None`` means every item.
     mechanism : str
@@ -182,7 +191,7 @@ class PrivateRasch(_Rasch):
     ledger : path or None
         Where the spend is recorded and limited.
     at_least : float or None
-        Turn numbers into answers, as in :class:`SpectralRasch`.
+        Turn numbers into answers, as in :class:`Rasch`.
     missing : number or sequence of numbers
         Codes that stand for a missing answer, besides NaN.
 
