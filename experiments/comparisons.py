@@ -24,7 +24,7 @@ from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.mechanisms.comparisons import ComparedPublic, NetWins, WinPairs
 from discreet.privacy.noise.backends import ExactNoise
 from discreet.privacy.protocol import Calibration
-from discreet.publishing.comparisons import release_wins
+from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
 from discreet.simulation import simulate_comparisons
 from experiments.curves import CURVES, DELTA, Draws, FloatArray, Setting
@@ -91,7 +91,7 @@ def released(mechanism: NetWins | WinPairs) -> Any:
         data = votes.comparisons
         public = ComparedPublic(data.items, MADE, Neighbours.REPLACE_ONE, data.n_judges)
         calibration = calibrate(mechanism, public, epsilon)
-        noisy = release_wins(
+        noisy = release_statistics(
             data,
             mechanism=mechanism,
             public=public,

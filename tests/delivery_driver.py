@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import discreet
-import discreet.publishing.resuming
+import discreet.publishing.delivery
 from discreet.cli import main
 from discreet.privacy.ledger.vault import find_vault, has_values
 

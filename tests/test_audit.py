@@ -68,9 +68,9 @@ def less_noise(factor, only_if=lambda _: True):
     return fault
 
 
-def exact_cells(data, mechanism, public, calibration, count):
+def exact_cells(data, mechanism, public, calibration):
     weighting = mechanism.weighting(public, calibration)
-    return mechanism.cells(count(data.select(public.items), weighting=weighting), calibration)
+    return mechanism.cells(data.select(public.items).count(weighting), calibration)
 
 
 def skips_zeros(data, *, noise, guarantee, **rest):

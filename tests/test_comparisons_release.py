@@ -32,7 +32,8 @@ from discreet.privacy.mechanisms.comparisons import (
     pick_comparison_mechanism,
 )
 from discreet.privacy.noise.backends import ExactNoise
-from discreet.publishing.comparisons import read_released_ranking, release_comparisons
+from discreet.publishing.release import release_comparisons
+from discreet.publishing.verification import read_released_ranking
 from discreet.secure import SeededSource
 from discreet.simulation import simulate_comparisons
 
@@ -328,7 +329,7 @@ def test_a_saved_ranking_reads_back_and_speaks_of_judges(tmp_path):
     assert again.strengths.strength == pytest.approx(released.strengths.strength, abs=1e-6)
     assert again.guarantee == released.guarantee
     assert {p.name for p in (tmp_path / "ranking").iterdir()} == {
-        "strengths.csv", "privacy.json", "statement.md", "registry.yaml"
+        "strengths.csv", "privacy.json", "statement.md", "registry.yaml", "report.html"
     }  # fmt: skip
     statement = (tmp_path / "ranking" / "statement.md").read_text()
     assert "strengths of 10 objects" in statement

@@ -200,10 +200,23 @@ def test_a_release_of_the_other_kind_is_named(bundles):
         library.read_release(bundles / "comparisons")
     with pytest.raises(BadUsage, match=r"discreet\.read_release\b"):
         library.read_released_ranking(bundles / "answers")
-    for command in (["report"], ["score", bundles / "answers" / "difficulties.csv", "--with"]):
-        ended = discreet(*command, bundles / "comparisons")
-        assert ended.code == 2
-        assert "release of comparisons" in ended.err
+    answers = bundles / "answers" / "difficulties.csv"
+    ended = discreet("score", answers, "--with", bundles / "comparisons")
+    assert ended.code == 2
+    assert "release of comparisons" in ended.err
+
+
+def test_a_ranking_has_the_same_page_in_its_own_words(bundles, tmp_path):
+    written = (bundles / "comparisons" / "report.html").read_text()
+    assert "Strengths of objects" in written
+    assert "How strong each object is" in written
+    assert "stronger objects lie further right" in written
+    assert "comparisons per judge" in written
+    for word in ("difficult", "per person", "Rasch", "harder", "All items"):
+        assert word not in written, word
+    ended = discreet("report", bundles / "comparisons", "--out", tmp_path)
+    assert ended.code == 0, ended.err
+    assert (tmp_path / "report.html").read_text() == written
 
 
 def test_what_is_no_bundle_at_all_is_wrong_usage(tmp_path):

@@ -29,14 +29,10 @@ if TYPE_CHECKING:
     from discreet.models.compared import count_comparisons, rank_comparisons
     from discreet.privacy.accounting.budget import Budget, Guarantee
     from discreet.privacy.ledger.book import Ledger
-    from discreet.publishing.comparisons import (
-        PublishedRanking,
-        read_released_ranking,
-        release_comparisons,
-    )
-    from discreet.publishing.release import Published, read_release, release
-    from discreet.publishing.resuming import resume_release
-    from discreet.publishing.verification import verify
+    from discreet.publishing.bundle import Published, PublishedRanking
+    from discreet.publishing.delivery import resume_release
+    from discreet.publishing.release import release, release_comparisons
+    from discreet.publishing.verification import read_release, read_released_ranking, verify
     from discreet.results.estimate import Estimate
     from discreet.results.ranking import Ranking, rank
     from discreet.results.strengths import Strengths
@@ -61,10 +57,10 @@ _NAMES = {
     "models.compared": "count_comparisons rank_comparisons",
     "privacy.accounting.budget": "Budget Guarantee",
     "privacy.ledger.book": "Ledger",
-    "publishing.comparisons": "PublishedRanking read_released_ranking release_comparisons",
-    "publishing.release": "Published read_release release",
-    "publishing.resuming": "resume_release",
-    "publishing.verification": "verify",
+    "publishing.bundle": "Published PublishedRanking",
+    "publishing.delivery": "resume_release",
+    "publishing.release": "release release_comparisons",
+    "publishing.verification": "read_release read_released_ranking verify",
     "results.estimate": "Estimate",
     "results.ranking": "Ranking rank",
     "results.strengths": "Strengths",

@@ -65,6 +65,13 @@ class Contributions(Protocol):
         """
         ...
 
+    def count(self, weighting: Weighting | None) -> Any:
+        """Count what mechanisms put noise on, each person with an integer weight.
+
+        Pairs of answers, right and wrong: :class:`~discreet.PairCounts`; or wins.
+        """
+        ...
+
     def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests, and how many were added.
 

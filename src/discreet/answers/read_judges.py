@@ -113,6 +113,11 @@ def read_comparisons(
             encodings[found.path] = warn_encoding(found.path)
 
 
+def open_comparisons(data: Comparisons | str | PathLike[str]) -> Comparisons:
+    """Return comparisons, read from a file if need be."""
+    return data if isinstance(data, Comparisons) else read_comparisons(data)
+
+
 def read_frame(frame: Any, roles: Roles) -> Comparisons:
     """Return the comparisons of a data frame."""
     from discreet.tables.frames import FrameSource, as_arrow

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,10 @@ from discreet.tables.ids import (
 )
 from discreet.tables.values import Codes
 from discreet.types import Texts
+
+if TYPE_CHECKING:
+    from discreet.counts.memory import Weighting
+    from discreet.counts.table import PairCounts
 
 _SAME_CELLS = 1 << 24
 """Cells compared together by ``==``: 16 MB on each side."""
@@ -283,6 +287,12 @@ class Responses:
             return self
         store = cap_answers(self._store, most, source)
         return Responses(self._items, self._persons, store, self._groups)
+
+    def count(self, weighting: Weighting | None = None) -> PairCounts:
+        """Count pairs of answers; see :func:`discreet.count_pairs`."""
+        from discreet.counts.memory import count_responses
+
+        return count_responses(self, weighting)
 
     def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests and their number, for the ledger.

@@ -30,7 +30,6 @@ from discreet.cli import (
     score,
     simulate,
     top,
-    verify,
 )
 from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
 from discreet.cli.options import Shared, spread
@@ -72,7 +71,6 @@ for module in (
     compare,
     simulate,
     release,
-    verify,
     ledger,
     plan,
     audit,

@@ -231,7 +231,7 @@ def _read_folder(folder: Path) -> Any:
     if (folder / CALIBRATION_FILE).exists():
         return _read_document(folder / CALIBRATION_FILE)
     if (folder / PRIVACY_FILE).exists():
-        from discreet.publishing.release import read_release
+        from discreet.publishing.verification import read_release
 
         return read_release(folder)
     raise BadUsage(

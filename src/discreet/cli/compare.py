@@ -22,12 +22,18 @@ from discreet.cli.options import (
     spread,
 )
 from discreet.cli.output import Column, note, print_json, print_table, say, working
-from discreet.cli.release import Bundle, LedgerFile, Neighbouring, Population, read_items
+from discreet.cli.release import (
+    Bundle,
+    LedgerFile,
+    Neighbouring,
+    Population,
+    read_items,
+    show_release,
+)
 from discreet.place import check_place
 
 if TYPE_CHECKING:
     from discreet.answers.judges import Comparisons
-    from discreet.publishing.comparisons import PublishedRanking
     from discreet.results.strengths import Strengths
 
 
@@ -181,7 +187,7 @@ def release(
     budget = Budget(epsilon, delta, Neighbours(neighbours))
     book = Ledger.open(ledger)
     data = read_votes(file, columns, quiet=shared.quiet)
-    from discreet.publishing.comparisons import release_comparisons
+    from discreet.publishing.release import release_comparisons
 
     with working("Releasing", quiet=shared.quiet):
         released = release_comparisons(
@@ -196,26 +202,7 @@ def release(
             out=out,
             force=force,
         )
-    show_ranking(released, out, as_json=as_json, quiet=shared.quiet)
-
-
-def show_ranking(released: PublishedRanking, out: Path, *, as_json: bool, quiet: bool) -> None:
-    """Print a released ranking that was written, and say where."""
-    note(released.record["choice"], quiet=quiet)
-    promise = released.guarantee
-    if as_json:
-        names = ("mechanism", "epsilon", "delta", "rho")
-        facts = {name: getattr(promise, name) for name in names}
-        rows = [{name: row[name] for name in SHOWN} for row in _rows(released.strengths)]
-        print_json({**facts, "neighbours": str(promise.neighbours), "items": rows})
-    else:
-        say(f"{promise.mechanism}: {promise.summary}")
-        say()
-        _print_strengths(released.strengths)
-    note(f"Wrote {out} (may be published)", quiet=quiet)
-
-
-SHOWN = ("item", "strength", "se", "lower", "upper")
+    show_release(released, out, as_json=as_json, quiet=shared.quiet)
 
 
 def read_votes(file: str, columns: Columns, *, quiet: bool) -> Comparisons:

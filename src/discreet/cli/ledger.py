@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.answers import check_engine, open_persons
-from discreet.cli.compare import ColumnNames, Columns, read_votes, show_ranking
+from discreet.cli.compare import ColumnNames, Columns, read_votes
 from discreet.cli.options import (
     AsJson,
     Delta,
@@ -126,21 +126,19 @@ def resume(
     check_place(out, force=force)
     check_engine(limits)
     from discreet.privacy.ledger.book import Ledger
-    from discreet.publishing.resuming import resume_release
+    from discreet.publishing.delivery import resume_release
 
     book = Ledger.open(file)
     order = book.find(release).order
-    is_ranking = order is not None and order["kind"] == "comparisons"
     opened: AbstractContextManager[Any] = nullcontext()
-    if answers is not None and is_ranking:
+    if answers is not None and order is not None and order["kind"] == "comparisons":
         columns = Columns(**asdict(names), repeats=reading.repeats)
         opened = nullcontext(read_votes(answers, columns, quiet=shared.quiet))
     elif answers is not None:
         opened = open_persons(answers, reading, limits, label="Releasing", quiet=shared.quiet)
     with opened as data:
-        released: Any = resume_release(book, release, data, out=out, force=force)
-    show: Any = show_ranking if is_ranking else show_release
-    show(released, out, as_json=as_json, quiet=shared.quiet)
+        released = resume_release(book, release, data, out=out, force=force)
+    show_release(released, out, as_json=as_json, quiet=shared.quiet)
 
 
 def _document(history: History) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``discreet release``: difficulties under differential privacy, as a bundle to publish."""
+"""``discreet release``: a bundle to publish. ``discreet verify``: whether it is whole."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from discreet.cli.options import (
 from discreet.cli.output import Column, note, print_json, print_table, say
 from discreet.errors import BadUsage
 from discreet.place import check_place
+from discreet.results.kinds import find_kind
 
 if TYPE_CHECKING:
-    from discreet.publishing.release import Published
+    from discreet.publishing.bundle import Published
 
 
 ItemsFile = Annotated[
@@ -160,38 +161,55 @@ def read_items(path: Path) -> list[str]:
 
 
 def release_document(released: Published) -> dict[str, Any]:
-    """Return what ``discreet release --json`` prints."""
-    columns = released.estimate.to_dict()
-    names = ("item", "difficulty", "se", "lower", "upper")
-    rows = zip(*(columns[name] for name in names), strict=True)
-    guarantee = released.guarantee
+    """Return what ``discreet release --json`` prints, also of comparisons."""
+    guarantee, columns = released.guarantee, _columns(released)
     return {
         "mechanism": guarantee.mechanism,
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "rho": guarantee.rho,
         "neighbours": str(guarantee.neighbours),
-        "items": [dict(zip(names, row, strict=True)) for row in rows],
+        "items": [
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        ],
     }
 
 
 def print_release(released: Published) -> None:
     """Print the guarantee and the item table."""
-    guarantee = released.guarantee
-    columns = released.estimate.to_dict()
-    say(f"{guarantee.mechanism}: {guarantee.summary}")
+    say(f"{released.guarantee.mechanism}: {released.guarantee.summary}")
     say()
+    titles = {"lower": "95% from", "upper": "to"}
     print_table(
         [
-            Column("item", columns["item"]),
-            Column("difficulty", columns["difficulty"], digits=3),
-            Column("se", columns["se"], digits=3),
-            Column("95% from", columns["lower"], digits=3),
-            Column("to", columns["upper"], digits=3),
+            Column(titles.get(name, name), values, digits=None if name == "item" else 3)
+            for name, values in _columns(released).items()
         ]
     )
 
 
+def _columns(released: Published) -> dict[str, list[Any]]:
+    """Return the numbers of each item, but for its status, which is the same for all."""
+    columns = released.result.to_dict()
+    return {name: columns[name] for name in find_kind(released.record).columns[:-1]}
+
+
+Verified = Annotated[Path, typer.Argument(metavar="DIR", help="What `release` wrote.")]
+
+
+def verify(bundle: Verified, *, shared: Shared) -> None:
+    """Say whether a release is whole: nothing missing, nothing changed."""
+    del shared
+    from discreet.publishing.verification import NO_CHECKSUMS, check_bundle
+
+    files = check_bundle(bundle).get("files")
+    if files is None:
+        say(f"{bundle}: {NO_CHECKSUMS}.")
+    else:
+        say(f"{bundle} is whole: {len(files) + 1} files are as they were written.")
+
+
 def add_to(app: typer.Typer) -> None:
-    """Make ``release`` a command of ``app``."""
+    """Make ``release`` and ``verify`` commands of ``app``."""
     command(app, "release")(release)
+    command(app, "verify")(verify)

@@ -75,11 +75,12 @@ def _is_calibration(place: Path) -> bool:
 def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
     from discreet.output.pages.public import write_public_page
     from discreet.publishing.bundle import hash_text, seal_record
-    from discreet.publishing.verification import read_bundle
+    from discreet.publishing.verification import read_published
 
     _check_place(bundle, out, PUBLIC_FILE, force=force)
-    estimate, record = read_bundle(bundle)
-    texts = {PUBLIC_FILE: write_public_page(estimate, record)}
+    published = read_published(bundle)
+    record = published.record
+    texts = {PUBLIC_FILE: write_public_page(published.estimate, record)}
     if out is None and "files" in record:  # a later version may write another page
         files = {**record["files"], PUBLIC_FILE: hash_text(texts[PUBLIC_FILE])}
         texts[PRIVACY_FILE] = seal_record(record, files)

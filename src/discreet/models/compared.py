@@ -14,6 +14,7 @@ from os import PathLike
 import numpy as np
 
 from discreet.answers.judges import Comparisons
+from discreet.answers.read_judges import open_comparisons
 from discreet.answers.wins import ComparisonCounts, count_wins
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.connection import Chain, build_chain
@@ -32,15 +33,6 @@ INDEPENDENT = (
     "standard errors take all comparisons as independent: counts do not say which ones are by "
     "the same judge"
 )
-
-
-def open_comparisons(data: Comparisons | str | PathLike[str]) -> Comparisons:
-    """Return comparisons, read from a file if need be."""
-    if isinstance(data, Comparisons):
-        return data
-    from discreet.answers.read_judges import read_comparisons
-
-    return read_comparisons(data)
 
 
 def count_comparisons(data: Comparisons | str | PathLike[str]) -> ComparisonCounts:

@@ -9,7 +9,7 @@ Whatever is computed from a release is post-processing and needs no further care
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from discreet.answers.opening import Answers, Contributions, count_pairs
+from discreet.answers.opening import Answers, Contributions
 from discreet.errors import BadResponses, DiscreetError
 from discreet.markup import brief_repr
 from discreet.privacy.accounting.budget import Guarantee
@@ -95,26 +95,22 @@ def release_statistics(
     calibration: Calibration,
     guarantee: Guarantee,
     noise: Noise,
-    count: Callable[..., Any] = count_pairs,
     safe: Safe | None = None,
 ) -> Release:
     """Count what the mechanism asks for, add its noise, and hand out nothing else.
 
-    The answers may be in memory, on disk or in a cluster. Whatever can go wrong with counting
-    them does so before the ledger is charged (by ``safe``), which is before any noise is drawn;
-    and the noisy values are kept safe before anything else sees them. All cells come from one
-    count of the answers, so from one draw of the cap. Every listed item and every cell that the
-    public parameters name gets noise, answered or not, zero or not.
-
-    ``count`` counts whole persons with a mechanism's integer weights; comparisons of judges are
-    counted by :func:`discreet.answers.wins.count_wins`.
+    The answers may be in memory, on disk or in a cluster, or be comparisons of judges. Whatever
+    can go wrong with counting them does so before the ledger is charged (by ``safe``), which is
+    before any noise is drawn; and the noisy values are kept safe before anything else sees them.
+    All cells come from one count of the answers, so from one draw of the cap. Every listed item
+    and every cell that the public parameters name gets noise, answered or not, zero or not.
     """
     check_answers(answers, public, mechanism)
     capped = answers.select(public.items).cap(public.max_answers, noise.source)
     if isinstance(mechanism, RandomizedResponse):
         shapes = dict.fromkeys(COUNTED, (len(public.items),) * 2)
     else:
-        counts = count(capped, weighting=mechanism.weighting(public, calibration))
+        counts = capped.count(mechanism.weighting(public, calibration))
         _check_persons(counts.persons, answers.n_persons)
         cells = _exact_cells(counts, mechanism, calibration)
         shapes = {name: exact.shape for name, exact in cells.items()}

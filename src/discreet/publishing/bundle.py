@@ -1,7 +1,9 @@
 """The bundle: a folder with everything about a release that may be published.
 
-In: an estimate and the public record of its release. Out: the texts of its files, written whole
-or not at all. ``privacy.json`` carries the SHA-256 of every other file, and of itself.
+In: an estimate and the public record of its release. Out: :class:`Published`, and the texts of
+its files, written whole or not at all. ``privacy.json`` carries the SHA-256 of every other file,
+and of itself. What is published of answers and of comparisons differs in words only
+(:mod:`discreet.results.kinds`).
 """
 
 from __future__ import annotations
@@ -13,59 +15,96 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from html import escape
 from math import isfinite
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import discreet
-from discreet.markup import spreadsheet_cell
+from discreet.markup import brief_repr, spreadsheet_cell
 from discreet.output.formats.registry import write_registry_entry
 from discreet.output.pages.public import write_public_page, write_statement
 from discreet.place import PRIVACY_FILE, hold_place
+from discreet.privacy.accounting.budget import Guarantee
+from discreet.privacy.ledger.vault import remove_vault
 from discreet.privacy.wall import Release
 from discreet.results.estimate import Estimate
+from discreet.results.kinds import KINDS, find_kind
+from discreet.results.strengths import Strengths
 
 SCHEMA_VERSION = 2
 DECIMALS = 6
 
 
-@dataclass(frozen=True)
-class Kind:
-    """How a bundle speaks of what it is about.
+@dataclass(frozen=True, eq=False)
+class Published:
+    """A private calibration: what may be shown to everyone.
 
     Attributes
     ----------
-    table
-        The file with the numbers.
-    number
-        The column with them.
-    persons, cap
-        What the record calls the number of persons, and the cap on what each contributes.
+    estimate
+        Difficulties, standard errors and intervals, the privacy noise included.
+    guarantee
+        What is promised to each person.
+    record
+        The public facts of the release, as ``privacy.json`` holds them.
+    noisy
+        The noisy values behind the estimate; ``None`` when read back from a bundle.
+    stored
+        Where they wait on disk until the bundle is written; ``None`` without a ledger.
     """
 
-    table: str
-    number: str
-    persons: str
-    cap: str
+    estimate: Estimate
+    guarantee: Guarantee
+    record: dict[str, Any]
+    noisy: Release | None = None
+    stored: Path | None = None
+
+    __repr__ = brief_repr
+
+    def _repr_html_(self) -> str:
+        """Show the promise and the first items in a notebook."""
+        return f"<div><p>{escape(self.guarantee.summary)}</p>{self.result._repr_html_()}</div>"
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns of the table."""
-        return ("item", self.number, "se", "lower", "upper", "status")
+    def result(self) -> Estimate | Strengths:
+        """The estimate in the words of what was released."""
+        return self.estimate
+
+    def save(self, folder: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the bundle: table, privacy record, statement, registry draft, page.
+
+        The folder appears whole or not at all. An existing one is refused; with ``force`` an
+        earlier release is replaced, if nothing else is in its folder.
+        """
+        write_bundle(folder, self.estimate, self.record, force=force)
+        if self.stored is not None:  # not needed any more
+            remove_vault(self.stored)
 
 
-KINDS = {
-    "answers": Kind("difficulties.csv", "difficulty", "persons", "max_answers"),
-    "comparisons": Kind("strengths.csv", "strength", "judges", "max_comparisons"),
-}
-"""What a release can be about; a record that does not say is about answers."""
+class PublishedRanking(Published):
+    """A private ranking: what may be shown to everyone.
+
+    It has what a private calibration has, promised to each judge; ``estimate`` holds the
+    strengths as difficulties, for functions that take an estimate.
+    """
+
+    @property
+    def strengths(self) -> Strengths:
+        """Strengths, standard errors and intervals, the privacy noise included."""
+        return Strengths(self.estimate)
+
+    @property
+    def result(self) -> Strengths:
+        """The strengths."""
+        return self.strengths
 
 
-def find_kind(record: Mapping[str, Any]) -> Kind:
-    """Return the kind of a record."""
-    return KINDS[record.get("kind", "answers")]
+PUBLISHED = {"answers": Published, "comparisons": PublishedRanking}
+"""What a release of each kind hands out."""
 
 
 def describe_release(
@@ -105,9 +144,8 @@ def bundle_texts(estimate: Estimate, record: Mapping[str, Any]) -> dict[str, str
         kind.table: table_text({**columns, kind.number: columns["difficulty"]}, kind.columns),
         "statement.md": write_statement(record),
         "registry.yaml": write_registry_entry(record),
+        "report.html": write_public_page(estimate, record),
     }
-    if kind is KINDS["answers"]:
-        texts["report.html"] = write_public_page(estimate, record)
     files = {name: hash_text(text) for name, text in sorted(texts.items())}
     return {**texts, PRIVACY_FILE: seal_record(record, files)}
 

@@ -9,7 +9,7 @@ and for comparisons, each of them safe to die after:
 4. the bundle appears, the ledger notes that the release is finished, the stored values go.
 
 Until step 3 the release can be made from the order in the ledger and the answers; after it, from
-the stored values, and only from them: noise is drawn once.
+the stored values, and only from them: noise is drawn once. :func:`resume_release` does so.
 """
 
 from __future__ import annotations
@@ -17,30 +17,34 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from discreet.errors import DiscreetError
+from discreet.answers.opening import Contributions, open_persons
+from discreet.answers.read_judges import open_comparisons
+from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
 from discreet.models.released import estimate_release
 from discreet.place import Place, hold_place
 from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.file import believe
 from discreet.privacy.ledger.history import Entry
 from discreet.privacy.ledger.vault import Vault, find_vault, has_values, open_vault, remove_vault
+from discreet.privacy.noise.backends import ExactNoise, Noise
 from discreet.privacy.orders import Order
-from discreet.privacy.wall import Release
-from discreet.publishing.bundle import bundle_texts, describe_release, write_bundle
-from discreet.results.estimate import Estimate
+from discreet.privacy.wall import Release, release_statistics, restore_release
+from discreet.publishing.bundle import PUBLISHED, Published, bundle_texts, describe_release
 
 BUNDLE_BYTES, ITEM_BYTES = 40_000, 1_200
 """A bundle's size, generously: the page with its styles, and each item in every file. Measured:
 19 kB with 5 items, 125 kB with 300, 507 kB with 1,500 of 27 letters each."""
 
-Made = TypeVar("Made")
-Make = Callable[[Estimate, dict[str, Any], Release, Path | None], Made]
-"""Puts together what the caller gets: estimate, record, noisy values, and where they wait."""
+OPENERS: dict[str, Callable[[Any, str], AbstractContextManager[Contributions]]] = {
+    "answers": open_persons,
+    "comparisons": lambda data, _engine: nullcontext(open_comparisons(data)),
+}
+"""Opens what whole persons contribute to a release of each kind."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,21 @@ class Delivery:
         self.vault.keep(parts)
         self.book.note_stored(self.reservation)
 
-    def deliver(self, released: Release, make: Make[Made]) -> Made:
+    def draw(self, data: Contributions, noise: Noise) -> Published:
+        """Draw the noise of a release that is paid for, or will be just before, and deliver it."""
+        order = self.order
+        released = release_statistics(
+            data,
+            mechanism=order.require_mechanism(),
+            public=order.public,
+            calibration=order.calibration,
+            guarantee=order.promise(ledger=self.ledger, is_private=noise.is_private),
+            noise=noise,
+            safe=self,
+        )
+        return self.deliver(released)
+
+    def deliver(self, released: Release) -> Published:
         """Estimate, write the bundle where there is a place for it, and call it finished."""
         estimate = estimate_release(released)
         record = describe_release(released, estimate, self.order.choice, self.order.kind)
@@ -98,7 +116,8 @@ class Delivery:
         if self.place is not None and stored is not None:
             remove_vault(stored)
             stored = None
-        return make(estimate, record, released, stored)
+        made = PUBLISHED[self.order.kind]
+        return made(estimate, released.guarantee, record, noisy=released, stored=stored)
 
 
 @contextmanager
@@ -156,15 +175,80 @@ def explain_resuming(book: Ledger, entry: Entry) -> str:
     )
 
 
-def write_stored(
-    folder: str | PathLike[str],
-    estimate: Estimate,
-    record: Mapping[str, Any],
-    stored: Path | None,
+def resume_release(
+    ledger: Ledger | str | PathLike[str],
+    release: int | str,
+    data: Any = None,
     *,
-    force: bool,
-) -> None:
-    """Write the bundle of a release, whose stored values are not needed any more then."""
-    write_bundle(folder, estimate, record, force=force)
-    if stored is not None:
-        remove_vault(stored)
+    out: str | PathLike[str] | None = None,
+    force: bool = False,
+    engine: str = "auto",
+    noise: Noise | None = None,
+) -> Published:
+    """Return a release that was paid for, and write its bundle; nothing is charged.
+
+    Parameters
+    ----------
+    ledger
+        The ledger that was charged.
+    release
+        The number of the release in the ledger, or the beginning of its reservation.
+    data
+        The same answers (or comparisons) again, where the release died before its values were
+        stored; they are recognised by their fingerprint. Not needed, and not looked at, where
+        values are stored.
+    out, force
+        Where to write the bundle, as for :func:`discreet.release`.
+    engine, noise
+        As for :func:`discreet.release`.
+
+    Returns
+    -------
+    Published
+        Of comparisons, a :class:`discreet.PublishedRanking`.
+    """
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    entry = book.find(release)
+    order = _read_order(book, entry)
+    with open_delivery(
+        order, book, out=out, force=force, reservation=entry.reservation
+    ) as delivery:
+        kept = None if delivery.vault is None else delivery.vault.read()
+        if kept is not None:
+            return delivery.deliver(restore_release(order, kept, ledger=book.id))
+        # Read again: while this process waited for its turn, another may have finished.
+        _check_undrawn(book, book.find(entry.reservation))
+        if data is None:
+            raise BadUsage(
+                f"{book.path}: release {entry.number} stopped before its values were stored, so "
+                "it needs the answers again (--answers FILE, in Python data=)."
+            )
+        with OPENERS[order.kind](data, engine) as source:
+            if not entry.is_about(*book.recognise(source)):
+                raise BadResponses(
+                    f"{book.path}: these are not the answers that release {entry.number} was "
+                    "charged for. Give those, or pay for another release."
+                )
+            return delivery.draw(source, noise or ExactNoise())
+
+
+def _read_order(book: Ledger, entry: Entry) -> Order:
+    if entry.order is None:
+        raise BadUsage(
+            f"{book.path}: release {entry.number} was made by a version that did not record what "
+            "was asked for, so it cannot be resumed."
+        )
+    with believe(book.path, f"release {entry.number}"):
+        return Order.from_dict(entry.order, entry.spend)
+
+
+def _check_undrawn(book: Ledger, entry: Entry) -> None:
+    """Refuse to draw noise a second time for one charge."""
+    if entry.completed_at is not None:
+        raise BadUsage(f"{book.path}: release {entry.number} has arrived; nothing is left to do.")
+    if entry.stored_at is not None:
+        raise LedgerError(
+            f"{book.path}: the values of release {entry.number} were stored beside the ledger and "
+            "are gone. Noise is drawn once for one charge, so only they will do: bring "
+            f"{find_vault(book.path, entry.reservation)} back from a backup."
+        )

@@ -1,85 +1,53 @@
-"""Publish: data and a budget in, difficulties that may be published out.
+"""Publish: data and a budget in, what may be published out.
 
 The order is fixed: public parameters, the place to write, the exact counts, the ledger, the noise,
 the safe, the estimate, the bundle. Whatever can be refused is refused before the ledger is
 charged; noise is drawn after it, once; and what was paid for can be delivered whatever happens
-in between. Nothing after the wall sees an answer or a count.
+in between. Nothing after the wall sees an answer, a comparison or a count. Answers of persons and
+comparisons of judges take the same way.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy.typing as npt
 
-from discreet.answers.opening import Answers, Contributions, open_persons
+from discreet.answers.judges import Comparisons
+from discreet.answers.opening import Answers, Contributions
 from discreet.errors import BadResponses, BadUsage
-from discreet.markup import brief_repr
 from discreet.models.released import check_estimator
-from discreet.privacy.accounting.budget import Budget, Guarantee
+from discreet.privacy.accounting.budget import Budget
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.history import EVERYONE
-from discreet.privacy.mechanisms import (
-    AUTO,
-    AnyMechanism,
-    check_mechanism,
-    find_mechanism,
-    pick_mechanism,
+from discreet.privacy.mechanisms import AUTO, MECHANISMS, AnyMechanism, pick_mechanism
+from discreet.privacy.mechanisms.comparisons import (
+    COMPARISON_MECHANISMS,
+    NetWins,
+    WinPairs,
+    pick_comparison_mechanism,
 )
 from discreet.privacy.noise.backends import ExactNoise, Noise
-from discreet.privacy.orders import Order
+from discreet.privacy.orders import PUBLIC, Order
 from discreet.privacy.protocol import Public, number_people
-from discreet.privacy.wall import Release, check_answers, check_noise, release_statistics
-from discreet.publishing.delivery import Delivery, Made, Make, open_delivery, write_stored
-from discreet.publishing.verification import read_bundle
-from discreet.results.estimate import Estimate
+from discreet.privacy.wall import check_answers, check_noise
+from discreet.publishing.bundle import Published, PublishedRanking
+from discreet.publishing.delivery import OPENERS, open_delivery
+from discreet.results.kinds import KINDS
 
 LARGE_EPSILON = 5.0
 
-
-@dataclass(frozen=True, eq=False)
-class Published:
-    """A private calibration: what may be shown to everyone.
-
-    Attributes
-    ----------
-    estimate
-        Difficulties, standard errors and intervals, the privacy noise included.
-    guarantee
-        What is promised to each person.
-    record
-        The public facts of the release, as ``privacy.json`` holds them.
-    noisy
-        The noisy values behind the estimate; ``None`` when read back from a bundle.
-    stored
-        Where they wait on disk until the bundle is written; ``None`` without a ledger.
-    """
-
-    estimate: Estimate
-    guarantee: Guarantee
-    record: dict[str, Any]
-    noisy: Release | None = None
-    stored: Path | None = None
-
-    __repr__ = brief_repr
-
-    def _repr_html_(self) -> str:
-        """Show the promise and the first items in a notebook."""
-        return f"<div><p>{escape(self.guarantee.summary)}</p>{self.estimate._repr_html_()}</div>"
-
-    def save(self, folder: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the bundle: table, privacy record, statement, registry draft, page.
-
-        The folder appears whole or not at all. An existing one is refused; with ``force`` an
-        earlier release is replaced, if nothing else is in its folder.
-        """
-        write_stored(folder, self.estimate, self.record, self.stored, force=force)
+CHOICES: dict[
+    str, tuple[Mapping[str, Callable[[], AnyMechanism]], Callable[[Public], Any], str]
+] = {
+    "answers": (MECHANISMS, pick_mechanism, ""),
+    "comparisons": (COMPARISON_MECHANISMS, pick_comparison_mechanism, " for comparisons"),
+}
+"""The mechanisms for each kind of data, what chooses among them, and what messages call them."""
 
 
 def release(
@@ -147,24 +115,85 @@ def release(
     >>> published.guarantee.epsilon
     1.0
     """
-    noise = noise or ExactNoise()
-    if isinstance(mechanism, str):
-        check_mechanism(mechanism)
-    book = Ledger.open(ledger) if isinstance(ledger, (str, PathLike)) else ledger
-    with open_persons(source, engine) as answers:
-        public = _public_parameters(answers, budget, items, max_answers, persons)
-        chosen, choice = _choose(mechanism, public)
-        calibration = chosen.calibrate(public, budget, noise.source)
-        order = Order("answers", chosen.name, chosen, public, calibration, choice)
-        terms = Terms(book, population, noise, out, force=force)
-        return charge_and_release(answers, order, terms, make=make_published)
+    wanted = _Wanted(budget, items, max_answers, persons, mechanism)
+    terms = Terms(ledger, population, noise or ExactNoise(), out, force=force)
+    return charge_and_release(source, "answers", wanted, terms, engine=engine)
 
 
-def make_published(
-    estimate: Estimate, record: dict[str, Any], released: Release, stored: Path | None
-) -> Published:
-    """Put a release of answers together."""
-    return Published(estimate, released.guarantee, record, noisy=released, stored=stored)
+def release_comparisons(
+    data: Comparisons | str | PathLike[str],
+    budget: Budget,
+    *,
+    items: Sequence[str],
+    max_comparisons: int,
+    judges: int | Iterable[object] | None = None,
+    mechanism: str | NetWins | WinPairs = AUTO,
+    ledger: Ledger | str | PathLike[str] | None = None,
+    population: str = EVERYONE,
+    noise: Noise | None = None,
+    out: str | PathLike[str] | None = None,
+    force: bool = False,
+) -> PublishedRanking:
+    """Release the strengths of objects under differential privacy for each judge.
+
+    Everything but ``data`` must be chosen without looking at the comparisons.
+
+    Parameters
+    ----------
+    data
+        Comparisons, or the path of a file with them. Objects that are not on the list are
+        refused.
+    budget
+        Epsilon, delta and the neighbouring relation.
+    items
+        The public list of objects; the release keeps its order. Objects that nobody compared
+        are fine. Never the data's own list, which names an object that only one judge saw.
+    max_comparisons
+        The public cap: a judge with more comparisons keeps that many, chosen at random.
+    judges
+        Under replace-one the public number of judges, fixed in advance, or a list of their ids; as
+        ``persons`` of :func:`discreet.release`.
+    mechanism
+        ``"net-wins"``, ``"win-pairs"``, or one of them with settings of its own. ``"auto"`` takes
+        the one with less noise for these public parameters, and ``record["choice"]`` says which.
+    ledger
+        Where the spend is recorded and limited; ``None`` is allowed and said in the guarantee.
+    population
+        Name of this data's judges, who are in no other named population of the ledger.
+        "everyone" counts against every population, and every population against it.
+    noise
+        Where noise comes from; by default the exact sampler on secure randomness.
+    out, force
+        Where to write the bundle at once, as :meth:`PublishedRanking.save` does. The place is
+        tried and held, with room for the bundle, before the ledger is charged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet import Budget
+    >>> from discreet.answers.judges import simulate_comparisons
+    >>> votes = simulate_comparisons(500, 10, 5, rng=np.random.default_rng(1)).comparisons
+    >>> objects = [f"object {number}" for number in range(10)]
+    >>> released = release_comparisons(
+    ...     votes, Budget(epsilon=1.0), items=objects, max_comparisons=5
+    ... )
+    >>> released.guarantee.unit
+    "one judge's whole set of comparisons"
+    """
+    wanted = _Wanted(budget, items, max_comparisons, judges, mechanism)
+    terms = Terms(ledger, population, noise or ExactNoise(), out, force=force)
+    return cast(PublishedRanking, charge_and_release(data, "comparisons", wanted, terms))
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What shall be released: everything that is public but the number of persons in the data."""
+
+    budget: Budget
+    items: Sequence[str]
+    cap: int | None
+    people: int | Iterable[object] | None
+    mechanism: str | AnyMechanism
 
 
 @dataclass(frozen=True)
@@ -173,8 +202,8 @@ class Terms:
 
     Attributes
     ----------
-    book
-        The ledger; ``None`` where the spend is not recorded.
+    ledger
+        The ledger, or its file; ``None`` where the spend is not recorded.
     population
         Whom the data is about, in the ledger.
     noise
@@ -184,102 +213,84 @@ class Terms:
         caller saves it.
     """
 
-    book: Ledger | None
+    ledger: Ledger | str | PathLike[str] | None
     population: str
     noise: Noise
     out: str | PathLike[str] | None = None
     force: bool = False
 
+    @property
+    def book(self) -> Ledger | None:
+        """The ledger, opened."""
+        return Ledger.open(self.ledger) if isinstance(self.ledger, str | PathLike) else self.ledger
+
 
 def charge_and_release(
-    data: Contributions,
-    order: Order,
-    terms: Terms,
-    *,
-    make: Make[Made],
-    wall: Callable[..., Release] = release_statistics,
-) -> Made:
-    """Do every step between public parameters and a result, in the only order that is safe.
-
-    ``make`` turns what came through the wall into the result; ``wall`` is the wall with what it
-    counts: answers, unless said otherwise.
-    """
-    if order.public.persons == 0:
-        raise BadResponses("there is nobody in the data, so there is nothing to release")
-    check_estimator(order.name)
-    check_noise(order.calibration)
-    check_answers(data, order.public, order.require_mechanism())
-    _warn_if_weak(order)
-    charge = _describe_charge(data, order, terms)
-    with open_delivery(
-        order, terms.book, out=terms.out, force=terms.force, charge=charge
-    ) as delivery:
-        return draw_and_make(data, order, delivery, terms.noise, make=make, wall=wall)
+    source: Any, kind: str, wanted: _Wanted, terms: Terms, *, engine: str = "auto"
+) -> Published:
+    """Do every step between what was asked for and a result, in the only order that is safe."""
+    _check_mechanism(wanted.mechanism, kind)
+    book = terms.book
+    with OPENERS[kind](source, engine) as data:
+        order = _make_order(data, kind, wanted, terms.noise)
+        if order.public.persons == 0:
+            raise BadResponses("there is nobody in the data, so there is nothing to release")
+        check_estimator(order.name)
+        check_noise(order.calibration)
+        check_answers(data, order.public, order.require_mechanism())
+        _warn_if_weak(order)
+        charge = None if book is None else _describe_charge(data, order, book, terms.population)
+        with open_delivery(
+            order, book, out=terms.out, force=terms.force, charge=charge
+        ) as delivery:
+            return delivery.draw(data, terms.noise)
 
 
-def draw_and_make(
-    data: Contributions,
-    order: Order,
-    delivery: Delivery,
-    noise: Noise,
-    *,
-    make: Make[Made],
-    wall: Callable[..., Release] = release_statistics,
-) -> Made:
-    """Draw the noise of a release that is paid for, or will be just before, and deliver it."""
-    released = wall(
-        data,
-        mechanism=order.require_mechanism(),
-        public=order.public,
-        calibration=order.calibration,
-        guarantee=order.promise(ledger=delivery.ledger, is_private=noise.is_private),
-        noise=noise,
-        safe=delivery,
+def _check_mechanism(mechanism: str | AnyMechanism, kind: str) -> None:
+    known, _, called = CHOICES[kind]
+    if isinstance(mechanism, str) and mechanism not in (AUTO, *known):
+        raise BadUsage(
+            f"there is no mechanism{called} called {mechanism!r}; choose one of: "
+            f"{', '.join([AUTO, *known])}"
+        )
+
+
+def _make_order(data: Contributions, kind: str, wanted: _Wanted, noise: Noise) -> Order:
+    """Settle everything that is public: parameters, mechanism, noise."""
+    if isinstance(wanted.items, str):
+        raise BadUsage("items must be a list of item names, found one string")
+    words, budget = KINDS[kind], wanted.budget
+    listed = tuple(str(item) for item in wanted.items)
+    cap = len(listed) if wanted.cap is None else wanted.cap
+    number = number_people(data, budget, wanted.people, words.persons)
+    public = PUBLIC[kind](
+        listed, cap, budget.neighbours, number, is_fixed=wanted.people is not None
     )
-    return delivery.deliver(released, make)
+    chosen, choice = _choose(wanted.mechanism, public, kind)
+    calibration = chosen.calibrate(public, budget, noise.source)
+    return Order(kind, chosen.name, chosen, public, calibration, choice, unit=words.unit)
 
 
-def read_release(folder: str | PathLike[str]) -> Published:
-    """Read a bundle back: the estimate and its guarantee, as published."""
-    estimate, record = read_bundle(folder)
-    guarantee = Guarantee.from_dict(record["guarantee"])
-    return Published(estimate=estimate, guarantee=guarantee, record=record)
-
-
-def _choose(mechanism: str | AnyMechanism, public: Public) -> tuple[AnyMechanism, str]:
+def _choose(mechanism: str | AnyMechanism, public: Public, kind: str) -> tuple[AnyMechanism, str]:
     """Return the mechanism, and who chose it."""
+    known, pick, _ = CHOICES[kind]
     if mechanism == AUTO:
-        return pick_mechanism(public)
-    chosen = find_mechanism(mechanism) if isinstance(mechanism, str) else mechanism
+        return cast(tuple[AnyMechanism, str], pick(public))
+    chosen = known[mechanism]() if isinstance(mechanism, str) else mechanism
     return chosen, f"{chosen.name}: named by the steward"
 
 
-def _public_parameters(
-    answers: Answers,
-    budget: Budget,
-    items: Sequence[str],
-    max_answers: int | None,
-    persons: int | Iterable[object] | None,
-) -> Public:
-    if isinstance(items, str):
-        raise BadUsage("items must be a list of item names, found one string")
-    listed = tuple(str(item) for item in items)
-    cap = len(listed) if max_answers is None else max_answers
-    number = number_people(answers, budget, persons, "persons")
-    return Public(listed, cap, budget.neighbours, number, is_fixed=persons is not None)
-
-
-def _describe_charge(data: Contributions, order: Order, terms: Terms) -> dict[str, Any] | None:
+def _describe_charge(
+    data: Contributions, order: Order, book: Ledger, population: str
+) -> dict[str, Any]:
     """Return what the ledger is charged with."""
-    if terms.book is None:
-        return None
-    spend, (fingerprint, former) = order.calibration.spend, terms.book.recognise(data)
+    spend, (fingerprint, former) = order.calibration.spend, book.recognise(data)
     return {
         "spend": spend,
         "fingerprint": fingerprint,
         "former": former,
         "description": f"{spend.mechanism}, epsilon {spend.epsilon:g}, delta {spend.delta:g}",
-        "population": terms.population,
+        "population": population,
         "order": order.to_dict(),
     }
 

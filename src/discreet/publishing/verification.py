@@ -24,8 +24,15 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.markup import spreadsheet_cell
 from discreet.place import PRIVACY_FILE, RELEASE_FILES
 from discreet.privacy.accounting.budget import Guarantee, Neighbours
-from discreet.publishing.bundle import KINDS, SCHEMA_VERSION, Kind, find_kind, hash_record
+from discreet.publishing.bundle import (
+    PUBLISHED,
+    SCHEMA_VERSION,
+    Published,
+    PublishedRanking,
+    hash_record,
+)
 from discreet.results.estimate import Estimate, Solution, Status
+from discreet.results.kinds import KINDS, Kind, find_kind
 
 
 def verify(folder: str | PathLike[str]) -> None:
@@ -64,18 +71,32 @@ def check_bundle(folder: str | PathLike[str]) -> dict[str, Any]:
     return _read(Path(folder))[1]
 
 
-def read_bundle(
-    folder: str | PathLike[str], kind: str = "answers"
-) -> tuple[Estimate, dict[str, Any]]:
-    """Return the estimate and the record of a bundle of this kind."""
+def read_published(folder: str | PathLike[str]) -> Published:
+    """Read a bundle back, whatever it is about."""
     estimate, record = _read(Path(folder))
-    if find_kind(record) is not KINDS[kind]:
+    guarantee = Guarantee.from_dict(record["guarantee"])
+    return PUBLISHED[record.get("kind", "answers")](estimate, guarantee, record)
+
+
+def read_release(folder: str | PathLike[str]) -> Published:
+    """Read a bundle back: the estimate and its guarantee, as published."""
+    found = read_published(folder)
+    if isinstance(found, PublishedRanking):
         raise BadUsage(
-            f"{folder} is a release of {record.get('kind', 'answers')}, not of {kind}; read it "
-            "with discreet.read_released_ranking if it is of comparisons, and otherwise with "
-            "discreet.read_release."
+            f"{folder} is a release of comparisons, not of answers; read it with "
+            "discreet.read_released_ranking."
         )
-    return estimate, record
+    return found
+
+
+def read_released_ranking(folder: str | PathLike[str]) -> PublishedRanking:
+    """Read back what :meth:`PublishedRanking.save` wrote."""
+    found = read_published(folder)
+    if isinstance(found, PublishedRanking):
+        return found
+    raise BadUsage(
+        f"{folder} is a release of answers, not of comparisons; read it with discreet.read_release."
+    )
 
 
 def _read(place: Path) -> tuple[Estimate, dict[str, Any]]:

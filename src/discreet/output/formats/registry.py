@@ -10,32 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet.privacy.accounting.budget import Neighbours
+from discreet.results.kinds import find_kind
 
 RELATIONS = {
     Neighbours.REPLACE_ONE: "change-one distance: one {person}'s {answers} differ, the number of "
     "{person}s is public",
     Neighbours.ADD_REMOVE: "symmetric distance: one {person} is added or removed",
 }
-
-KINDS = {
-    "answers": {
-        "use": "Item difficulties of the Rasch model",
-        "published": "Difficulties",
-        "items": "items",
-        "domain": "Right, wrong or missing answers of persons to listed items",
-        "answers": "answers",
-        "person": "person",
-    },
-    "comparisons": {
-        "use": "Ranking of objects by the Bradley-Terry model",
-        "published": "Strengths",
-        "items": "objects",
-        "domain": "Which of two listed objects a judge preferred, for some pairs",
-        "answers": "comparisons",
-        "person": "judge",
-    },
-}
-"""How the registry speaks of the data, by the record's ``kind``."""
 
 
 MODELS = {"none": "Local", "trusted": "Shuffle"}
@@ -44,27 +25,27 @@ MODELS = {"none": "Local", "trusted": "Shuffle"}
 
 def write_registry_entry(record: Mapping[str, Any]) -> str:
     """Return the YAML draft for a release, from its privacy record."""
-    guarantee = record["guarantee"]
-    kind = KINDS[record.get("kind", "answers")]
+    guarantee, kind = record["guarantee"], find_kind(record)
+    relation = RELATIONS[Neighbours(guarantee["neighbours"])]
     fields: dict[str, Any] = {
         "status": "Draft" if guarantee["is_private"] else "NOT PRIVATE: not to be registered",
         "deployment": {
             "product": {
                 "name": "TO FILL IN: name of the test or data set",
                 "data_curators": ["TO FILL IN"],
-                "intended_use": kind["use"],
+                "intended_use": kind.use,
                 "data_product_type": "Summary statistics",
                 "data_product_region": "TO FILL IN",
-                "description": f"{kind['published']} of {len(record['items'])} {kind['items']} "
-                "in logits, with standard errors that include the privacy noise",
+                "description": f"{kind.numbers.capitalize()} of {len(record['items'])} "
+                f"{kind.items} in logits, with standard errors that include the privacy noise",
                 "publication_date": "TO FILL IN",
                 "data_product_sector": "TO FILL IN",
             },
             "dp_flavor": {
                 "name": "Approximate DP" if guarantee["delta"] else "Pure DP",
-                "input_metric": RELATIONS[Neighbours(guarantee["neighbours"])].format_map(kind),
+                "input_metric": relation.format_map(vars(kind)),
                 "bound_on_input_distance": "1",
-                "data_domain": kind["domain"],
+                "data_domain": kind.domain,
                 "unprotected_quantities": _unprotected(record),
             },
             "privacy_loss": {
@@ -82,8 +63,7 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
             },
             "accounting": {
                 "composition": guarantee["ledger_note"],
-                "post_processing": f"Estimation of {kind['published'].lower()} from the noisy "
-                "values",
+                "post_processing": f"Estimation of {kind.numbers} from the noisy values",
             },
             "implementation": {
                 "mechanisms": f"{record['mechanism']}, {guarantee['noise']}; {record['software']}",
@@ -101,14 +81,13 @@ def _parameters(guarantee: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unprotected(record: Mapping[str, Any]) -> str:
-    kind = KINDS[record.get("kind", "answers")]
-    people, given = f"{kind['person']}s", kind["answers"]
-    cap = record[f"max_{given}"]
-    known = [f"the list of {kind['items']}", f"the cap of {cap} {given} per {kind['person']}"]
-    if record[people] is not None:
-        known.append(f"the number of {people}")
+    kind = find_kind(record)
+    cap = f"the cap of {record[kind.cap]} {kind.answers} per {kind.person}"
+    known = [f"the list of {kind.items}", cap]
+    if record[kind.persons] is not None:
+        known.append(f"the number of {kind.persons}")
     if "shuffler" in record["settings"]:
-        known.append(f"the pattern of answered {kind['items']} of each {kind['person']}")
+        known.append(f"the pattern of answered {kind.items} of each {kind.person}")
     return ", ".join(known)
 
 

@@ -55,6 +55,7 @@ def item_table(
     *,
     kinds: Mapping[str, str] | None = None,
     tags: Sequence[str] | None = None,
+    items: str = "items",
 ) -> str:
     """Return the table of items with its filters.
 
@@ -66,17 +67,19 @@ def item_table(
         Tag to description: a choice that shows only the rows with that tag.
     tags
         The tags of each row, separated by spaces.
+    items
+        What the rows are called.
     """
     choice = ""
     if kinds:
         options = "".join(
             f'<option value="{k}">{escape(text)}</option>' for k, text in kinds.items()
         )
-        everything = '<option value="">all items</option>'
+        everything = f'<option value="">all {items}</option>'
         choice = f'<label>Show <select id="kind">{everything}{options}</select></label>'
-    table = html_table(columns, caption="Items", sortable=True, tags=tags)
+    table = html_table(columns, caption=items.capitalize(), sortable=True, tags=tags)
     return (
-        '<p class="tools"><label>Filter items by name '
+        f'<p class="tools"><label>Filter {items} by name '
         f'<input id="filter" type="search" autocomplete="off"></label>{choice}'
         '<span id="shown" role="status" class="note"></span></p>\n'
         '<div class="scroll tall" tabindex="0" role="region" aria-label="Item table">\n'

@@ -18,6 +18,7 @@ from discreet.analysis.residuals import trace_information
 from discreet.markup import minus
 from discreet.output.pages.drawing import Sheet, round_ticks
 from discreet.results.estimate import Estimate
+from discreet.results.kinds import KINDS, Kind
 
 PICTURE_ITEMS = 60
 """More items than this would make the picture longer than anyone scrolls."""
@@ -27,8 +28,8 @@ CURVE_REACH = 3.5
 """Logits from the mean that every item curve shows at least, so that curves compare."""
 
 
-def difficulty_picture(estimate: Estimate) -> str:
-    """Draw items in order of difficulty with their intervals."""
+def difficulty_picture(estimate: Estimate, kind: Kind = KINDS["answers"]) -> str:
+    """Draw items in order of difficulty (or objects, of strength) with their intervals."""
     known = np.flatnonzero(estimate.estimated)
     if not known.size:
         return ""
@@ -36,12 +37,13 @@ def difficulty_picture(estimate: Estimate) -> str:
     note = ""
     if order.size > PICTURE_ITEMS:
         keep = np.linspace(0, order.size - 1, PICTURE_ITEMS).round().astype(int)
-        note = f'<p class="note">{PICTURE_ITEMS} of {order.size} items, evenly chosen by rank.</p>'
+        shown = f"{PICTURE_ITEMS} of {order.size} {kind.items}, evenly chosen by rank."
+        note = f'<p class="note">{shown}</p>'
         order = order[keep]
-    return note + _draw_intervals(estimate, order)
+    return note + _draw_intervals(estimate, order, kind)
 
 
-def _draw_intervals(estimate: Estimate, order: npt.NDArray[np.int64]) -> str:
+def _draw_intervals(estimate: Estimate, order: npt.NDArray[np.int64], kind: Kind) -> str:
     interval = np.where(
         np.isnan(estimate.se)[:, None], estimate.difficulty[:, None], estimate.interval()
     )[order]
@@ -53,7 +55,7 @@ def _draw_intervals(estimate: Estimate, order: npt.NDArray[np.int64]) -> str:
         height=60 + 18 * len(order),
         left=116,
     )
-    sheet.x_axis("difficulty in logits, harder to the right")
+    sheet.x_axis(f"{kind.number} in logits, {kind.scale} to the right")
     for place, index in enumerate(order):
         name = estimate.items[index]
         shown = name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…"
@@ -61,7 +63,7 @@ def _draw_intervals(estimate: Estimate, order: npt.NDArray[np.int64]) -> str:
         sheet.text(shown, sheet.left - 8, sheet.up(place) + 4, anchor="end")
         sheet.line("bar", ends)
         sheet.dot("dot", float(estimate.difficulty[index]), place, name=name)
-    return sheet.svg("Item difficulties with 95% intervals; the table has the numbers")
+    return sheet.svg(f"{kind.title} with 95% intervals; the table has the numbers")
 
 
 def wright_picture(estimate: Estimate, diagnostics: Diagnostics) -> str:

@@ -17,6 +17,7 @@ from discreet.output.pages.pictures import difficulty_picture
 from discreet.privacy.accounting.belief import explain_belief
 from discreet.privacy.accounting.budget import Guarantee
 from discreet.results.estimate import Estimate
+from discreet.results.kinds import Kind, find_kind
 
 RELATION = {
     "replace-one": "if any one {person}'s {answers} had been replaced by others (the number of "
@@ -26,63 +27,45 @@ RELATION = {
     "add-remove": "if any one {person} had not taken part",
 }
 
-WORDS = {
-    "answers": {
-        "published": "difficulties",
-        "items": "items",
-        "list": "item list",
-        "answers": "answers",
-        "person": "person",
-    },
-    "comparisons": {
-        "published": "strengths",
-        "items": "objects",
-        "list": "list of objects",
-        "answers": "comparisons",
-        "person": "judge",
-    },
-}
-"""How a release speaks of its data, by the record's ``kind``."""
-
 
 def explain_promise(record: Mapping[str, Any]) -> str:
     """Say what a release promises to one person; nothing where the noise was for tests."""
     guarantee = Guarantee.from_dict(record["guarantee"])
     if not guarantee.is_private:
         return "It promises nothing to anybody, because its noise can be drawn again."
-    words = WORDS[record.get("kind", "answers")]
-    return explain_belief(guarantee, person=words["person"], answers=words["answers"])
+    kind = find_kind(record)
+    return explain_belief(guarantee, person=kind.person, answers=kind.answers)
 
 
 def write_statement(record: Mapping[str, Any]) -> str:
     """Return the statement as Markdown."""
-    guarantee, words = record["guarantee"], WORDS[record.get("kind", "answers")]
+    guarantee, kind = record["guarantee"], find_kind(record)
     parts = [
         "# Privacy statement",
         _warning(guarantee),
-        f"This release publishes the {words['published']} of {len(record['items'])} "
-        f"{words['items']}. {_compare(record, words)}{explain_promise(record)}",
+        f"This release publishes the {kind.numbers} of {len(record['items'])} {kind.items}. "
+        f"{_compare(record, kind)}{explain_promise(record)}",
         "| | |\n|---|---|\n"
         + "\n".join(f"| {name} | {value} |" for name, value in _statement_facts(record)),
         *guarantee["conditions"],
         guarantee["ledger_note"],
-        f"The {words['list']}, the cap on {words['answers']}, epsilon, delta and the mechanism "
+        f"The {kind.listed}, the cap on {kind.answers}, epsilon, delta and the mechanism "
         "have to be chosen without looking at the data. Choosing any of them after looking voids "
         "this promise.",
-        f"Standard errors and intervals include both the sampling of {words['person']}s and the "
+        f"Standard errors and intervals include both the sampling of {kind.persons} and the "
         "privacy noise. They were computed from the noisy values alone.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _compare(record: Mapping[str, Any], words: Mapping[str, str]) -> str:
+def _compare(record: Mapping[str, Any], kind: Kind) -> str:
     if not record["guarantee"]["is_private"]:
         return ""
     fixed = record.get("number_fixed")
     relation = RELATION["fixed number" if fixed else record["guarantee"]["neighbours"]]
     return (
         "It was made with differential privacy: nothing in it would look much different "
-        f"{relation.format_map(words)}. "
+        f"{relation.format_map(vars(kind))}. "
     )
 
 
@@ -93,7 +76,7 @@ def _warning(guarantee: Mapping[str, Any]) -> str:
 
 
 def _statement_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    guarantee, words = record["guarantee"], WORDS[record.get("kind", "answers")]
+    guarantee, kind = record["guarantee"], find_kind(record)
     facts = [
         ("protected", guarantee["unit"]),
         ("neighbouring data sets", guarantee["neighbours"]),
@@ -105,14 +88,10 @@ def _statement_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts += [
         ("mechanism", record["mechanism"]),
         ("noise", guarantee["noise"]),
-        (
-            f"{words['answers']} counted per {words['person']}",
-            f"at most {record['max_' + words['answers']]}",
-        ),
+        (f"{kind.answers} counted per {kind.person}", f"at most {record[kind.cap]}"),
     ]
-    people = f"{words['person']}s"
-    if record[people] is not None:
-        facts.append((people, str(record[people])))
+    if record[kind.persons] is not None:
+        facts.append((kind.persons, str(record[kind.persons])))
     return facts
 
 
@@ -121,25 +100,26 @@ def _statement_facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 # In: the estimate of a release and its privacy record. Out: HTML. It shows released values and
 # public parameters only; it cannot show more, because it is given no more.
 
-TITLE = "Item difficulties, released with differential privacy"
-TEST_TITLE = "Item difficulties, not private: made with noise for tests"
-COLUMNS = ("item", "difficulty", "se", "lower", "upper")
+PRIVATE, FOR_TESTS = "released with differential privacy", "not private: made with noise for tests"
 
 
 def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
     """Return the page."""
-    guarantee = record["guarantee"]
-    warning = "" if guarantee["is_private"] else "Not private: made with a seeded source for tests."
-    title = TEST_TITLE if warning else TITLE
+    kind, is_private = find_kind(record), record["guarantee"]["is_private"]
+    warning = '<p class="alarm">Not private: made with a seeded source for tests.</p>'
+    title = f"{kind.title}, {PRIVATE if is_private else FOR_TESTS}"
     body = fill(
         "public.html",
         {
             "title": title,
-            "warning": f'<p class="alarm">{warning}</p>' if warning else "",
+            "warning": "" if is_private else warning,
             "summary": escape(_summarise(estimate, record)),
             "facts": fact_boxes(_facts(record)),
-            "picture": difficulty_picture(estimate),
-            "table": item_table(_columns(estimate)),
+            "question": kind.question,
+            "note": f"{kind.number.capitalize()} in logits; {kind.scale} {kind.items}",
+            "picture": difficulty_picture(estimate, kind),
+            "items": kind.items,
+            "table": item_table(_columns(estimate, kind), items=kind.items),
             "promise": _promise(record),
             "method": escape(_method(estimate, record)),
         },
@@ -148,32 +128,35 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
 
 
 def _summarise(estimate: Estimate, record: Mapping[str, Any]) -> str:
-    known = estimate.estimated
+    kind, known = find_kind(record), estimate.estimated
     if not known.any():
-        return "The noise leaves nothing to say about these items."
-    hardest = estimate.items[int(np.nanargmax(estimate.difficulty))]
-    easiest = estimate.items[int(np.nanargmin(estimate.difficulty))]
+        return f"The noise leaves nothing to say about these {kind.items}."
+    highest = estimate.items[int(np.nanargmax(estimate.difficulty))]
+    lowest = estimate.items[int(np.nanargmin(estimate.difficulty))]
     return (
-        f"{len(estimate.items)} items. Hardest by estimate: {hardest}; easiest: {easiest}. "
+        f"{len(estimate.items)} {kind.items}. {kind.most.capitalize()} by estimate: {highest}; "
+        f"{kind.least}: {lowest}. "
         f"The typical standard error is {np.nanmedian(estimate.se):.2f} logits. "
         f"{explain_promise(record)}"
     )
 
 
 def _facts(record: Mapping[str, Any]) -> dict[str, str]:
-    guarantee = record["guarantee"]
+    guarantee, kind = record["guarantee"], find_kind(record)
     return {
         "epsilon": f"{guarantee['epsilon']:g}",
         "delta": f"{guarantee['delta']:g}",
         "neighbours": guarantee["neighbours"],
         "mechanism": record["mechanism"],
-        "answers per person": f"at most {record['max_answers']}",
+        f"{kind.answers} per {kind.person}": f"at most {record[kind.cap]}",
     }
 
 
-def _columns(estimate: Estimate) -> list[HtmlColumn]:
+def _columns(estimate: Estimate, kind: Kind) -> list[HtmlColumn]:
     columns = estimate.to_dict()
-    return [HtmlColumn(name, columns[name]) for name in COLUMNS]
+    titles = {"item": "item", "difficulty": kind.number, "se": "se"}
+    titles |= {"lower": "lower", "upper": "upper"}
+    return [HtmlColumn(title, columns[name]) for name, title in titles.items()]
 
 
 def _promise(record: Mapping[str, Any]) -> str:
@@ -185,7 +168,7 @@ def _promise(record: Mapping[str, Any]) -> str:
 
 def _method(estimate: Estimate, record: Mapping[str, Any]) -> str:
     return (
-        f"Rasch difficulties estimated from noisy values only, with full knowledge of the noise "
-        f"(estimator: {estimate.method}). {record['guarantee']['noise'].capitalize()}. "
+        f"{find_kind(record).model} estimated from noisy values only, with full knowledge of the "
+        f"noise (estimator: {estimate.method}). {record['guarantee']['noise'].capitalize()}. "
         f"{record['software']}."
     )

@@ -27,9 +27,9 @@ from discreet.privacy.audit.attacks import Attack, Size, make_attacks
 from discreet.privacy.audit.power import MISTAKES, choose_runs, find_detectable, prove_factor
 from discreet.privacy.audit.statistics import MATTERS
 from discreet.privacy.mechanisms import MECHANISMS, AnyMechanism
+from discreet.privacy.mechanisms.comparisons import COMPARISON_MECHANISMS
 from discreet.privacy.noise.backends import ExactNoise, Noise
 from discreet.privacy.wall import Release, release_statistics
-from discreet.publishing.comparisons import MECHANISMS as COMPARISON_MECHANISMS
 from discreet.types import FloatArray, Int64Array
 
 __all__ = ["AuditReport", "Size", "Verdict", "audit_mechanism", "find_audited"]
@@ -225,7 +225,6 @@ def _strike(
                 calibration=calibration,
                 guarantee=guarantee,
                 noise=noise,
-                count=attack.count,
             )
             measured.append(measure(made.values, calibration))
         return np.array(measured, dtype=np.float64)

@@ -19,9 +19,7 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.judges import Comparisons
-from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
-from discreet.answers.wins import count_wins
 from discreet.errors import BadUsage
 from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.audit.statistics import (
@@ -86,7 +84,6 @@ class Attack:
     neighbour: Any
     public: Public
     calibration: Calibration
-    count: Callable[..., Any]
     statistic: Statistic
     permitted: Separation
     is_crude: bool = False
@@ -97,7 +94,6 @@ class Domain:
     """What one person contributes, how it is gathered and counted, how far it can be changed."""
 
     public: Callable[..., Public]
-    count: Callable[..., Any]
     gather: Callable[[list[Contribution], tuple[str, ...]], Any]
     stretch: Callable[[int, int], Iterator[tuple[Contribution, Contribution]]]
     most: Callable[[int], int]
@@ -167,11 +163,10 @@ def stretch_comparisons(size: int, items: int) -> Iterator[tuple[Contribution, C
         yield (first, second), NOTHING
 
 
-ANSWERS = Domain(Public, count_pairs, gather_answers, stretch_answers, lambda items: items)
+ANSWERS = Domain(Public, gather_answers, stretch_answers, lambda items: items)
 FLIPPED = replace(ANSWERS, stretch=turn_answers)
 COMPARED = Domain(
     ComparedPublic,
-    count_wins,
     gather_comparisons,
     stretch_comparisons,
     lambda items: items * (items - 1) // 2,
@@ -265,7 +260,7 @@ class _Stage:
         if isinstance(mechanism, SparsePairs):
             mechanism = DensePairs()
         weighting = mechanism.weighting(self.public, self.calibration)
-        counts = self.domain.count(data, weighting=weighting)
+        counts = data.count(weighting)
         return mechanism.cells(counts, self.calibration)
 
     def build(
@@ -285,7 +280,6 @@ class _Stage:
             neighbour=self.domain.gather([other] * group if self.replaces else [], items),
             public=replace(self.public, persons=group + 1 if self.replaces else None),
             calibration=self.calibration,
-            count=self.domain.count,
             statistic=statistic,
             permitted=permitted,
         )

@@ -11,6 +11,7 @@ objects were compared and never on who won, so that it costs no bias. Proofs: do
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isqrt, sqrt
@@ -225,3 +226,10 @@ def pick_comparison_mechanism(public: Public) -> tuple[WinPairs | NetWins, str]:
         return WinPairs(), f"auto: win-pairs, because {why}"
     why = f"a judge compares at most {cap} of {items * (items - 1) // 2} pairs"
     return NetWins(), f"auto: net-wins, because {why}"
+
+
+COMPARISON_MECHANISMS: dict[str, Callable[[], NetWins | WinPairs]] = {
+    "net-wins": NetWins,
+    "win-pairs": WinPairs,
+}
+"""Every mechanism for comparisons by its name, with its default settings."""
