@@ -368,6 +368,17 @@ def test_anchors_go_with_the_refined_method_only(place, tmp_path):
     assert "refined" in ended.err
 
 
+def test_anchors_may_be_a_table_of_any_kind(place, tmp_path):
+    for name, text in [
+        ("held.tsv", "item\tdifficulty\nq2\t2.0\n"),
+        ("a.csv", "difficulty;item\n2;q2\n"),
+    ]:
+        (tmp_path / name).write_text(text)
+        ended = discreet("fit", place / "autumn.csv", "--anchors", tmp_path / name, "--json", "-q")
+        assert ended.code == 0, ended.err
+        assert [row["item"] for row in ended.document["anchors"]] == ["q2"]
+
+
 def test_a_csv_without_the_columns_of_anchors_is_refused(place, tmp_path):
     path = tmp_path / "anchors.csv"
     path.write_text("q2,1\n")

@@ -1,16 +1,18 @@
 """``release``, ``ledger`` and ``audit`` as a steward types them."""
 
+import gzip
 import json
+import warnings
 from math import inf
 
 import pytest
 
 from commandline import LSAT_ITEMS, discreet
-from discreet.cli.release import read_items
 from discreet.datasets.education import lsat
 from discreet.errors import BadUsage
 from discreet.privacy.audit import AuditReport
 from discreet.privacy.ledger.book import Ledger
+from discreet.tables.opener import read_list
 
 BUNDLE = ["difficulties.csv", "privacy.json", "registry.yaml", "report.html", "statement.md"]
 
@@ -253,7 +255,7 @@ def test_a_weak_promise_warns_unless_quiet(desk):
 def test_the_item_list_keeps_its_order_and_skips_empty_lines(tmp_path):
     path = tmp_path / "items.txt"
     path.write_bytes("\ufeffb\r\n\r\n a \n#3\n".encode())
-    assert read_items(path) == ["b", "a", "#3"]
+    assert read_list(path) == ["b", "a", "#3"]
 
 
 @pytest.mark.parametrize(
@@ -261,14 +263,24 @@ def test_the_item_list_keeps_its_order_and_skips_empty_lines(tmp_path):
     [
         (b"a\nb\na\n", "line 3"),
         (b"\n \n", "no item"),
-        ("größe".encode("latin-1"), "UTF-8"),
     ],
 )
 def test_a_list_that_cannot_be_meant_is_refused(tmp_path, content, words):
     path = tmp_path / "items.txt"
     path.write_bytes(content)
     with pytest.raises(BadUsage, match=words):
-        read_items(path)
+        read_list(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_list_is_read_in_the_encodings_and_packings_of_answers(tmp_path, encoding, pack):
+    path = tmp_path / "items.txt"
+    path.write_bytes(pack("höhe\ngröße".encode(encoding)))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert read_list(path) == ["höhe", "größe"]
+    assert ["not UTF-8" in str(one.message) for one in said] == [True] * (encoding == "latin-1")
 
 
 def test_a_missing_item_list_is_wrong_usage(desk):

@@ -235,6 +235,14 @@ def test_bad_tables_are_refused_with_the_place(tmp_path, text, message):
         read_comparisons(tmp_path / "votes.csv")
 
 
+def test_json_lines_and_a_file_that_is_not_there_are_refused(tmp_path):
+    (tmp_path / "votes.jsonl").write_text('{"judge": "ann", "winner": "ash", "loser": "elm"}')
+    with pytest.raises(BadResponses, match="read for answers only"):
+        read_comparisons(tmp_path / "votes.jsonl")
+    with pytest.raises(BadUsage, match="There is no file"):
+        read_comparisons(tmp_path / "nowhere.csv")
+
+
 def test_ties_may_be_left_out(tmp_path):
     (tmp_path / "votes.csv").write_text("judge,left,right,outcome\nann,x,y,tie\nbob,x,y,left\n")
     data = read_comparisons(tmp_path / "votes.csv", ties="drop")

@@ -1,9 +1,12 @@
 """Anchors hold, links find the shift and the items that drifted, banks grow and stay put."""
 
+import gzip
 import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -194,6 +197,29 @@ def test_anchors_that_cannot_be_used_are_refused(anchors, words):
 def test_the_same_anchor_twice_is_no_contradiction():
     anchors = [("Item1", 1.0), ("Item1", 1.0)]
     assert fit_anchored(discreet.datasets.lsat(), anchors).anchors == ("Item1",)
+
+
+def anchor_tables(folder):
+    """The same two anchors as every kind of table."""
+    frame = pd.DataFrame({"item": ["Item1", "Item2", "Item3"], "difficulty": [1.0, 0.5, None]})
+    text = "difficulty;item\n1;Item1\n0.5;Item2\n;Item3\n"
+    (folder / "plain.csv").write_text(text)
+    (folder / "packed.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (folder / "tabs.tsv").write_text(text.replace(";", "\t"))
+    (folder / "wide.txt").write_bytes(text.encode("utf-16"))
+    frame.to_parquet(folder / "arrow.parquet")
+    return [frame, pa.Table.from_pandas(frame), *sorted(folder.iterdir())]
+
+
+def test_anchors_are_read_from_whatever_is_tabular(tmp_path):
+    answers = discreet.datasets.lsat()
+    wanted = fit_anchored(answers, {"Item1": 1.0, "Item2": 0.5}).estimate.difficulty
+    for table in anchor_tables(tmp_path):
+        found = fit_anchored(answers, table)
+        assert found.anchors == ("Item1", "Item2")
+        assert np.array_equal(found.estimate.difficulty, wanted)
+    with pytest.raises(BadUsage, match="'item' and 'difficulty', each once; found Item1, Item2"):
+        fit_anchored(answers, pd.DataFrame({"Item1": [1.0], "Item2": [2.0]}))
 
 
 def test_anchors_that_no_other_item_is_linked_to_are_refused():

@@ -7,12 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import isfinite
+from os import PathLike
 from typing import Any
 
 from discreet.analysis.bank import Bank
 from discreet.analysis.calibrated import check_logits, known_difficulties
 from discreet.errors import BadUsage
+from discreet.markup import read_cell
 from discreet.models.connection import name_some
+from discreet.tables.frames import is_frame
+from discreet.tables.opener import read_rows
+
+
+def read_pairs(table: Any) -> list[tuple[str, Any]]:
+    """Return the items and difficulties of a table (a file, a data frame); blanks are left out."""
+    rows = read_rows(table, ("item", "difficulty"), "anchors")
+    # NaN, which differs from itself, is how data frames leave a cell blank.
+    known = [(item, value) for item, value in rows if value not in (None, "") and value == value]
+    return [(read_cell(item) if isinstance(item, str) else item, value) for item, value in known]
 
 
 def accept_anchors(anchors: Any, items: tuple[str, ...]) -> dict[str, float]:
@@ -21,9 +33,10 @@ def accept_anchors(anchors: Any, items: tuple[str, ...]) -> dict[str, float]:
     Parameters
     ----------
     anchors
-        A mapping from item to difficulty, an iterable of such pairs, or a calibration (an
-        estimate, a release, a bank), of which only the items in ``items`` are used, and of a
-        bank only those that did not drift.
+        A mapping from item to difficulty, an iterable of such pairs, a table with the columns
+        item and difficulty (a file, a data frame), or a calibration (an estimate, a release, a
+        bank), of which only the items in ``items`` are used, and of a bank only those that did
+        not drift.
     items
         The items of the answers.
 
@@ -34,6 +47,8 @@ def accept_anchors(anchors: Any, items: tuple[str, ...]) -> dict[str, float]:
         another anchor of the same item, or if there is none.
     """
     known = set(items)
+    if isinstance(anchors, str | PathLike) or is_frame(anchors):
+        anchors = read_pairs(anchors)
     if isinstance(anchors, Mapping) or _is_pairs(anchors):
         pairs = list(anchors.items() if isinstance(anchors, Mapping) else anchors)
         values = _collect(pairs)

@@ -24,6 +24,7 @@ from discreet.atomic import write_text
 from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.markup import brief_repr, read_cell, spreadsheet_cell
 from discreet.privacy.accounting.budget import Guarantee
+from discreet.tables.paths import explain_read_errors, open_bytes, read_text
 from discreet.types import FloatArray
 
 FORMAT = "discreet-bank"
@@ -215,7 +216,7 @@ def _cell(value: Any) -> Any:
 
 def is_bank(path: str | PathLike[str]) -> bool:
     """Say whether a file begins as a bank does."""
-    with Path(path).open("rb") as file:
+    with explain_read_errors(Path(path)), open_bytes(Path(path)) as file:
         return FORMAT.encode() in file.readline(4096)
 
 
@@ -230,11 +231,7 @@ def read_bank(path: str | PathLike[str]) -> Bank:
         If a row cannot be used: no number, a repeated item.
     """
     place = Path(path)
-    try:
-        with place.open(encoding="utf-8-sig", newline="") as file:
-            first, rest = file.readline(), file.read()
-    except UnicodeDecodeError as error:
-        raise BadUsage(f"{place} is not an item bank: it is not UTF-8 text ({error})") from error
+    first, _, rest = read_text(place).partition("\n")
     head = _read_head(place, first)
     reader = csv.DictReader(io.StringIO(rest, newline=""))
     missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]

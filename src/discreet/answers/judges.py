@@ -140,10 +140,12 @@ class Comparisons:
 
         The keywords are those of :func:`discreet.read_comparisons`.
         """
-        from discreet.answers.read_judges import Roles, read_frame
+        from discreet.answers.read_judges import read_comparisons
 
-        roles = Roles(judge, winner, loser, left, right, outcome, repeats, ties)
-        return read_frame(frame, roles)
+        return read_comparisons(
+            frame, judge=judge, winner=winner, loser=loser, left=left, right=right,
+            outcome=outcome, repeats=repeats, ties=ties,
+        )  # fmt: skip
 
     # -- what it holds -----------------------------------------------------------------------
 

@@ -7,10 +7,9 @@ Out: :class:`Comparisons`. Ids are read as for answers ("007" stays "007").
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,9 @@ import numpy.typing as npt
 
 from discreet.answers.judges import ERROR, Comparisons, check_repeats, find_repeat
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.delimited import DelimitedSource, NotUtf8
 from discreet.tables.ids import IdCodes
 from discreet.tables.long import read_ids
-from discreet.tables.paths import find_files, read_head, sniff, warn_encoding
+from discreet.tables.opener import read_tables
 from discreet.tables.source import RowPlaces, Source
 
 Codes = npt.NDArray[np.int64]
@@ -63,7 +61,7 @@ class Roles:
 
 
 def read_comparisons(
-    path: str | PathLike[str],
+    path: Any,
     *,
     judge: str | None = None,
     winner: str | None = None,
@@ -74,12 +72,13 @@ def read_comparisons(
     repeats: str = ERROR,
     ties: str = ERROR,
 ) -> Comparisons:
-    r"""Read comparisons from CSV, TSV or Parquet, gzipped or not.
+    r"""Read comparisons from CSV, TSV or Parquet, gzipped or not, or from a data frame.
 
     Parameters
     ----------
     path
-        A file, a folder or a pattern. A judge may continue from one file to the next.
+        A file, a folder or a pattern; a judge may continue from one file to the next. Or a data
+        frame: pandas, polars, pyarrow and others.
     judge, winner, loser
         Column names. By default they are recognised (``judge``, ``rater``, ``user``, ...;
         ``winner``, ``preferred``, ``chosen``; ``loser``, ``rejected``; with or without ``_id``).
@@ -101,45 +100,19 @@ def read_comparisons(
     <Comparisons: 2 judges, 2 objects, 2 comparisons>
     """
     roles = Roles(judge, winner, loser, left, right, outcome, repeats, ties)
-    files, encodings = find_files(path), dict[Path, str]()
-    while True:
-        table = _Table(roles)
-        try:
-            for file in files:
-                table.add(_open_source(file, encodings.get(file)))
-            return table.finish()
-        except NotUtf8 as found:
-            # Rare: the first megabytes were UTF-8. Everything is read again, this file otherwise.
-            encodings[found.path] = warn_encoding(found.path)
+    return read_tables(path, partial(_take, roles))
 
 
-def open_comparisons(data: Comparisons | str | PathLike[str]) -> Comparisons:
-    """Return comparisons, read from a file if need be."""
+def open_comparisons(data: Any) -> Comparisons:
+    """Return comparisons, read from a file or a data frame if need be."""
     return data if isinstance(data, Comparisons) else read_comparisons(data)
 
 
-def read_frame(frame: Any, roles: Roles) -> Comparisons:
-    """Return the comparisons of a data frame."""
-    from discreet.tables.frames import FrameSource, as_arrow
-
+def _take(roles: Roles, sources: Iterator[Source]) -> Comparisons:
     table = _Table(roles)
-    table.add(FrameSource(as_arrow(frame)))
+    for source in sources:
+        table.add(source)
     return table.finish()
-
-
-def _open_source(file: Path, encoding: str | None) -> Source:
-    head = read_head(file)
-    kind = sniff(file, head)
-    if kind == "jsonl":
-        raise BadResponses(
-            f"{file} looks like JSON lines, which is not read for comparisons. Write it as CSV or "
-            "Parquet with one row per comparison."
-        )
-    if kind == "parquet":
-        from discreet.tables.parquet import ParquetSource
-
-        return ParquetSource(file)
-    return DelimitedSource(file, head, encoding)
 
 
 class _Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +12,6 @@ from discreet.atomic import staged
 from discreet.cli.output import Column, json_text, note, print_table
 from discreet.cli.writing import check_writable
 from discreet.errors import BadResponses, BadUsage
-from discreet.markup import read_cell
 
 if TYPE_CHECKING:
     from discreet.analysis.diagnostics import Diagnostics
@@ -168,6 +166,8 @@ KnownCalibration = Annotated[
 
 PRIVACY_FILE = "privacy.json"
 FORMAT, VERSION = "discreet-calibration", 1
+TABLES = (".csv", ".parquet", ".pq")
+"""Files that hold anchors as a table, whatever their first line says."""
 
 
 def read_calibration(path: Path) -> Any:
@@ -200,31 +200,23 @@ def name_calibration(path: Path) -> str:
 
 
 def read_anchors(path: Path) -> Any:
-    """Return anchors: a calibration, or the pairs of a CSV file with item and difficulty."""
-    if path.is_dir() or path.suffix.lower() != ".csv":
-        return read_calibration(path)
+    """Return anchors: a calibration, or the pairs of a table with item and difficulty."""
+    from discreet.analysis.anchors import read_pairs
     from discreet.analysis.bank import is_bank
 
-    if is_bank(path):
+    if path.is_dir() or is_bank(path):
         return read_calibration(path)
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        names = reader.fieldnames or []
-        if "item" not in names or "difficulty" not in names:
-            raise BadUsage(
-                f"{path}: anchors need the columns 'item' and 'difficulty', found "
-                f"{', '.join(names) or 'none'}."
-            )
-        try:
-            rows = list(reader)
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise BadResponses(f"{path} cannot be read as CSV: {error}.") from error
-    return [(read_cell(row["item"]), row["difficulty"]) for row in rows if row["difficulty"]]
+    start = _first_line(path)
+    is_table = "difficulty" in start and not start.startswith("{")
+    is_table = is_table or path.name.lower().removesuffix(".gz").endswith(TABLES)
+    return read_pairs(path) if is_table else read_calibration(path)
 
 
 def _first_line(path: Path) -> str:
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        return file.readline(4096).strip()
+    from discreet.tables.paths import explain_read_errors, open_text
+
+    with explain_read_errors(path), open_text(path, "utf-8") as file:
+        return str(file.readline(4096).strip())
 
 
 def _read_folder(folder: Path) -> Any:

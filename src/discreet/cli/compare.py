@@ -27,7 +27,6 @@ from discreet.cli.release import (
     LedgerFile,
     Neighbouring,
     Population,
-    read_items,
     show_release,
 )
 from discreet.place import check_place
@@ -180,10 +179,11 @@ def release(
 ) -> None:
     """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
     check_place(out, force=force)
-    listed = read_items(items)
     from discreet.privacy.accounting.budget import Budget, Neighbours
     from discreet.privacy.ledger.book import Ledger
+    from discreet.tables.opener import read_list
 
+    listed = read_list(items)
     budget = Budget(epsilon, delta, Neighbours(neighbours))
     book = Ledger.open(ledger)
     data = read_votes(file, columns, quiet=shared.quiet)

@@ -22,7 +22,6 @@ from discreet.cli.options import (
     command,
 )
 from discreet.cli.output import Column, note, print_json, print_table, say
-from discreet.errors import BadUsage
 from discreet.place import check_place
 from discreet.results.kinds import find_kind
 
@@ -102,11 +101,12 @@ def release(
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
     check_place(out, force=force)
     check_engine(limits)
-    listed = read_items(items)
     from discreet.privacy.accounting.budget import Budget, Neighbours
     from discreet.privacy.ledger.book import Ledger
     from discreet.privacy.mechanisms import check_mechanism
+    from discreet.tables.opener import read_list
 
+    listed = read_list(items)
     budget = Budget(epsilon, delta, Neighbours(neighbours))
     check_mechanism(mechanism)
     book = Ledger.open(ledger)
@@ -137,27 +137,6 @@ def show_release(released: Published, out: Path, *, as_json: bool, quiet: bool) 
     else:
         print_release(released)
     note(f"Wrote {out} (may be published)", quiet=quiet)
-
-
-def read_items(path: Path) -> list[str]:
-    """Return the names in a file with one item per line; empty lines do not count."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise BadUsage(f"{path} is not UTF-8 text ({error}); save the list as UTF-8.") from error
-    first_seen: dict[str, int] = {}
-    for number, line in enumerate(lines, start=1):
-        name = line.strip()
-        if name in first_seen:
-            raise BadUsage(
-                f"{path}, line {number}: item '{name}' is on the list already, in line "
-                f"{first_seen[name]}; each item has one line."
-            )
-        if name:
-            first_seen[name] = number
-    if not first_seen:
-        raise BadUsage(f"{path} names no item; it must have one item per line.")
-    return list(first_seen)
 
 
 def release_document(released: Published) -> dict[str, Any]:

@@ -67,6 +67,11 @@ class FrameSource:
         return f"{self.name}, row {row} (counted from 0)"
 
 
+def is_frame(source: Any) -> bool:
+    """Say whether a source is a data frame that keeps its rows in memory."""
+    return hasattr(source, "iloc") or hasattr(source, "__arrow_c_stream__")
+
+
 def as_arrow(frame: Any) -> Any:
     """Return a data frame of any kind as an Arrow table."""
     if isinstance(frame, pa.Table):

@@ -188,12 +188,22 @@ def sniff(path: Path, head: bytes) -> str:
     return "text"
 
 
-def find_encoding(path: Path, head: bytes) -> str:
-    """Return the encoding of a text file; one that is not UTF-8 is read as Windows-1252."""
+def read_text(path: Path) -> str:
+    """Return a whole small file as text: unpacked and decoded as every other table is."""
+    with explain_read_errors(path), open_bytes(path) as stream:
+        data = stream.read()
+    return decode(path, data, find_encoding(path, data, whole=True), whole=True)
+
+
+def find_encoding(path: Path, head: bytes, *, whole: bool = False) -> str:
+    """Return the encoding of a text file; one that is not UTF-8 is read as Windows-1252.
+
+    ``whole`` says that nothing follows: otherwise the last character may be cut off.
+    """
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)
+        codecs.getincrementaldecoder("utf-8")().decode(head, whole)
     except UnicodeDecodeError:
         return warn_encoding(path)
     return "utf-8"
@@ -210,11 +220,11 @@ def warn_encoding(path: Path) -> str:
     return "cp1252"
 
 
-def decode(path: Path, data: bytes, encoding: str) -> str:
-    """Return bytes as text, without a byte-order mark; the last character may be cut off."""
+def decode(path: Path, data: bytes, encoding: str, *, whole: bool = False) -> str:
+    """Return bytes as text, without a byte-order mark; see `find_encoding` for ``whole``."""
     codec = "utf-8-sig" if encoding == "utf-8" else encoding
     try:
-        return codecs.getincrementaldecoder(codec)().decode(data)
+        return codecs.getincrementaldecoder(codec)().decode(data, whole)
     except UnicodeDecodeError:
         raise BadResponses(bad_encoding(path)) from None
 

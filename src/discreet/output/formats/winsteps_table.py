@@ -16,6 +16,7 @@ from os import PathLike
 from pathlib import Path
 
 from discreet.errors import BadResponses
+from discreet.tables.paths import read_text
 
 Row = dict[str, str]
 
@@ -65,7 +66,7 @@ def read_table(path: str | PathLike[str]) -> list[Row]:
     deleted, no responses), so that it skips them when the file comes back as anchors.
     """
     place = Path(path)
-    lines = [line for line in _decode(place).splitlines() if line.strip(" ;\t")]
+    lines = [line for line in read_text(place).splitlines() if line.strip(" ;\t")]
     labels: Sequence[str] = STANDARD
     separator = _separator(lines)
     rows = []
@@ -86,15 +87,6 @@ def read_table(path: str | PathLike[str]) -> list[Row]:
             "Winsteps; write one with its Output Files menu"
         )
     return rows
-
-
-def _decode(place: Path) -> str:
-    raw = place.read_bytes()
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        # Winsteps is a Windows program; in this encoding every byte means something.
-        return raw.decode("cp1252", errors="replace")
 
 
 def _separator(lines: list[str]) -> str | None:

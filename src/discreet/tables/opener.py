@@ -1,0 +1,155 @@
+"""The one opener: from whatever is tabular to columns in batches.
+
+In: a file, a folder, a pattern or a data frame. Out: what the caller makes of its tables, each a
+:class:`~discreet.tables.source.Source`. Answers, comparisons, anchors and lists all come through
+here, so that compressions, encodings, delimiters and messages are the same for all of them.
+Databases, servers and queries are opened by :mod:`discreet.tables.origins`, files by these
+functions there too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
+
+from discreet.errors import BadResponses, BadUsage
+from discreet.tables.delimited import DelimitedSource, NotUtf8
+from discreet.tables.jsonl import JsonLinesSource
+from discreet.tables.paths import find_files, read_head, read_text, sniff, warn_encoding
+from discreet.tables.roles import Reading
+from discreet.tables.source import Source
+
+Made = TypeVar("Made")
+Encodings = dict[Path, str]
+"""Of files that are not UTF-8, as far as known."""
+Progress = Callable[[int], None]
+
+
+def read_tables(
+    source: Any,
+    take: Callable[[Iterator[Source]], Made],
+    *,
+    reading: Reading | None = None,
+    progress: Progress | None = None,
+) -> Made:
+    """Return what ``take`` makes of the tables of a source, which are opened one by one.
+
+    Parameters
+    ----------
+    source
+        A path, a folder, a pattern, or a data frame.
+    take
+        Reads the tables. It is called again where a file that seemed to be UTF-8 was not.
+    reading
+        How records of JSON lines are read as answers; without it they are refused.
+    progress
+        Called now and then with the bytes of all files read so far.
+    """
+    if not isinstance(source, str | PathLike):
+        from discreet.tables.frames import FrameSource, as_arrow
+
+        return take(iter([FrameSource(as_arrow(source))]))
+    files = find_files(source)
+    return retry_encodings(lambda known: take(_open_files(files, known, reading, progress)))
+
+
+def retry_encodings(read: Callable[[Encodings], Made]) -> Made:
+    """Call ``read`` until every file is read in its own encoding.
+
+    Rarely more than once: the first megabytes of a file show its encoding, nearly always.
+    """
+    known: Encodings = {}
+    while True:
+        try:
+            return read(known)
+        except NotUtf8 as found:
+            known[found.path] = warn_encoding(found.path)
+
+
+def _open_files(
+    files: Sequence[Path], known: Encodings, reading: Reading | None, progress: Progress | None
+) -> Iterator[Source]:
+    done = 0
+    for file in files:
+        shifted = None if progress is None else lambda read, done=done: progress(done + read)
+        source = open_file(file, known.get(file), reading=reading, progress=shifted)
+        if isinstance(source, JsonLinesSource):
+            source.check_alone(len(files))
+        yield source
+        done += file.stat().st_size
+        if progress is not None:
+            progress(done)
+
+
+def open_file(
+    file: Path,
+    encoding: str | None = None,
+    *,
+    reading: Reading | None = None,
+    progress: Progress | None = None,
+) -> Source:
+    """Open a file by what it holds, whatever its name; the keywords are those of `read_tables`."""
+    head = read_head(file)
+    kind = sniff(file, head)
+    if kind == "jsonl":
+        if reading is None:
+            raise BadResponses(
+                f"{file} looks like JSON lines, which is read for answers only. Write it as CSV or "
+                "Parquet."
+            )
+        return JsonLinesSource(file, reading, progress)
+    if kind == "parquet":
+        # Only here, because importing Arrow's Parquet reader takes a while.
+        from discreet.tables.parquet import ParquetSource
+
+        return ParquetSource(file, progress)
+    return DelimitedSource(file, head, encoding, progress)
+
+
+def read_rows(source: Any, columns: Sequence[str], what: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a small table with these columns, in any order and among others.
+
+    Parameters
+    ----------
+    source
+        As for `read_tables`.
+    columns
+        Their names.
+    what
+        What the rows are, for messages.
+    """
+
+    def take(tables: Iterator[Source]) -> list[tuple[Any, ...]]:
+        return [row for table in tables for row in _rows(table, columns, what)]
+
+    return read_tables(source, take)
+
+
+def _rows(table: Source, columns: Sequence[str], what: str) -> Iterator[tuple[Any, ...]]:
+    names = list(table.names)
+    if any(names.count(name) != 1 for name in columns):
+        raise BadUsage(
+            f"{table.name}: {what} need the columns {' and '.join(map(repr, columns))}, each once; "
+            f"found {', '.join(names) or 'none'}."
+        )
+    for batch in table.batches([names.index(name) for name in columns]):
+        yield from zip(*(column.to_pylist() for column in batch), strict=True)
+
+
+def read_list(path: Path) -> list[str]:
+    """Return the names in a file with one item per line; empty lines do not count."""
+    first_seen: dict[str, int] = {}
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        name = line.strip()
+        if name in first_seen:
+            raise BadUsage(
+                f"{path}, line {number}: item '{name}' is on the list already, in line "
+                f"{first_seen[name]}; each item has one line."
+            )
+        if name:
+            first_seen[name] = number
+    if not first_seen:
+        raise BadUsage(f"{path} names no item; it must have one item per line.")
+    return list(first_seen)
