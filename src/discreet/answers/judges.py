@@ -21,10 +21,11 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource, random_ranks
 from discreet.store.select import CELLS, ROWS, digest_rows
 from discreet.tables.ids import check_codes, check_items, make_ids
+from discreet.tables.long import keep_one
+from discreet.tables.roles import REPEATS, check_choice
 from discreet.types import Int64Array
 
 ERROR = "error"
-REPEATS = (ERROR, "first", "last")
 
 
 class Comparisons:
@@ -101,7 +102,7 @@ class Comparisons:
             When a judge compared the same two objects more than once: "error", or keep the
             "first" or the "last".
         """
-        check_repeats(repeats)
+        check_choice("repeats", repeats, REPEATS)
         numbers = np.asarray(judge)
         if judges is None:
             judges = int(numbers.max(initial=-1)) + 1
@@ -115,7 +116,7 @@ class Comparisons:
                 f"{len(who)}, {len(first)} and {len(second)}."
             )
         if repeats != ERROR:
-            kept = one_each(who, first, second, len(items), repeats)
+            kept = keep_one(_pair_keys(who, first, second, len(items)), repeats)
             who, first, second = who[kept], first[kept], second[kept]
         order = np.argsort(who, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(who, minlength=n_judges))])
@@ -296,12 +297,6 @@ class Comparisons:
         )
 
 
-def check_repeats(repeats: str) -> None:
-    """Refuse a word that says nothing about repeats."""
-    if repeats not in REPEATS:
-        raise BadUsage(f"repeats must be one of {', '.join(map(repr, REPEATS))}; found {repeats!r}")
-
-
 def _pair_keys(judge: Int64Array, first: Int64Array, second: Int64Array, m: int) -> Int64Array:
     """Return one number for each judge and unordered pair."""
     low, high = np.minimum(first, second), np.maximum(first, second)
@@ -316,18 +311,6 @@ def find_repeat(
     order = np.argsort(keys, kind="stable")
     twice = np.flatnonzero(np.diff(keys[order]) == 0)
     return (int(order[twice[0]]), int(order[twice[0] + 1])) if twice.size else None
-
-
-def one_each(
-    judge: Int64Array, winner: Int64Array, loser: Int64Array, m: int, which: str
-) -> Int64Array:
-    """Return the entries to keep, in order: the first or last of each judge and pair."""
-    keys = _pair_keys(judge, winner, loser, m)
-    order = np.argsort(keys, kind="stable")
-    differs = np.diff(keys[order]) != 0
-    edge = np.ones(min(1, len(keys)), dtype=np.bool_)
-    chosen = np.concatenate([edge, differs] if which == "first" else [differs, edge])
-    return np.sort(order[chosen])
 
 
 def _checked_judges(ids: list[str] | None, n_judges: int) -> npt.NDArray[np.object_]:

@@ -6,7 +6,6 @@ Out: :class:`Comparisons`. Ids are read as for answers ("007" stays "007").
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,11 +14,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.judges import ERROR, Comparisons, check_repeats, find_repeat
+from discreet.answers.judges import ERROR, Comparisons, find_repeat
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.ids import IdCodes
 from discreet.tables.long import read_ids
 from discreet.tables.opener import read_tables
+from discreet.tables.roles import (
+    REPEATS,
+    check_choice,
+    check_column,
+    choose_column,
+    list_names,
+    plain_name,
+)
 from discreet.tables.source import RowPlaces, Source
 
 Codes = npt.NDArray[np.int64]
@@ -32,7 +39,6 @@ _ALIASES = {
     "right": {"right", "second", "b", "item_b", "object_b", "model_b", "option_b"},
     "outcome": {"outcome", "result", "choice", "preference"},
 }
-_ID_SUFFIX = re.compile(r"(?<=.)[ _.-]?id$")
 
 TIES = (ERROR, "drop")
 _LEFT_WORDS = frozenset({"left", "first", "a", "1", "1.0", "true"})
@@ -55,9 +61,8 @@ class Roles:
     ties: str = ERROR
 
     def __post_init__(self) -> None:
-        check_repeats(self.repeats)
-        if self.ties not in TIES:
-            raise BadUsage(f"ties must be 'error' or 'drop'; found {self.ties!r}")
+        check_choice("repeats", self.repeats, REPEATS)
+        check_choice("ties", self.ties, TIES)
 
 
 def read_comparisons(
@@ -151,7 +156,7 @@ class _Table:
         self, column: Any, ids: Sequence[Any], names: Sequence[str]
     ) -> npt.NDArray[np.int8]:
         words = read_ids(column, names[3], "group", self._rows)
-        known = {_plain(names[1]): _LEFT, _plain(names[2]): _RIGHT}
+        known = {plain_name(names[1]): _LEFT, plain_name(names[2]): _RIGHT}
         known |= dict.fromkeys(_LEFT_WORDS, _LEFT) | dict.fromkeys(_RIGHT_WORDS, _RIGHT)
         known |= dict.fromkeys(_TIE_WORDS, _TIE)
         values = words.to_pylist()
@@ -161,7 +166,13 @@ class _Table:
             if value is None:
                 continue
             # The object's own name first: an object may be called "a".
-            code = _LEFT if value == one else _RIGHT if value == other else known.get(_plain(value))
+            code = (
+                _LEFT
+                if value == one
+                else _RIGHT
+                if value == other
+                else known.get(plain_name(value))
+            )
             if code is None or (code == _TIE and self._roles.ties == ERROR):
                 raise BadResponses(self._explain_outcome(row, names[3], value, code))
             found[row] = _NONE if code == _TIE else code
@@ -225,28 +236,20 @@ class _Table:
         )
 
 
-def _plain(name: str) -> str:
-    return _ID_SUFFIX.sub("", name.strip().lower())
-
-
 def _find_columns(names: Sequence[str], roles: Roles, where: str) -> list[int]:
     """Return the numbers of judge, winner, loser, or of judge, left, right, outcome."""
-    judge = _find(names, "judge", roles.judge, where)
-    winner = _find(names, "winner", roles.winner, where)
-    loser = _find(names, "loser", roles.loser, where)
-    left = _find(names, "left", roles.left, where)
-    right = _find(names, "right", roles.right, where)
-    outcome = _find(names, "outcome", roles.outcome, where)
+    judge, winner, loser, left, right, outcome = (
+        _find(names, role, getattr(roles, role), where) for role in _ALIASES
+    )
     if outcome is None and loser is None:
         outcome = winner  # "model_a, model_b, winner": which side won
     found = [judge, winner, loser] if loser is not None else [judge, left, right, outcome]
     chosen = [number for number in found if number is not None]
     if len(chosen) < len(found):
-        shown = ", ".join(f"'{name}'" for name in names[:12])
         raise BadResponses(
             f"{where}: comparisons need the columns judge, winner and loser, or judge, left, right "
-            f"and outcome; the columns are {shown}. Name the ones that are called otherwise, for "
-            "example judge='rater' (--judge rater)."
+            f"and outcome; the columns are {list_names(names)}. Name the ones that are called "
+            "otherwise, for example judge='rater' (--judge rater)."
         )
     if len(set(chosen)) < len(chosen):
         raise BadUsage(f"{where}: one column cannot have two roles; name different columns.")
@@ -255,18 +258,7 @@ def _find_columns(names: Sequence[str], roles: Roles, where: str) -> list[int]:
 
 def _find(names: Sequence[str], role: str, named: str | None, where: str) -> int | None:
     if named is not None:
-        if list(names).count(named) != 1:
-            raise BadUsage(
-                f"{where} does not have exactly one column '{named}', which {role}= (--{role}) "
-                "asks for."
-            )
+        check_column(names, role, named, where)
         return list(names).index(named)
-    words = _ALIASES[role]
-    found = [number for number, name in enumerate(names) if _plain(name) in words]
-    if len(found) > 1:
-        several = " and ".join(f"'{names[number]}'" for number in found)
-        raise BadResponses(
-            f"{where}: {several} could each be the {role} column. Say which one is meant with "
-            f"{role}=NAME (--{role} NAME)."
-        )
-    return found[0] if found else None
+    found = [number for number, name in enumerate(names) if plain_name(name) in _ALIASES[role]]
+    return choose_column(names, found, role, role, where)

@@ -10,7 +10,7 @@ import typer
 from discreet.cli.calibrations import KnownCalibration, name_calibration, read_calibration
 from discreet.cli.link import FlagAt, link_document, print_link
 from discreet.cli.options import AsJson, Force, Shared, command, spread
-from discreet.cli.output import Column, note, print_json, print_table, say
+from discreet.cli.output import list_rows, note, print_columns, print_json, say
 from discreet.cli.writing import check_writable
 
 if TYPE_CHECKING:
@@ -101,28 +101,15 @@ def show(file: BankFile, *, as_json: AsJson = False, shared: Shared) -> None:
     noun = "calibration" if sources == 1 else "calibrations"
     say(f"{bank.scale}: {len(bank.items):,} items from {sources} {noun} ({bank.access})")
     say()
-    columns = bank.to_dict()
-    print_table(
-        [
-            Column("item", columns["item"]),
-            Column("difficulty", columns["difficulty"], digits=3),
-            Column("se", columns["se"], digits=3),
-            Column("n", columns["n"]),
-            Column("source", columns["source"]),
-            Column("status", columns["status"]),
-        ]
-    )
+    print_columns(bank.to_dict(), ("item", "difficulty", "se", "n", "source", "status"))
 
 
 def _document(bank: Bank) -> dict[str, Any]:
-    columns = bank.to_dict()
     return {
         "scale": bank.scale,
         "unit": "logit",
         "access": bank.access,
-        "items": [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ],
+        "items": list_rows(bank.to_dict()),
     }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.atomic import staged
-from discreet.cli.output import Column, json_text, note, print_table
+from discreet.cli.output import json_text, list_rows, note, print_columns
 from discreet.cli.writing import check_writable
 from discreet.errors import BadResponses, BadUsage
 
@@ -33,19 +33,8 @@ CONFIDENTIAL = (
 
 def print_calibration(estimate: Estimate) -> None:
     """Print the item table."""
-    columns = estimate.to_dict()
-    shown = [
-        Column("item", columns["item"]),
-        Column("difficulty", columns["difficulty"], digits=3),
-        Column("se", columns["se"], digits=3),
-        Column("95% from", columns["lower"], digits=3),
-        Column("to", columns["upper"], digits=3),
-        Column("status", columns["status"]),
-    ]
-    for name in ("answers", "right"):
-        if name in columns:
-            shown.insert(-1, Column(name, columns[name]))
-    print_table(shown)
+    names = ("item", "difficulty", "se", "lower", "upper", "answers", "right", "status")
+    print_columns(estimate.to_dict(), names)
 
 
 def explain_calibration(estimate: Estimate, *, quiet: bool) -> None:
@@ -72,9 +61,7 @@ def calibration_document(estimate: Estimate) -> dict[str, Any]:
     return {
         "persons": estimate.persons,
         "method": estimate.method,
-        "items": [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ],
+        "items": list_rows(columns),
     }
 
 
@@ -200,8 +187,7 @@ def name_calibration(path: Path) -> str:
 
 
 def read_anchors(path: Path) -> Any:
-    """Return anchors: a calibration, or the pairs of a table with item and difficulty."""
-    from discreet.analysis.anchors import read_pairs
+    """Return anchors: a calibration, or the path of a table with item and difficulty."""
     from discreet.analysis.bank import is_bank
 
     if path.is_dir() or is_bank(path):
@@ -209,7 +195,7 @@ def read_anchors(path: Path) -> Any:
     start = _first_line(path)
     is_table = "difficulty" in start and not start.startswith("{")
     is_table = is_table or path.name.lower().removesuffix(".gz").endswith(TABLES)
-    return read_pairs(path) if is_table else read_calibration(path)
+    return path if is_table else read_calibration(path)
 
 
 def _first_line(path: Path) -> str:

@@ -21,7 +21,7 @@ from discreet.cli.options import (
     command,
     spread,
 )
-from discreet.cli.output import Column, note, print_json, print_table, say, working
+from discreet.cli.output import list_rows, note, print_columns, print_json, say, working
 from discreet.cli.release import (
     Bundle,
     LedgerFile,
@@ -33,7 +33,6 @@ from discreet.place import check_place
 
 if TYPE_CHECKING:
     from discreet.answers.judges import Comparisons
-    from discreet.results.strengths import Strengths
 
 
 class Ties(StrEnum):
@@ -50,25 +49,19 @@ class RankMethod(StrEnum):
     SPECTRAL = "spectral"
 
 
+def _column(what: str) -> Any:
+    return typer.Option(metavar="COL", help=f"The column with the {what}.")
+
+
 @dataclass(frozen=True)
 class ColumnNames:
     """Where the comparisons stand in a file."""
 
-    judge: Annotated[
-        str | None, typer.Option(metavar="COL", help="The column with the judge ids.")
-    ] = None
-    winner: Annotated[
-        str | None, typer.Option(metavar="COL", help="The column with the preferred object.")
-    ] = None
-    loser: Annotated[
-        str | None, typer.Option(metavar="COL", help="The column with the other object.")
-    ] = None
-    left: Annotated[
-        str | None, typer.Option(metavar="COL", help="The column with the first object.")
-    ] = None
-    right: Annotated[
-        str | None, typer.Option(metavar="COL", help="The column with the second object.")
-    ] = None
+    judge: Annotated[str | None, _column("judge ids")] = None
+    winner: Annotated[str | None, _column("preferred object")] = None
+    loser: Annotated[str | None, _column("other object")] = None
+    left: Annotated[str | None, _column("first object")] = None
+    right: Annotated[str | None, _column("second object")] = None
     outcome: Annotated[
         str | None,
         typer.Option(metavar="COL", help="The column that says which one was preferred."),
@@ -133,26 +126,29 @@ def rank(
     k: Count = 1,
     method: Method = RankMethod.REFINED,
     as_json: AsJson = False,
-    columns: Columns,
+    reading: Columns,
     shared: Shared,
 ) -> None:
     """Estimate strengths, without privacy, and name the strongest objects. Confidential."""
-    data = read_votes(file, columns, quiet=shared.quiet)
+    data = read_votes(file, reading, quiet=shared.quiet)
     from discreet.models.compared import rank_comparisons
 
     with working("Estimating strengths", quiet=shared.quiet):
         found = rank_comparisons(data, method=str(method))
         ranking = found.rank(min(k, int(found.estimate.estimated.sum())))
+    columns = found.to_dict()
     for sentence in found.warnings:
         note(sentence, quiet=shared.quiet)
     sure = {"surely_in": list(ranking.surely_in), "possibly_in": list(ranking.possibly_in)}
     if as_json:
         top = {"top": list(ranking.top), **sure}
-        print_json({"judges": found.judges, "method": found.method, **top, "items": _rows(found)})
+        print_json(
+            {"judges": found.judges, "method": found.method, **top, "items": list_rows(columns)}
+        )
         return
     say(f"{found.judges:,} judges, {data.n_comparisons:,} comparisons, {found.method}")
     say()
-    _print_strengths(found)
+    _print_strengths(columns)
     say()
     say(f"Top {len(ranking.top)}: {', '.join(ranking.top)}")
     say(f"Surely in (95%): {', '.join(ranking.surely_in) or 'none'}")
@@ -174,7 +170,7 @@ def release(
     population: Population = "everyone",
     force: Force = False,
     as_json: AsJson = False,
-    columns: Columns,
+    reading: Columns,
     shared: Shared,
 ) -> None:
     """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
@@ -186,7 +182,7 @@ def release(
     listed = read_list(items)
     budget = Budget(epsilon, delta, Neighbours(neighbours))
     book = Ledger.open(ledger)
-    data = read_votes(file, columns, quiet=shared.quiet)
+    data = read_votes(file, reading, quiet=shared.quiet)
     from discreet.publishing.release import release_comparisons
 
     with working("Releasing", quiet=shared.quiet):
@@ -215,25 +211,11 @@ def read_votes(file: str, columns: Columns, *, quiet: bool) -> Comparisons:
         return read_comparisons(file, **options)
 
 
-def _rows(found: Strengths) -> list[dict[str, Any]]:
-    columns = found.to_dict()
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _print_strengths(found: Strengths) -> None:
-    columns = found.to_dict()
-    shown = [
-        Column("item", columns["item"]),
-        Column("strength", columns["strength"], digits=3),
-        Column("se", columns["se"], digits=3),
-        Column("95% from", columns["lower"], digits=3),
-        Column("to", columns["upper"], digits=3),
-    ]
-    if "won" in columns:
-        shown += [Column("compared", columns["compared"]), Column("won", columns["won"])]
+def _print_strengths(columns: dict[str, list[Any]]) -> None:
+    names = ["item", "strength", "se", "lower", "upper", "compared", "won"]
     if set(columns["status"]) != {"estimated"}:
-        shown.append(Column("status", columns["status"]))
-    print_table(shown)
+        names.append("status")
+    print_columns(columns, names)
 
 
 def describe(shared: Shared) -> None:

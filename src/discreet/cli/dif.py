@@ -19,7 +19,7 @@ from discreet.cli.options import (
     Shared,
     command,
 )
-from discreet.cli.output import Column, note, print_json, print_table, say, working
+from discreet.cli.output import list_rows, note, print_columns, print_json, say, working
 from discreet.cli.writing import check_writable
 from discreet.errors import BadUsage
 
@@ -109,16 +109,13 @@ def _one_group(reading: Reading) -> str:
 
 
 def _document(group: str, table: DifTable) -> dict[str, Any]:
-    columns = table.to_dict()
     return {
         "group": group,
         "reference": table.reference,
         "persons": table.persons,
         "adjustment": table.adjustment,
         "level": table.level,
-        "items": [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ],
+        "items": list_rows(table.to_dict()),
     }
 
 
@@ -127,21 +124,9 @@ def _print(group: str, table: DifTable) -> None:
     say(f"{group}: {sizes}; compared with {table.reference}")
     say("Positive: harder for the group than its ability explains. ETS class A small, C large.")
     say()
-    columns = table.to_dict()
-    print_table(
-        [
-            Column("item", columns["item"]),
-            Column("group", columns["focal"]),
-            Column("difference", columns["difference"], digits=3),
-            Column("se", columns["se"], digits=3),
-            Column("z", columns["z"], digits=2),
-            Column("p", columns["p_value"], digits=4),
-            Column("adjusted", columns["p_adjusted"], digits=4),
-            Column("ETS", columns["ets"]),
-            Column("flag", _flags(table)),
-            Column("status", columns["status"]),
-        ]
-    )
+    columns = {**table.to_dict(), "flag": _flags(table)}
+    names = ("item", "focal", "difference", "se", "z", "p_value", "p_adjusted", "ets", "flag")
+    print_columns(columns, (*names, "status"))
 
 
 def _flags(table: DifTable) -> list[str]:

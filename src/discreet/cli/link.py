@@ -10,7 +10,7 @@ import typer
 from discreet.atomic import staged
 from discreet.cli.calibrations import CALIBRATION_FILES, read_calibration, write_calibration
 from discreet.cli.options import AsJson, Force, OutFolder, Shared, command
-from discreet.cli.output import Column, note, print_json, print_table, say
+from discreet.cli.output import list_rows, note, print_columns, print_json, say
 from discreet.cli.writing import check_writable
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ def _write(folder: Path, found: Link, second: Any) -> list[Path]:
 
 def link_document(found: Link) -> dict[str, Any]:
     """Return what ``discreet link --json`` prints."""
-    columns = found.to_dict()
     return {
         "shift": found.shift,
         "se": found.se,
@@ -77,9 +76,7 @@ def link_document(found: Link) -> dict[str, Any]:
         "scatter": found.scatter,
         "correlation": found.correlation,
         "spread_ratio": found.spread_ratio,
-        "items": [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ],
+        "items": list_rows(found.to_dict()),
     }
 
 
@@ -94,15 +91,8 @@ def print_link(found: Link) -> None:
         )
     say()
     columns = found.to_dict()
-    print_table(
-        [
-            Column("item", columns["item"]),
-            Column("drift", columns["drift"], digits=3),
-            Column("se", columns["se"], digits=3),
-            Column("z", columns["z"], digits=2),
-            Column("link", ["left out" if one else "used" for one in columns["flagged"]]),
-        ]
-    )
+    columns["link"] = ["left out" if one else "used" for one in columns["flagged"]]
+    print_columns(columns, ("item", "drift", "se", "z", "link"))
 
 
 def add_to(app: typer.Typer) -> None:

@@ -132,6 +132,31 @@ def print_table(columns: Sequence[Column]) -> None:
         _write_table(columns)
 
 
+NUMBERS = ("difficulty", "strength", "ability", "se", "lower", "upper", "drift", "difference")
+DIGITS = dict.fromkeys((*NUMBERS, "anchor", "displacement"), 3) | {"z": 2}
+DIGITS |= dict.fromkeys(("p_value", "p_adjusted"), 4)
+"""Digits of the columns that are no whole numbers."""
+TITLES = {"lower": "95% from", "upper": "to", "focal": "group", "reason": "why not"}
+TITLES |= {"p_value": "p", "p_adjusted": "adjusted", "ets": "ETS"}
+"""What columns are called on paper, where they have another name in files."""
+
+
+def print_columns(columns: Mapping[str, Sequence[Any]], names: Sequence[str]) -> None:
+    """Print these columns of a result in this order; those that it does not have are left out."""
+    print_table(
+        [
+            Column(TITLES.get(name, name), columns[name], DIGITS.get(name))
+            for name in names
+            if name in columns
+        ]
+    )
+
+
+def list_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Return columns as rows, as JSON documents have them."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
 def _write_table(columns: Sequence[Column]) -> None:
     texts = []
     for column in columns:

@@ -21,7 +21,7 @@ from discreet.cli.options import (
     Shared,
     command,
 )
-from discreet.cli.output import Column, note, print_json, print_table, say
+from discreet.cli.output import list_rows, note, print_columns, print_json, say
 from discreet.place import check_place
 from discreet.results.kinds import find_kind
 
@@ -148,9 +148,7 @@ def release_document(released: Published) -> dict[str, Any]:
         "delta": guarantee.delta,
         "rho": guarantee.rho,
         "neighbours": str(guarantee.neighbours),
-        "items": [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ],
+        "items": list_rows(columns),
     }
 
 
@@ -158,13 +156,8 @@ def print_release(released: Published) -> None:
     """Print the guarantee and the item table."""
     say(f"{released.guarantee.mechanism}: {released.guarantee.summary}")
     say()
-    titles = {"lower": "95% from", "upper": "to"}
-    print_table(
-        [
-            Column(titles.get(name, name), values, digits=None if name == "item" else 3)
-            for name, values in _columns(released).items()
-        ]
-    )
+    columns = _columns(released)
+    print_columns(columns, [*columns])
 
 
 def _columns(released: Published) -> dict[str, list[Any]]:

@@ -20,7 +20,7 @@ from discreet.cli.options import (
     Shared,
     command,
 )
-from discreet.cli.output import Column, note, print_json, print_table, say, working
+from discreet.cli.output import list_rows, note, print_columns, print_json, say, working
 from discreet.cli.writing import check_writable
 
 if TYPE_CHECKING:
@@ -102,15 +102,12 @@ def _write(folder: Path, scores: PersonScores, known: Any) -> None:
 
 
 def _document(scores: PersonScores) -> dict[str, Any]:
-    columns = scores.to_dict()
     prior = scores.prior
     return {
         "method": scores.method,
         "items": list(scores.items),
         "prior": None if prior is None else {"mean": prior.mean, "sd": prior.sd},
-        "persons": [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ],
+        "persons": list_rows(scores.to_dict()),
     }
 
 
@@ -120,16 +117,7 @@ def _print(scores: PersonScores) -> None:
     if scores.prior is not None:
         say(f"Abilities: normal, mean {scores.prior.mean:.3f}, SD {scores.prior.sd:.3f}")
     say()
-    print_table(
-        [
-            Column("person", columns["person"]),
-            Column("ability", columns["ability"], digits=3),
-            Column("se", columns["se"], digits=3),
-            Column("score", columns["score"]),
-            Column("answered", columns["answered"]),
-            Column("status", columns["status"]),
-        ]
-    )
+    print_columns(columns, ("person", "ability", "se", "score", "answered", "status"))
 
 
 def add_to(app: typer.Typer) -> None:

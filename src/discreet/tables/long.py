@@ -149,17 +149,16 @@ def store_answers(
                 "Only one answer can count. Remove one, or keep the first or the last of them "
                 "with repeats='first' or repeats='last' (--repeats first, --repeats last)."
             ) from None
-        kept = _one_each(person, item, len(items), reading.repeats)
+        kept = keep_one(person.astype(np.int64) * len(items) + item, reading.repeats)
         store = store_long(person[kept], item[kept], right[kept], len(persons), len(items))
     return store if reading.one_means == "right" else flip_answers(store)
 
 
-def _one_each(person: Codes, item: Codes, n_items: int, which: str) -> npt.NDArray[np.int64]:
-    """Return the entries to keep, in order: the first or last of each person and item."""
-    keys = person.astype(np.int64) * n_items + item
+def keep_one(keys: npt.NDArray[np.int64], which: str) -> npt.NDArray[np.int64]:
+    """Return the entries to keep, in order: the first or last of each key."""
     order = np.argsort(keys, kind="stable")
     differs = np.diff(keys[order]) != 0
-    edge = np.ones(1, dtype=np.bool_)
+    edge = np.ones(min(1, len(keys)), dtype=np.bool_)
     chosen = np.concatenate([edge, differs] if which == "first" else [differs, edge])
     return np.sort(order[chosen])
 

@@ -19,6 +19,8 @@ _ITEM = frozenset({"item", "question", "problem"})
 _RESPONSE = frozenset({"response", "resp", "correct", "score", "answer"})
 _ID_SUFFIX = re.compile(r"(?<=.)[ _.-]?id$")
 
+REPEATS = ("error", "first", "last")
+
 _SHOWN = 12
 """Column names listed in a message; a wide table may have thousands."""
 
@@ -76,9 +78,9 @@ def make_reading(
     missing: Codes = (),
 ) -> Reading:
     """Check the keywords that readers share."""
-    _check_choice("layout", layout, (None, "long", "wide"))
-    _check_choice("repeats", repeats, ("error", "first", "last"))
-    _check_choice("one_means", one_means, ("right", "wrong"))
+    check_choice("layout", layout, (None, "long", "wide"))
+    check_choice("repeats", repeats, REPEATS)
+    check_choice("one_means", one_means, ("right", "wrong"))
     if layout == "wide" and (item is not None or response is not None):
         raise BadUsage(
             "item= and response= name columns of a long table, but layout='wide' was given. "
@@ -91,7 +93,8 @@ def make_reading(
     )  # fmt: skip
 
 
-def _check_choice(name: str, value: str | None, choices: tuple[str | None, ...]) -> None:
+def check_choice(name: str, value: str | None, choices: Sequence[str | None]) -> None:
+    """Refuse a word that an option does not know."""
     if value not in choices:
         wanted = " or ".join(repr(choice) for choice in choices)
         raise BadUsage(f"{name} must be {wanted}; found {value!r}.")
@@ -129,10 +132,40 @@ def plan_columns(names: Sequence[str], reading: Reading, where: str) -> LongPlan
     return columns.plan_wide()
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """Return a name as the aliases spell it: lower case, without an "_id" at its end."""
     word = name.strip().lower()
     return _ID_SUFFIX.sub("", word)
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return the names of columns for a message, the first ones of many."""
+    shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
+    more = len(names) - _SHOWN
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def check_column(names: Sequence[str], option: str, name: str | None, where: str) -> None:
+    """Refuse an option that names a column which is not there once."""
+    if name is not None and list(names).count(name) != 1:
+        how_often = "has no column" if name not in names else "has several columns"
+        raise BadUsage(
+            f"{where} {how_often} '{name}', which {option}= (--{option}) asks for. "
+            f"Its columns are {list_names(names)}."
+        )
+
+
+def choose_column(
+    names: Sequence[str], found: Sequence[int], option: str, meaning: str, where: str
+) -> int | None:
+    """Return the one column that was found for a role, if any; two are too many."""
+    if len(found) > 1:
+        several = " and ".join(f"'{names[number]}'" for number in found)
+        raise BadResponses(
+            f"{where}: {several} could each be the {meaning} column. Say which one is meant with "
+            f"{option}=NAME (--{option} NAME)."
+        )
+    return found[0] if found else None
 
 
 class _Columns:
@@ -146,9 +179,7 @@ class _Columns:
         self.free = [number for number, name in enumerate(names) if name not in taken]
 
     def listed(self) -> str:
-        shown = ", ".join(f"'{name}'" for name in self.names[:_SHOWN])
-        more = len(self.names) - _SHOWN
-        return f"{shown} and {more:,} more" if more > 0 else shown
+        return list_names(self.names)
 
     def check_named(self) -> None:
         """Refuse options that name a column which is not there."""
@@ -157,12 +188,7 @@ class _Columns:
         named += [("ignore", name) for name in said.ignore]
         named += [("group", name) for name in said.group]
         for option, name in named:
-            if name is not None and self.names.count(name) != 1:
-                how_often = "has no column" if name not in self.names else "has several columns"
-                raise BadUsage(
-                    f"{self.where} {how_often} '{name}', which {option}= (--{option}) asks for. "
-                    f"Its columns are {self.listed()}."
-                )
+            check_column(self.names, option, name, self.where)
 
     def layout(self) -> str:
         said = self.reading
@@ -187,21 +213,15 @@ class _Columns:
         )
 
     def like(self, words: frozenset[str]) -> list[int]:
-        return [number for number in self.free if _plain(self.names[number]) in words]
+        return [number for number in self.free if plain_name(self.names[number]) in words]
 
     def one(self, option: str, named: str | None, words: frozenset[str], meaning: str) -> int:
         """Return the one column with this role."""
         if named is not None:
             return self.names.index(named)
-        found = self.like(words)
-        if len(found) == 1:
-            return found[0]
-        if found:
-            several = " and ".join(f"'{self.names[number]}'" for number in found)
-            raise BadResponses(
-                f"{self.where}: {several} could each be the {meaning} column. Say which one is "
-                f"meant with {option}=NAME (--{option} NAME)."
-            )
+        found = choose_column(self.names, self.like(words), option, meaning, self.where)
+        if found is not None:
+            return found
         raise BadResponses(
             f"{self.where}: no {meaning} column found; the columns are {self.listed()}. A long "
             f"table needs a person, an item and an answer column. Name this one with "
