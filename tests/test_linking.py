@@ -15,6 +15,7 @@ import discreet
 from discreet.analysis.anchoring import fit_anchored
 from discreet.analysis.bank import create_bank, grow_bank, read_bank, write_bank
 from discreet.analysis.equate import link_calibrations
+from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.privacy.noise.backends import ExactNoise
 from discreet.results.estimate import Estimate, Solution, Status
@@ -220,6 +221,15 @@ def test_anchors_are_read_from_whatever_is_tabular(tmp_path):
         assert np.array_equal(found.estimate.difficulty, wanted)
     with pytest.raises(BadUsage, match="'item' and 'difficulty', each once; found Item1, Item2"):
         fit_anchored(answers, pd.DataFrame({"Item1": [1.0], "Item2": [2.0]}))
+
+
+def test_a_latin_letter_far_into_a_table_of_anchors_is_read_with_a_warning(tmp_path, monkeypatch):
+    monkeypatch.setattr("discreet.tables.paths._HEAD", 64)
+    answers = Responses.from_array([[1, 0], [0, 1], [1, 1]], items=["höhe", "b"])
+    rows = b"difficulty,item\n" + b",nobody\n" * 99 + "0.5,höhe\n".encode("latin-1")
+    (tmp_path / "anchors.csv").write_bytes(rows)
+    with pytest.warns(UserWarning, match="not UTF-8"):
+        assert fit_anchored(answers, tmp_path / "anchors.csv").anchors == ("höhe",)
 
 
 def test_anchors_that_no_other_item_is_linked_to_are_refused():

@@ -141,7 +141,6 @@ class _Table:
         roles = zip(batch, names, ("judge", "object", "object"), strict=False)
         ids = [read_ids(column, name, what, self._rows) for column, name, what in roles]
         self._judges.add(ids[0])
-        # Both objects of a row one after the other, so that codes of even rows are the left one.
         self._items.add(ids[1])
         self._items.add(ids[2])
         count = len(ids[0])
@@ -198,7 +197,10 @@ class _Table:
             )
         judges, items = self._judges.names().to_pylist(), self._items.names().to_pylist()
         judge = self._judges.take_codes().astype(np.int64)
-        left, right = self._split(self._items.take_codes().astype(np.int64))
+        # Each batch added its left objects and then its right ones.
+        is_left = np.concatenate([np.repeat((True, False), len(own)) for own in self._outcomes])
+        codes = self._items.take_codes().astype(np.int64)
+        left, right = codes[is_left], codes[~is_left]
         outcome = np.concatenate(self._outcomes)
         rows = np.flatnonzero(outcome != _NONE)
         won = outcome[rows] == _LEFT
@@ -209,16 +211,6 @@ class _Table:
         return Comparisons.from_codes(
             judge[rows], winner, loser, items=items, judges=judges, repeats=self._roles.repeats
         )
-
-    def _split(self, codes: Codes) -> tuple[Codes, Codes]:
-        """Undo the order in which the batches' two object columns were added."""
-        left, right, start = [], [], 0
-        for batch in self._outcomes:
-            middle, stop = start + len(batch), start + 2 * len(batch)
-            left.append(codes[start:middle])
-            right.append(codes[middle:stop])
-            start = stop
-        return np.concatenate(left), np.concatenate(right)
 
     def _refuse_repeat(
         self, judge: Codes, winner: Codes, loser: Codes, rows: Any, judges: Any, items: Any

@@ -10,6 +10,7 @@ nothing here protects the judges.
 from __future__ import annotations
 
 from os import PathLike
+from typing import Any
 
 import numpy as np
 
@@ -35,13 +36,13 @@ INDEPENDENT = (
 )
 
 
-def count_comparisons(data: Comparisons | str | PathLike[str]) -> ComparisonCounts:
+def count_comparisons(data: Comparisons | str | PathLike[str] | Any) -> ComparisonCounts:
     """Count how often each object beat each other one.
 
     Parameters
     ----------
     data
-        Comparisons, or the path of a file with them.
+        Comparisons, or a file or data frame with them.
 
     Returns
     -------
@@ -52,7 +53,7 @@ def count_comparisons(data: Comparisons | str | PathLike[str]) -> ComparisonCoun
 
 
 def rank_comparisons(
-    data: Comparisons | ComparisonCounts | str | PathLike[str],
+    data: Comparisons | ComparisonCounts | str | PathLike[str] | Any,
     *,
     method: str = "refined",
     regularisation: float = 0.0,
@@ -62,7 +63,7 @@ def rank_comparisons(
     Parameters
     ----------
     data
-        Comparisons, a path of a file with them, or counts.
+        Comparisons, a file or data frame with them, or counts.
     method
         ``"refined"`` (Bradley-Terry maximum likelihood) or ``"spectral"`` (rank centrality).
     regularisation

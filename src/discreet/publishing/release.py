@@ -121,7 +121,7 @@ def release(
 
 
 def release_comparisons(
-    data: Comparisons | str | PathLike[str],
+    data: Comparisons | str | PathLike[str] | Any,
     budget: Budget,
     *,
     items: Sequence[str],
@@ -141,7 +141,7 @@ def release_comparisons(
     Parameters
     ----------
     data
-        Comparisons, or the path of a file with them. Objects that are not on the list are
+        Comparisons, or a file or data frame with them. Objects that are not on the list are
         refused.
     budget
         Epsilon, delta and the neighbouring relation.
@@ -170,8 +170,7 @@ def release_comparisons(
     Examples
     --------
     >>> import numpy as np
-    >>> from discreet import Budget
-    >>> from discreet.answers.judges import simulate_comparisons
+    >>> from discreet import Budget, simulate_comparisons
     >>> votes = simulate_comparisons(500, 10, 5, rng=np.random.default_rng(1)).comparisons
     >>> objects = [f"object {number}" for number in range(10)]
     >>> released = release_comparisons(

@@ -30,6 +30,9 @@ STATUS_WORDS = {
 }
 """What the chain calls an item, said of an object."""
 
+COLUMNS = {"difficulty": "strength", "answers": "compared", "right": "won"}
+"""The columns that have other names than an estimate's."""
+
 REASONS = {
     "always_won": "never lost",
     "always_lost": "never won",
@@ -115,18 +118,11 @@ class Strengths(ItemTable):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, strength, se, lower, upper, status, compared, won."""
-        interval = self.interval()
-        columns: dict[str, list[Any]] = {
-            "item": list(self.items),
-            "strength": self.strength.tolist(),
-            "se": self.se.tolist(),
-            "lower": interval[:, 0].tolist(),
-            "upper": interval[:, 1].tolist(),
-            "status": list(self.status),
-        }
-        if self.estimate.answers is not None and self.estimate.right is not None:
-            columns["compared"] = self.estimate.answers.tolist()
-            columns["won"] = (self.estimate.answers - self.estimate.right).tolist()
+        told = self.estimate.to_dict() | {"status": list(self.status)}
+        columns = {COLUMNS.get(name, name): values for name, values in told.items()}
+        if "won" in columns:  # what is right of an item is lost by an object
+            pairs = zip(columns["compared"], columns["won"], strict=True)
+            columns["won"] = [compared - lost for compared, lost in pairs]
         return columns
 
     def _repr_html_(self) -> str:
