@@ -34,7 +34,7 @@ from discreet.models.uncertainty import sum_products
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.warnings import Kind, Notice
 from discreet.tables.frames import is_frame
-from discreet.tables.opener import read_rows
+from discreet.tables.opener import read_columns
 from discreet.types import BoolArray, FloatArray
 
 LARGE_DISPLACEMENT = 0.5
@@ -250,7 +250,7 @@ def _displaced(anchors: tuple[str, ...], moved: FloatArray, se: FloatArray) -> l
 
 def _read_pairs(table: Any) -> list[tuple[str, Any]]:
     """Return the items and difficulties of a table (a file, a data frame); blanks are left out."""
-    rows = read_rows(table, ("item", "difficulty"), "anchors")
+    rows = zip(*read_columns(table, ("item", "difficulty"), "anchors"), strict=True)
     # NaN, which differs from itself, is how data frames leave a cell blank.
     known = [(item, value) for item, value in rows if value not in (None, "") and value == value]
     return [(read_cell(item) if isinstance(item, str) else item, value) for item, value in known]

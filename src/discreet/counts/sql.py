@@ -11,8 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from discreet.counts.matrix import prefers_sparse
 from discreet.counts.table import PairCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.ids import check_items
+from discreet.tables.opener import read_columns
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,7 @@ DIALECTS: dict[str, Dialect] = {
 }
 """Name of each dialect; adding one is one line."""
 
+_COLUMNS = ("kind", "first_item", "second_item", "number")
 _KINDS = ("pair", "answers", "right", "persons", "repeated", "bad", "without_id")
 
 # The names of the parts begin with discreet_, so that no table in the warehouse has the same.
@@ -213,43 +213,9 @@ def _refuse_what_engines_refuse(kind: Any, first: Any, number: Any) -> None:
 def _read_columns(source: Any) -> tuple[Any, Any, Any, Any]:
     """Return kind, items and number as arrays; items are text or None."""
     if isinstance(source, (list, tuple)):
-        columns = list(zip(*source, strict=True)) or [(), (), (), ()]
+        columns = [[*column] for column in zip(*source, strict=True)] or [[], [], [], []]
     else:
-        table = _as_table(source)
-        named = {str(name).lower(): name for name in table.column_names}
-        wanted = ("kind", "first_item", "second_item", "number")
-        missing = [name for name in wanted if name not in named]
-        if missing:
-            raise BadUsage(
-                f"this is not a result of the pair-count query: it has no column {missing[0]!r}. "
-                f"Its columns are {', '.join(table.column_names)}."
-            )
-        columns = [table.column(named[name]).to_pylist() for name in wanted]
+        columns = read_columns(source, _COLUMNS, "results of the pair-count query")
     texts = [np.array(column, dtype=object) for column in columns[:3]]
     number = np.array([int(value) for value in columns[3]], dtype=np.int64)
     return texts[0], texts[1], texts[2], number
-
-
-def _as_table(source: Any) -> Any:
-    import pyarrow as pa
-
-    if isinstance(source, pa.Table):
-        return source
-    if not isinstance(source, (str, PathLike)):
-        import narwhals as nw
-
-        return nw.from_native(source, eager_only=True).to_arrow()
-    path = Path(source)
-    if not path.exists():
-        raise BadUsage(f"There is no file '{path}'. Check the path and the folder you are in.")
-    if path.suffix.lower() in (".parquet", ".pq"):
-        import pyarrow.parquet as pq
-
-        return pq.read_table(path)
-    import pyarrow.csv as pacsv
-
-    with path.open(encoding="utf-8-sig") as file:
-        header = file.readline()
-    names = [name.strip().strip('"') for name in header.split(",")]
-    types = {name: pa.int64() if name.lower() == "number" else pa.string() for name in names}
-    return pacsv.read_csv(path, convert_options=pacsv.ConvertOptions(column_types=types))

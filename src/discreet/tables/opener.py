@@ -108,34 +108,41 @@ def open_file(
     return DelimitedSource(file, head, encoding, progress)
 
 
-def read_rows(source: Any, columns: Sequence[str], what: str) -> list[tuple[Any, ...]]:
-    """Return the rows of a small table with these columns, in any order and among others.
+def read_columns(source: Any, columns: Sequence[str], what: str) -> list[list[Any]]:
+    """Return these columns of a small table, which may stand in any order and among others.
 
     Parameters
     ----------
     source
         As for `read_tables`.
     columns
-        Their names.
+        Their names, in lower case; the table may write them otherwise.
     what
         What the rows are, for messages.
     """
 
-    def take(tables: Iterator[Source]) -> list[tuple[Any, ...]]:
-        return [row for table in tables for row in _rows(table, columns, what)]
+    def take(tables: Iterator[Source]) -> list[list[Any]]:
+        whole: list[list[Any]] = [[] for _ in columns]
+        for table in tables:
+            for batch in table.batches(_find(table, columns, what)):
+                for values, part in zip(whole, batch, strict=True):
+                    values += part.to_pylist()
+        return whole
 
     return read_tables(source, take)
 
 
-def _rows(table: Source, columns: Sequence[str], what: str) -> Iterator[tuple[Any, ...]]:
-    names = list(table.names)
-    if any(names.count(name) != 1 for name in columns):
+def _find(table: Source, columns: Sequence[str], what: str) -> list[int]:
+    names = [name.lower() for name in table.names]
+    wrong = [name for name in columns if names.count(name) != 1]
+    if wrong:
+        wanted = f"{', '.join(map(repr, columns[:-1]))} and {columns[-1]!r}"
         raise BadUsage(
-            f"{table.name}: {what} need the columns {' and '.join(map(repr, columns))}, each once; "
-            f"found {', '.join(names) or 'none'}."
+            f"{table.name} has {'several columns' if wrong[0] in names else 'no column'} "
+            f"{wrong[0]!r}: {what} need the columns {wanted}, each once; found "
+            f"{', '.join(table.names) or 'none'}."
         )
-    for batch in table.batches([names.index(name) for name in columns]):
-        yield from zip(*(column.to_pylist() for column in batch), strict=True)
+    return [names.index(name) for name in columns]
 
 
 def read_list(path: Path) -> list[str]:
