@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.output.pages.public import write_statement
+from discreet.output.statement import write_statement
 from discreet.privacy.accounting.belief import (
     best_guess,
     explain_belief,

@@ -19,7 +19,7 @@ from discreet.errors import (
 from discreet.models.compared import rank_comparisons
 from discreet.models.noisefit import pairs as comparison_fit
 from discreet.models.noisefit.pairs import fit_net_wins
-from discreet.output.pages.public import write_statement
+from discreet.output.statement import write_statement
 from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.comparisons import (

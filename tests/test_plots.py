@@ -7,6 +7,7 @@ import pytest
 
 from discreet.analysis.binning import bin_answers
 from discreet.analysis.dif import find_dif
+from discreet.analysis.figures import CONTEXT
 from discreet.analysis.item_fit import measure_fit
 from discreet.analysis.persons import score
 from discreet.answers.opening import count_pairs
@@ -14,9 +15,18 @@ from discreet.answers.responses import Responses
 from discreet.datasets.education import lsat
 from discreet.errors import BadUsage, MissingExtra
 from discreet.models.calibrate import fit
-from discreet.output.figures.checks import dif_plot, fit_plot, pair_plot
-from discreet.output.figures.items import CONTEXT, NAMED, difficulty_plot, ladder_plot, privacy_plot
-from discreet.output.figures.scale import curve_plot, information_plot, wright_plot
+from discreet.output.figures import (
+    curve_plot,
+    dif_plot,
+    difficulty_plot,
+    fit_plot,
+    information_plot,
+    ladder_plot,
+    pair_plot,
+    privacy_plot,
+    wright_plot,
+)
+from discreet.output.figures.items import NAMED
 from discreet.results.ranking import rank
 from discreet.simulation import simulate
 

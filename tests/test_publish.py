@@ -24,7 +24,7 @@ from discreet.errors import (
     BudgetExceeded,
     LedgerError,
 )
-from discreet.output.pages.public import write_statement
+from discreet.output.statement import write_statement
 from discreet.privacy.mechanisms import MECHANISMS
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise.backends import ExactNoise

@@ -20,8 +20,8 @@ from discreet.answers.responses import Responses
 from discreet.datasets.education import lsat
 from discreet.markup import html_cell
 from discreet.models.calibrate import fit
-from discreet.output.pages.drawing import round_ticks
 from discreet.output.pages.steward import write_steward_page
+from discreet.output.pages.svg import round_ticks
 from discreet.results.estimate import Status
 from discreet.results.warnings import Kind, Notice
 from discreet.simulation import simulate

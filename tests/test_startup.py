@@ -7,7 +7,7 @@ import pytest
 
 from commandline import environment
 
-HEAVY = ["numba", "pandas", "sklearn", "duckdb", "polars", "matplotlib", "scipy"]
+HEAVY = ["numba", "pandas", "sklearn", "duckdb", "polars", "matplotlib", "scipy", "jinja2"]
 
 FIT = """
 import sys

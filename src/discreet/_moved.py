@@ -42,7 +42,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "estimate": ("results.estimate",),
     "formats": ("output.formats",),
     "formats.pyirt": ("output.formats.pyirt",),
-    "formats.registry": ("output.formats.registry",),
+    "formats.registry": ("output.statement",),
     "formats.tables": ("output.formats.tables",),
     "formats.warehouse": ("output.formats.warehouse",),
     "formats.winsteps": ("output.formats.winsteps",),

@@ -1,20 +1,31 @@
-"""How results show themselves: as a line in a terminal, as an HTML table in notebooks and reports.
+"""How results show themselves: a line in a terminal, a table in a notebook, a page, a cell.
 
-In: a result, or columns of values. Out: a string. In HTML every name is escaped; numbers that do
-not exist are shown as a dash, never as "nan".
+In: a result, or columns of values. Out: a string. HTML comes from the templates beside this
+module, which escape everything; numbers that do not exist are shown as a dash, never as "nan".
 """
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from hashlib import sha256
-from html import escape
 from math import isfinite
+from pathlib import Path
 from reprlib import Repr
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from discreet import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES = Path(__file__).with_name("templates")
+"""Pages, their parts, styles and scripts."""
+GENERATOR = '<meta name="generator" content="discreet'
+"""By this a report of ours is recognised: it may be replaced by a newer one."""
 
 # What a spreadsheet takes for a formula: also behind blanks, and in the wide letters of Asian
 # keyboards. Apostrophes in front are part of it, so that taking one off gives back what was there.
@@ -57,42 +68,89 @@ class HtmlColumn:
     digits: int = 3
     meaning: str = ""
 
+    @property
+    def has_words(self) -> bool:
+        """Whether it is set to the left, as words are."""
+        return any(isinstance(value, str) for value in self.values)
 
-def html_table(
-    columns: Sequence[HtmlColumn],
-    *,
-    caption: str,
-    sortable: bool = False,
-    tags: Sequence[str] | None = None,
-) -> str:
-    """Return a table whose first column names the rows.
 
-    Parameters
-    ----------
-    columns
-        The first one holds the row headings.
-    caption
-        Read aloud before the table.
-    sortable
-        Whether the headings are buttons for the script of the reports.
-    tags
-        Words for each row, by which that script can filter.
-    """
-    heads = "".join(_heading(column, sortable=sortable) for column in columns)
-    rows = [_row(columns, place, tags) for place in range(len(columns[0].values))]
-    kind = ' id="items" class="sortable"' if sortable else ""
-    return (
-        f"<table{kind}><caption>{escape(caption)}</caption>\n<thead><tr>{heads}</tr></thead>\n"
-        f"<tbody>\n{chr(10).join(rows)}\n</tbody></table>"
+@cache
+def _templates() -> Environment:
+    """Everything that HTML is made from; loaded when the first table or page is asked for."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
+    made.filters["cell"] = _show
+    made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    return made
+
+
+def _parts() -> Any:
+    """Return the macros that pages and notebooks share."""
+    return _templates().get_template("parts.html").module
+
+
+def html_table(columns: Sequence[HtmlColumn], *, caption: str) -> str:
+    """Return a table whose first column names the rows; ``caption`` is read aloud before it."""
+    return str(_parts().table(columns, caption))
 
 
 def preview_table(columns: Sequence[HtmlColumn], *, caption: str) -> str:
     """Return the first rows of a table, and how many more there are, for a notebook."""
-    total = len(columns[0].values)
     first = [HtmlColumn(c.title, c.values[:PREVIEW_ROWS], c.digits) for c in columns]
-    more = f"<p>… and {total - PREVIEW_ROWS:,} more</p>" if total > PREVIEW_ROWS else ""
-    return html_table(first, caption=caption) + more
+    return str(_parts().preview(first, caption, len(columns[0].values) - PREVIEW_ROWS))
+
+
+def html_cell(value: Any, digits: int = 3) -> str:
+    """Return one cell; its sorting value is exact, what is shown is rounded."""
+    return str(_parts().cell(value, digits))
+
+
+def _show(value: Any, digits: int) -> tuple[str | None, str]:
+    """Return what a cell sorts by (nothing: by its words) and what it shows."""
+    if value is None or (isinstance(value, float) and not isfinite(value)):
+        return "", "–"
+    if isinstance(value, float):
+        # Adding zero turns a rounded "-0.00" into "0.00".
+        return f"{value:.6g}", minus(f"{round(value, digits) + 0.0:.{digits}f}")
+    if isinstance(value, int):
+        return str(value), f"{value:,}"
+    return None, str(value)
+
+
+def minus(number: str) -> str:
+    """Return a number with a proper minus sign."""
+    return number.replace("-", "\N{MINUS SIGN}")
+
+
+def write_page(
+    template: str, values: Mapping[str, Any], *, style: str = "style.css", script: str = "table.js"
+) -> str:
+    """Return a whole page that needs no network: its content policy forbids one.
+
+    Parameters
+    ----------
+    template
+        Extends ``page.html``. Every value is escaped where it is shown.
+    values
+        What it shows: text, numbers, columns, pictures.
+    style, script
+        Files beside the template; the page runs these and no others.
+    """
+    from markupsafe import Markup
+
+    look, run = ((TEMPLATES / name).read_text("utf-8") for name in (style, script))
+    parts = {"style": look, "script": run, "policy": content_policy(look, run)}
+    ours = {name: Markup(text) for name, text in parts.items()}  # noqa: S704 - no data in them
+    page = _templates().get_template(template)
+    return page.render({**values, **ours, "version": __version__})
 
 
 def content_policy(style: str, script: str) -> str:
@@ -124,35 +182,3 @@ def spreadsheet_cell(value: Any) -> Any:
 def read_cell(text: str) -> str:
     """Return what :func:`spreadsheet_cell` was given."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
-
-
-def html_cell(value: Any, digits: int = 3) -> str:
-    """Return one cell; its sorting value is exact, what is shown is rounded."""
-    if value is None or (isinstance(value, float) and not isfinite(value)):
-        return '<td data-value="">–</td>'
-    if isinstance(value, float):
-        # Adding zero turns a rounded "-0.00" into "0.00".
-        shown = f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "\N{MINUS SIGN}")
-        return f'<td data-value="{value:.6g}">{shown}</td>'
-    if isinstance(value, int):
-        return f'<td data-value="{value}">{value:,}</td>'
-    return f'<td class="words">{escape(str(value))}</td>'
-
-
-def _heading(column: HtmlColumn, *, sortable: bool) -> str:
-    meaning = f' title="{escape(column.meaning)}"' if column.meaning else ""
-    title = escape(column.title)
-    shown = f'<button type="button"{meaning}>{title}</button>' if sortable else title
-    words = ' class="words"' if any(isinstance(value, str) for value in column.values) else ""
-    return f'<th scope="col"{words}>{shown}</th>'
-
-
-def _row(columns: Sequence[HtmlColumn], place: int, tags: Sequence[str] | None) -> str:
-    mark = "" if tags is None else f' data-tags="{escape(tags[place])}"'
-    cells = "".join(html_cell(column.values[place], column.digits) for column in columns[1:])
-    return f'<tr{mark}><th scope="row">{escape(str(columns[0].values[place]))}</th>{cells}</tr>'
-
-
-def minus(number: str) -> str:
-    """Return a number with a proper minus sign."""
-    return number.replace("-", "\N{MINUS SIGN}")

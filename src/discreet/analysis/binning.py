@@ -1,8 +1,9 @@
-"""Answers in groups of persons of similar ability: the points beside an expected curve."""
+"""Persons in bins: bars of abilities, and the observed points beside an expected curve."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -10,6 +11,14 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.types import FloatArray, Int64Array
 
+if TYPE_CHECKING:
+    from discreet.analysis.persons import PersonScores
+
+Curve: TypeAlias = tuple[tuple[float, float, int], ...]
+"""Points of an observed curve: mean ability of a group, its share right, its answers."""
+
+BIN = 0.25
+"""Width in logits of a bar of abilities: about half a standard error of an ability."""
 GROUPS = 8
 """Groups of persons: enough to see a shape, few enough that each has answers to each item."""
 CHUNK_CELLS = 1 << 22
@@ -80,3 +89,23 @@ def _group_persons(ability: FloatArray, groups: int) -> Int64Array:
     cuts = np.quantile(ability[known], np.arange(1, groups) / groups)
     group[known] = np.searchsorted(cuts, ability[known], side="left")
     return group
+
+
+def bin_abilities(ability: FloatArray) -> tuple[FloatArray, Int64Array]:
+    """Return where bins of :data:`BIN` logits start and how many persons are in each."""
+    place = np.floor(ability / BIN).astype(np.int64)
+    counts = np.bincount(place - place.min())
+    return (place.min() + np.arange(len(counts))) * BIN, counts
+
+
+def observe_curves(
+    responses: Responses, scores: PersonScores, groups: int = GROUPS
+) -> dict[str, Curve]:
+    """Return the observed curve of every item, from persons with right and wrong answers."""
+    # All right or all wrong: by construction such points lie at 0% or 100%.
+    binned = bin_answers(responses, np.where(scores.extreme, np.nan, scores.ability), groups)
+    columns = zip(binned.ability.T, binned.answers.T, binned.right.T, strict=True)
+    return {
+        name: tuple((float(a), float(r / n), int(n)) for a, n, r in zip(*one, strict=True) if n)
+        for name, one in zip(binned.items, columns, strict=True)
+    }

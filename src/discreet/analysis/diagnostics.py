@@ -1,27 +1,30 @@
-"""Items that work differently in groups of persons, for the report.
+"""What the answers say about a test beyond its difficulties, as a few plain numbers.
 
-In: answers with group columns. Out: the rows worth a reader's attention. Confidential.
+In: answers and their estimate. Out: :class:`Diagnostics`, which a calibration folder can hold, so
+that its report can be made again without the answers. The statistics come from persons, item fit,
+residuals and group differences; only sampling and choosing happen here. Confidential: it is about
+the persons behind it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from discreet.analysis.binning import bin_answers
+from discreet.analysis.binning import Curve, bin_abilities, observe_curves
 from discreet.analysis.dif import find_dif
+from discreet.analysis.figures import align_column
 from discreet.analysis.finding import DEPENDENT
-from discreet.analysis.item_fit import FitStatistics, measure_fit
+from discreet.analysis.item_fit import measure_fit
 from discreet.analysis.persons import PersonScores, PersonStatus
 from discreet.analysis.residuals import ITEM_LIMIT, correlate_residuals
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.results.estimate import Estimate, two_sided_quantile
 from discreet.store.pack import pack_rows
-from discreet.types import FloatArray
 
 Difference = tuple[str, str, str, str, float, str]
 """Item, group column, group, reference group, logits harder for the group, ETS class."""
@@ -65,19 +68,6 @@ def _compare(responses: Responses, column: str) -> list[Difference]:
         for i in rows
         if table.ets[i] in ("B", "C") and np.isfinite(size := float(table.difference[i]))
     ]
-
-
-# What the answers say about a test beyond its difficulties, as a few plain numbers.
-#
-# In: answers and their estimate. Out: :class:`Diagnostics`, which a calibration folder can hold,
-# so that its report can be made again without the answers. Confidential: it is about the persons
-# behind it. The statistics come from ``persons`` and ``itemfit``; only binning happens here.
-
-Curve: TypeAlias = tuple[tuple[float, float, int], ...]
-"""Points of an observed curve: mean ability of a group, its share right, its answers."""
-
-BIN = 0.25
-"""Width in logits of a bar of abilities: about half a standard error of an ability."""
 
 
 CELL_LIMIT = 4_000_000
@@ -199,12 +189,16 @@ def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
     fit = measure_fit(looked, estimate, method="warm")
     scores = fit.persons.scores
     known = np.isfinite(scores.ability)
-    starts, counts = _histogram(scores.ability[known])
+    starts, counts = bin_abilities(scores.ability[known])
+    columns: dict[str, Any] = {
+        name: tuple(align_column(fit.items.items, getattr(fit.items, name), estimate.items))
+        for name in ("infit", "infit_t", "outfit", "outfit_t", "point_measure")
+    }
     differing, notes = find_differences(looked)
     dependent, dependencies = _dependent(looked, estimate)
     return Diagnostics(
-        ability_starts=starts,
-        ability_counts=counts,
+        ability_starts=tuple(starts.tolist()),
+        ability_counts=tuple(counts.tolist()),
         ability_mean=float(scores.ability[known].mean()),
         ability_sd=float(scores.ability[known].std()),
         measured=int((scores.status == PersonStatus.MEASURED).sum()),
@@ -214,7 +208,7 @@ def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
         reliability=_finite(fit.person_reliability.reliability),
         item_reliability=_finite(fit.item_reliability.reliability),
         matching=_matching(looked, estimate, scores),
-        **_item_columns(fit, estimate),
+        **columns,
         dependent=dependent,
         dependencies=dependencies,
         curves=_curves(looked, estimate, scores),
@@ -241,26 +235,8 @@ def _sample(responses: Responses) -> Responses:
     return Responses(responses.items, responses.persons[::step], store, groups=groups)
 
 
-def _histogram(ability: FloatArray) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    place = np.floor(ability / BIN).astype(np.int64)
-    counts = np.bincount(place - place.min())
-    starts = (place.min() + np.arange(len(counts))) * BIN
-    return tuple(starts.tolist()), tuple(counts.tolist())
-
-
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _item_columns(fit: FitStatistics, estimate: Estimate) -> dict[str, Any]:
-    place = {name: i for i, name in enumerate(fit.items.items)}
-    columns = {}
-    for name in ("infit", "infit_t", "outfit", "outfit_t", "point_measure"):
-        column = getattr(fit.items, name)
-        columns[name] = tuple(
-            _finite(column[place[item]]) if item in place else None for item in estimate.items
-        )
-    return columns
 
 
 def _matching(responses: Responses, estimate: Estimate, scores: PersonScores) -> float | None:
@@ -309,16 +285,7 @@ def _dependent(
 
 def _curves(responses: Responses, estimate: Estimate, scores: PersonScores) -> dict[str, Curve]:
     names = [estimate.items[i] for i in np.flatnonzero(estimate.estimated)]
-    # All right or all wrong: by construction such points lie at 0% or 100%.
-    ability = np.where(scores.extreme, np.nan, scores.ability)
-    binned = bin_answers(responses.select(names), ability)
     return {
-        name: tuple(
-            (round(float(a), 3), round(float(r / n), 4), int(n))
-            for a, n, r in zip(
-                binned.ability[:, i], binned.answers[:, i], binned.right[:, i], strict=True
-            )
-            if n
-        )
-        for i, name in enumerate(names)
+        name: tuple((round(ability, 3), round(share, 4), n) for ability, share, n in points)
+        for name, points in observe_curves(responses.select(names), scores).items()
     }

@@ -150,7 +150,7 @@ def _finish(estimate: Estimate, diagnostics: Diagnostics | None, out: Path, name
 
 def _check_place(given: Path, out: Path | None, name: str, *, force: bool) -> None:
     """Refuse to overwrite, except a report of ours beside the result that it is about."""
-    from discreet.output.pages.page import GENERATOR
+    from discreet.markup import GENERATOR
 
     path = given / name
     if out is None and path.is_file():

@@ -25,8 +25,8 @@ import numpy as np
 
 import discreet
 from discreet.markup import brief_repr, spreadsheet_cell
-from discreet.output.formats.registry import write_registry_entry
-from discreet.output.pages.public import write_public_page, write_statement
+from discreet.output.pages.public import write_public_page
+from discreet.output.statement import write_registry_entry, write_statement
 from discreet.place import PRIVACY_FILE, hold_place
 from discreet.privacy.accounting.budget import Guarantee
 from discreet.privacy.ledger.vault import remove_vault

@@ -1,4 +1,4 @@
-"""Results as pictures. Computes nothing: every number comes from a result.
+"""Results as pictures. Computes nothing: the numbers come from ``analysis/figures.py``.
 
 In: an estimate, scores, fit statistics, counts. Out: matplotlib Axes (extra ``report``;
 ``axes.figure.savefig(path)`` writes a file). A picture is exactly as confidential as the result
@@ -6,9 +6,14 @@ in it. Colours are those of Okabe and Ito, which people with colour-blindness te
 meaning rests on colour alone.
 """
 
-from discreet.output.figures.checks import dif_plot, fit_plot, pair_plot
-from discreet.output.figures.items import difficulty_plot, ladder_plot, privacy_plot
-from discreet.output.figures.scale import curve_plot, information_plot, wright_plot
+from discreet.output.figures.items import dif_plot, difficulty_plot, ladder_plot, pair_plot
+from discreet.output.figures.scale import (
+    curve_plot,
+    fit_plot,
+    information_plot,
+    privacy_plot,
+    wright_plot,
+)
 
 __all__ = [
     "curve_plot",

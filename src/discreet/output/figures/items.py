@@ -1,17 +1,31 @@
-"""What all pictures share: colours, a new Axes of a size that fits a report, named rows."""
+"""Pictures with one row per item, and of pairs of items; what all pictures share.
+
+In: results. Out: matplotlib Axes. The numbers come from ``analysis/figures.py``; here are only
+colours, sizes, words and lines.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.errors import BadUsage, MissingExtra
+from discreet.analysis.figures import (
+    RUNGS,
+    ItemRows,
+    choose_focal,
+    dif_rows,
+    difficulty_rows,
+    ladder_rows,
+    pair_map,
+)
+from discreet.counts.table import PairCounts
+from discreet.errors import MissingExtra
 from discreet.results.estimate import Estimate
 
 if TYPE_CHECKING:
+    from discreet.analysis.dif import DifTable
     from discreet.results.ranking import Ranking
 
 
@@ -21,6 +35,20 @@ GREY = "#767676"
 
 NAMED = 60
 """Up to this many items each get their name on the axis; more would overlap."""
+
+RUNG_STYLES = (
+    ("o", BLUE, BLUE),
+    ("o", BLUE, "white"),
+    ("s", VERMILLION, VERMILLION),
+    ("x", GREY, GREY),
+)
+"""Marker, colour and filling of every rung of a ladder."""
+ETS_STYLES = {
+    "C": ("s", VERMILLION, VERMILLION, "C: large"),
+    "B": ("D", ORANGE, ORANGE, "B: moderate"),
+    "A": ("o", BLUE, "white", "A: negligible or not significant"),
+}
+"""Marker, colour, filling and label of every class."""
 
 
 def new_axes(width: float = 6.5, height: float = 4.0) -> Any:
@@ -32,33 +60,35 @@ def new_axes(width: float = 6.5, height: float = 4.0) -> Any:
     return Figure(figsize=(width, height), layout="constrained").subplots()
 
 
-def new_rows(rows: int) -> Any:
-    """Return new Axes that are high enough for one line of text per row."""
-    return new_axes(7, max(1.4 + 0.24 * min(rows, NAMED), 2.6))
-
-
 def clean(axes: Any, title: str) -> None:
     """Set the title on the left and take away the frame above and on the right."""
     axes.set_title(title, loc="left")
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def name_rows(axes: Any, names: Sequence[str]) -> None:
+def _new_rows(rows: ItemRows, axes: Any) -> Any:
+    """Return Axes that are high enough for one line of text per row, unless some are given."""
+    return new_axes(7, max(1.4 + 0.24 * min(len(rows.items), NAMED), 2.6)) if axes is None else axes
+
+
+def _name_rows(axes: Any, names: Sequence[str]) -> None:
     """Label the rows, first at the top; many items get a plain rank axis instead."""
     axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.spines[["top", "right"]].set_visible(False)
     if len(names) <= NAMED:
         axes.set_yticks(range(len(names)), names)
     else:
         axes.set_ylabel("rank")
 
 
-# Pictures of items: difficulties with intervals, and the ladder of a ranking.
-
-CONTEXT = 5
-"""Items shown below the last one that is possibly in the top."""
-
-IntArray = npt.NDArray[np.int64]
+def _draw_kind(
+    axes: Any, rows: ItemRows, kind: str, style: tuple[str, str, str, str], size: float = 6
+) -> None:
+    """Draw the rows of one kind, with a label for the legend; nothing where there are none."""
+    marker, colour, face, label = style
+    place = np.flatnonzero(np.array(rows.kind, dtype=object) == kind)
+    if len(place):
+        axes.hlines(place, rows.lower[place], rows.upper[place], color=colour, linewidth=1.2)
+        axes.plot(rows.value[place], place, marker, color=colour, label=label, mfc=face, ms=size)
 
 
 def difficulty_plot(estimate: Estimate, *, level: float = 0.95, axes: Any = None) -> Any:
@@ -79,16 +109,15 @@ def difficulty_plot(estimate: Estimate, *, level: float = 0.95, axes: Any = None
     -------
     matplotlib.axes.Axes
     """
-    order = hardest_first(estimate)
-    axes = new_rows(len(order)) if axes is None else axes
-    interval = estimate.interval(level)
-    place = np.arange(len(order))
+    rows = difficulty_rows(estimate, level)
+    axes = _new_rows(rows, axes)
+    place = np.arange(len(rows.items))
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
-    axes.hlines(place, interval[order, 0], interval[order, 1], color=BLUE, linewidth=1.2, alpha=0.6)
-    axes.plot(estimate.difficulty[order], place, "o", color=BLUE, markersize=4)
-    name_rows(axes, [estimate.items[i] for i in order])
-    axes.set_title(f"Item difficulties with {100 * level:g}% intervals", loc="left")
-    left_out = len(estimate.items) - len(order)
+    axes.hlines(place, rows.lower, rows.upper, color=BLUE, linewidth=1.2, alpha=0.6)
+    axes.plot(rows.value, place, "o", color=BLUE, markersize=4)
+    _name_rows(axes, rows.items)
+    clean(axes, f"Item difficulties with {100 * level:g}% intervals")
+    left_out = len(estimate.items) - len(rows.items)
     note = f"\n({left_out} without a number, not shown)" if left_out else ""
     axes.set_xlabel(f"difficulty in logits, harder to the right{note}")
     return axes
@@ -118,84 +147,33 @@ def ladder_plot(
     -------
     matplotlib.axes.Axes
     """
-    order = _ladder_order(ranking, estimate)
-    axes = new_rows(len(order)) if axes is None else axes
-    interval = estimate.interval(level)
-    for label, marker, colour, fill, members in _rungs(ranking, estimate, order):
-        item = order[members]
-        axes.hlines(members, interval[item, 0], interval[item, 1], color=colour, linewidth=1.2)
-        face = colour if fill else "white"
-        axes.plot(estimate.difficulty[item], members, marker, color=colour, label=label, mfc=face)
+    rows = ladder_rows(ranking, estimate, level)
+    axes = _new_rows(rows, axes)
+    for kind, style in zip(RUNGS, RUNG_STYLES, strict=True):
+        _draw_kind(axes, rows, kind, (*style, kind))
     axes.axhline(len(ranking.top) - 0.5, color="black", linewidth=0.9, linestyle="--")
-    name_rows(axes, [f"{estimate.items[i]}  (#{place})" for place, i in enumerate(order, start=1)])
-    below = int(estimate.estimated.sum()) - len(order)
+    _name_rows(axes, [f"{name}  (#{place})" for place, name in enumerate(rows.items, start=1)])
+    below = int(estimate.estimated.sum()) - len(rows.items)
     note = f"\n({below} more below, all out, not shown)" if below else ""
     axes.set_xlabel(f"difficulty in logits, harder to the right{note}")
     word = "easiest" if ranking.easiest else "hardest"
-    axes.set_title(f"The {len(ranking.top)} {word} items, and how sure that is", loc="left")
+    clean(axes, f"The {len(ranking.top)} {word} items, and how sure that is")
     axes.legend(loc="best", frameon=False)
     return axes
 
 
-def _ladder_order(ranking: Ranking, estimate: Estimate) -> IntArray:
-    """Return the items to show: everything possibly in the top, and a few below it."""
-    order = hardest_first(estimate)
-    if ranking.easiest:
-        shown = np.flatnonzero(estimate.estimated)
-        order = shown[np.argsort(estimate.difficulty[shown], kind="stable")]
-    named = set(ranking.top) | set(ranking.possibly_in)
-    last = max((rank for rank, i in enumerate(order) if estimate.items[i] in named), default=-1)
-    return order[: last + 1 + CONTEXT]
+def dif_plot(table: DifTable, *, focal: str | None = None, axes: Any = None) -> Any:
+    """Draw how much harder items are for one group than its ability explains.
 
-
-def _rungs(
-    ranking: Ranking, estimate: Estimate, order: IntArray
-) -> list[tuple[str, str, str, bool, IntArray]]:
-    """Group the shown ranks: label, marker, colour, filled or not, ranks; empty groups go."""
-    names = np.array([estimate.items[i] for i in order], dtype=object)
-    top = np.array([name in set(ranking.top) for name in names], dtype=bool)
-    sure = np.array([name in set(ranking.surely_in) for name in names], dtype=bool)
-    possible = np.array([name in set(ranking.possibly_in) for name in names], dtype=bool)
-    groups = [
-        ("surely in", "o", BLUE, True, top & sure),
-        ("in, not surely", "o", BLUE, False, top & ~sure),
-        ("outside, possibly in", "s", VERMILLION, True, ~top & possible),
-        ("out", "x", GREY, True, ~top & ~possible),
-    ]
-    return [(*group[:-1], np.flatnonzero(group[-1])) for group in groups if group[-1].any()]
-
-
-def hardest_first(estimate: Estimate) -> IntArray:
-    """Items with a number, hardest first; ties stay in the order of the input."""
-    shown = np.flatnonzero(estimate.estimated)
-    if not len(shown):
-        raise BadUsage("no item of this estimate has a number, so there is nothing to draw")
-    return shown[np.argsort(-estimate.difficulty[shown], kind="stable")]
-
-
-# What privacy costs: the error of difficulties against epsilon.
-
-LINES = ((BLUE, "o-"), (VERMILLION, "s--"), (GREEN, "D-."), (ORANGE, "^:"), ("black", "v-"))
-"""Colours and markers: one kind of line for each mechanism."""
-
-
-def privacy_plot(
-    epsilon: Sequence[float],
-    error: Sequence[float] | Mapping[str, Sequence[float]],
-    *,
-    without_privacy: float | None = None,
-    axes: Any = None,
-) -> Any:
-    """Draw the error of the difficulties against epsilon, on logarithmic axes.
+    Items are sorted by the difference, with 95% intervals. Filled squares are class C of ETS
+    (large), diamonds B (moderate), open circles A (negligible or not significant).
 
     Parameters
     ----------
-    epsilon
-        The budgets.
-    error
-        Root mean square error in logits for each budget; or one such list per mechanism.
-    without_privacy
-        The error that sampling persons leaves anyway, as a line.
+    table
+        From :func:`discreet.analysis.dif.find_dif`.
+    focal
+        Which group is compared with the reference; needed when the table has several.
     axes
         Draw here; a new figure when left out.
 
@@ -203,45 +181,46 @@ def privacy_plot(
     -------
     matplotlib.axes.Axes
     """
-    curves = dict(error) if isinstance(error, Mapping) else {"": error}
-    _check_curves(epsilon, curves)
-    axes = new_axes() if axes is None else axes
-    for (name, values), (colour, style) in zip(curves.items(), LINES, strict=False):
-        axes.loglog(epsilon, values, style, color=colour, label=name or "with privacy")
-    if without_privacy is not None:
-        axes.axhline(without_privacy, color=GREY, linestyle=":", label="without privacy")
-    axes.set_xlabel("epsilon (less privacy to the right)")
-    axes.set_ylabel("error of a difficulty in logits")
-    axes.set_xticks(list(epsilon), [f"{value:g}" for value in epsilon])
-    _label_decades(axes, [v for values in curves.values() for v in values], without_privacy)
-    axes.minorticks_off()
-    axes.grid(visible=True, color=GREY, alpha=0.2)
-    clean(axes, "What privacy costs")
-    axes.legend(frameon=False)
+    chosen = choose_focal(table, focal)
+    rows = dif_rows(table, chosen)
+    axes = _new_rows(rows, axes)
+    axes.axvline(0, color="black", linewidth=0.8)
+    for kind, style in ETS_STYLES.items():
+        _draw_kind(axes, rows, kind, style, size=5)
+    _name_rows(axes, rows.items)
+    axes.set_xlabel(f"logits: easier for {chosen} to the left, harder to the right")
+    clean(axes, f"Item functioning: {chosen} against {table.reference}")
+    axes.legend(frameon=False, loc="best", title="ETS class")
     return axes
 
 
-def _check_curves(epsilon: Sequence[float], curves: Mapping[str, Sequence[float]]) -> None:
-    if len(curves) > len(LINES):
-        raise BadUsage(f"one picture holds up to {len(LINES)} curves, found {len(curves)}")
-    for name, values in curves.items():
-        if len(values) != len(epsilon):
-            raise BadUsage(
-                f"the curve {name!r} has {len(values)} errors for {len(epsilon)} values of epsilon"
-            )
-    numbers = np.concatenate(
-        [np.asarray(list(epsilon), dtype=float), *map(np.asarray, curves.values())]
-    )
-    if not (numbers.size and (numbers > 0).all()):
-        raise BadUsage("epsilon and errors must be above zero to be drawn on logarithmic axes")
+def pair_plot(counts: PairCounts, *, axes: Any = None) -> Any:
+    """Draw how many persons disagree on each pair of items: right on one, wrong on the other.
 
+    That number decides how well two items are compared. White: never compared. Items keep the
+    order of the counts; the blocks of a booklet design show up as squares.
 
-def _label_decades(axes: Any, values: Sequence[float], floor: float | None) -> None:
-    """Mark 1, 2 and 5 times powers of ten within the errors; a plain log axis shows too few."""
-    shown = [*values, *([] if floor is None else [floor])]
-    low, high = 0.8 * min(shown), 1.25 * max(shown)
-    axes.set_ylim(low, high)
-    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    ticks = [times * 10.0**power for power in powers for times in (1, 2, 5)]
-    ticks = [tick for tick in ticks if low <= tick <= high]
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    Parameters
+    ----------
+    counts
+        From :func:`discreet.count_pairs`. The picture is confidential.
+    axes
+        Draw here; a new figure when left out. A colour bar is put beside it.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    shown = pair_map(counts)
+    axes = new_axes(6.0, 5.2) if axes is None else axes
+    image = axes.imshow(shown.persons, cmap="cividis_r", interpolation="nearest", vmin=0)
+    m = len(shown.items)
+    # Names of more than this many items would overlap below a picture six inches wide.
+    if m <= NAMED // 2:
+        axes.set_xticks(range(m), shown.items, rotation=90, fontsize="small")
+        axes.set_yticks(range(m), shown.items, fontsize="small")
+    else:
+        axes.set_xlabel("item, in the order of the counts")
+    clean(axes, f"Persons who compare two items ({shown.never:,} of {shown.pairs:,} pairs never)")
+    axes.figure.colorbar(image, ax=axes, label="persons right on one, wrong on the other")
+    return axes

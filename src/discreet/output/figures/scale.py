@@ -1,13 +1,26 @@
-"""Persons and items on one scale: the Wright map, item curves, information."""
+"""Pictures with a scale of logits or epsilon: Wright map, fit, item curves, information, privacy.
+
+In: results. Out: matplotlib Axes. The numbers come from ``analysis/figures.py``; here are only
+colours, sizes, words and lines.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.analysis.binning import GROUPS, bin_answers
+from discreet.analysis.binning import BIN, GROUPS, bin_abilities
+from discreet.analysis.figures import (
+    WrightMap,
+    align_column,
+    error_ceiling,
+    fit_map,
+    item_curves,
+    wright_map,
+)
+from discreet.analysis.finding import FIT_HIGH, FIT_LOW
 from discreet.analysis.persons import PersonScores
 from discreet.analysis.residuals import trace_information
 from discreet.errors import BadUsage
@@ -18,25 +31,23 @@ from discreet.output.figures.items import (
     ORANGE,
     VERMILLION,
     clean,
-    hardest_first,
     new_axes,
 )
 from discreet.results.estimate import Estimate
-from discreet.types import FloatArray
 
 if TYPE_CHECKING:
+    from discreet.analysis.item_fit import FitStatistics
     from discreet.answers.responses import Responses
 
 
-BIN = 0.25
-"""Width in logits of a bar of abilities."""
 LABELLED = 45
 """Up to this many items the Wright map writes names; more are drawn as dots."""
 NAMES_WIDTH = 44
 """Signs of item names that fit on one line of the map."""
-CURVES = 5
-"""Item curves that one picture can hold and still be read."""
-MARKERS = "osD^v"
+OUTLIERS = 12
+"""How many misfitting items are named."""
+LINES = ((BLUE, "o-"), (VERMILLION, "s--"), (GREEN, "D-."), (ORANGE, "^:"), ("black", "v-"))
+"""Colours and markers: one kind of line for each mechanism or item."""
 
 
 def wright_plot(estimate: Estimate, scores: PersonScores, *, axes: Any = None) -> Any:
@@ -55,62 +66,54 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, axes: Any = None) -
     -------
     matplotlib.axes.Axes
     """
-    order = hardest_first(estimate)
-    axes = new_axes(6.5, 6.5) if axes is None else axes
     ability = scores.ability[np.isfinite(scores.ability)]
     if not len(ability):
         raise BadUsage("no person has an ability, so there is no Wright map to draw")
-    largest = _draw_persons(axes, ability)
-    _draw_items(axes, estimate, order, largest)
+    starts, counts = bin_abilities(ability)
+    shown = wright_map(estimate, starts, counts, persons=len(ability), mean=float(ability.mean()))
+    axes = new_axes(6.5, 6.5) if axes is None else axes
+    largest = float(shown.counts.max())
+    axes.barh(
+        shown.starts,
+        -shown.counts,
+        height=BIN,
+        align="edge",
+        color=BLUE,
+        alpha=0.55,
+        edgecolor="white",
+    )
+    _draw_items(axes, shown, largest)
     axes.axvline(0, color="black", linewidth=0.8)
-    axes.plot([-largest * 0.03], [ability.mean()], ">", color=VERMILLION, clip_on=False, zorder=5)
+    axes.plot([-largest * 0.03], [shown.mean], ">", color=VERMILLION, clip_on=False, zorder=5)
     axes.plot([largest * 0.03], [0], "<", color=VERMILLION, zorder=5)
     axes.set_xlim(-largest * 1.08, largest * 1.5)
+    axes.set_ylim(shown.reach[0] - BIN, shown.reach[1] + BIN)
     axes.set_xticks([-largest * 0.54, largest * 0.75], ["persons", "items"])
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("logits (abler, harder upwards)")
-    clean(axes, f"{len(ability):,} persons and {len(order):,} items on one scale")
+    clean(axes, f"{shown.persons:,} persons and {len(shown.items):,} items on one scale")
     axes.set_xlabel("red triangles: the two means", color=GREY, fontsize="small")
     return axes
 
 
-def _draw_persons(axes: Any, ability: FloatArray) -> float:
-    edges = np.arange(np.floor(ability.min()), np.ceil(ability.max()) + BIN, BIN)
-    count, edges = np.histogram(ability, edges)
-    axes.barh(
-        edges[:-1], -count, height=BIN, align="edge", color=BLUE, alpha=0.55, edgecolor="white"
-    )
-    return float(count.max())
-
-
-def _draw_items(
-    axes: Any, estimate: Estimate, order: npt.NDArray[np.int64], largest: float
-) -> None:
+def _draw_items(axes: Any, shown: WrightMap, largest: float) -> None:
     """Put items into the bins of their difficulty, side by side, as names or as dots."""
-    named = len(order) <= LABELLED
-    columns = np.floor(estimate.difficulty[order] / BIN).astype(int)
-    for column in np.unique(columns):
-        mine = order[columns == column]
-        height = (column + 0.5) * BIN
-        if named:
-            text = _join_names([estimate.items[i] for i in mine])
+    for height in np.unique(shown.centre):
+        mine = np.flatnonzero(shown.centre == height)
+        if len(shown.items) <= LABELLED:
+            text = _join_names([shown.items[i] for i in mine])
             axes.text(largest * 0.08, height, text, va="center", fontsize="small")
         else:
             step = largest * min(0.05, 1.35 / len(mine))
-            across = largest * 0.08 + step * np.arange(len(mine))
             axes.plot(
-                across,
-                np.full(len(mine), height),
+                largest * 0.08 + step * (shown.level[mine] - 1),
+                shown.centre[mine],
                 "o",
                 color=ORANGE,
                 markersize=4,
                 markeredgecolor="black",
                 markeredgewidth=0.3,
             )
-    low, high = axes.get_ylim()
-    extremes = estimate.difficulty[order]
-    axes.set_ylim(min(low, extremes.min() - BIN), max(high, extremes.max() + BIN))
-    axes.margins(y=0.02)
 
 
 def _join_names(names: list[str]) -> str:
@@ -123,6 +126,60 @@ def _join_names(names: list[str]) -> str:
             return f"{short}  +{rest}" if rest else short
         shown += f"{name}  "
     return shown.rstrip()
+
+
+def fit_plot(
+    estimate: Estimate, fit: FitStatistics, *, statistic: str = "infit", axes: Any = None
+) -> Any:
+    """Draw the fit of items as bubbles: mean square across, difficulty up, size the error.
+
+    Parameters
+    ----------
+    estimate
+        The calibration.
+    fit
+        From :func:`discreet.analysis.item_fit.measure_fit` with that calibration.
+    statistic
+        ``"infit"`` or ``"outfit"``.
+    axes
+        Draw here; a new figure when left out.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    if statistic not in ("infit", "outfit"):
+        raise BadUsage(f"statistic must be 'infit' or 'outfit', found {statistic!r}")
+    column = align_column(fit.items.items, getattr(fit.items, statistic), estimate.items)
+    shown = fit_map(estimate, column, statistic)
+    axes = new_axes(6.5, 4.8) if axes is None else axes
+    axes.axvspan(FIT_LOW, FIT_HIGH, color=GREY, alpha=0.12, linewidth=0)
+    axes.axvline(1, color=GREY, linewidth=0.8, linestyle=":")
+    groups = ((~shown.outside, BLUE, "as expected"), (shown.outside, VERMILLION, "misfit"))
+    for mask, colour, label in groups:
+        if mask.any():
+            axes.scatter(
+                shown.value[mask],
+                shown.difficulty[mask],
+                s=250 * shown.unsure[mask] ** 2,
+                color=colour,
+                alpha=0.45,
+                edgecolor=colour,
+                label=label,
+            )
+    for i in shown.worst[:OUTLIERS]:
+        axes.annotate(
+            shown.items[i],
+            (shown.value[i], shown.difficulty[i]),
+            xytext=(7, 3),
+            textcoords="offset points",
+            fontsize="small",
+        )
+    axes.set_xlabel(f"{statistic} mean square: predictable left, noisy right of 1")
+    axes.set_ylabel("difficulty in logits")
+    axes.margins(x=0.12)
+    clean(axes, f"Fit of {len(shown.items):,} items (larger: less sure)")
+    return axes
 
 
 def curve_plot(
@@ -156,58 +213,23 @@ def curve_plot(
     matplotlib.axes.Axes
     """
     names = [items] if isinstance(items, str) else list(items)
-    where = _find_items(estimate, names)
-    if (responses is None) != (scores is None):
-        raise BadUsage("observed points need both responses= and scores=, found one of them")
+    curves = item_curves(estimate, names, responses, scores, groups)
     axes = new_axes() if axes is None else axes
-    b = estimate.difficulty[where]
-    ability = np.linspace(b.min() - 4, b.max() + 4, 161)
-    binned = None
-    if responses is not None and scores is not None:
-        # All right or all wrong: by construction such points lie at 0% or 100%.
-        ability_known = np.where(scores.extreme, np.nan, scores.ability)
-        binned = bin_answers(responses.select(names), ability_known, groups)
-    for place, name in enumerate(names):
-        colour = (BLUE, VERMILLION, GREEN, ORANGE, "black")[place]
-        label = f"{name} ({b[place]:+.2f})"
-        axes.plot(ability, 1 / (1 + np.exp(b[place] - ability)), color=colour, label=label)
-        if binned is not None:
-            _draw_observed(axes, binned, place, colour)
+    b = [curve.difficulty for curve in curves]
+    ability = np.linspace(min(b) - 4, max(b) + 4, 161)
+    for curve, (colour, style) in zip(curves, LINES, strict=False):
+        label = f"{curve.item} ({curve.difficulty:+.2f})"
+        axes.plot(ability, curve.expect(ability), color=colour, label=label)
+        if curve.points:
+            x, share, low, high = curve.observe()
+            axes.vlines(x, low, high, color=colour, linewidth=1, alpha=0.7)
+            axes.plot(x, share, style[0], color=colour, markersize=5)
     axes.set_xlabel("ability in logits")
     axes.set_ylabel("share of right answers")
     axes.set_ylim(-0.03, 1.03)
-    title = "Expected curves" if binned is None else "Expected curves and observed shares"
-    clean(axes, title)
+    clean(axes, "Expected curves" if scores is None else "Expected curves and observed shares")
     axes.legend(title="item (difficulty)", frameon=False, loc="upper left")
     return axes
-
-
-def _find_items(estimate: Estimate, names: list[str]) -> npt.NDArray[np.intp]:
-    if not 1 <= len(names) <= CURVES:
-        raise BadUsage(f"one picture holds 1 to {CURVES} item curves, found {len(names)} items")
-    place = {name: i for i, name in enumerate(estimate.items)}
-    unknown = [name for name in names if name not in place]
-    if unknown:
-        raise BadUsage(f"there is no item {unknown[0]!r} in this estimate; items go by name")
-    where = np.array([place[name] for name in names])
-    for i in where[~estimate.estimated[where]]:
-        raise BadUsage(
-            f"item {estimate.items[i]!r} has no difficulty ({estimate.status[i]}), so no curve"
-        )
-    return where
-
-
-def _draw_observed(axes: Any, binned: Any, place: int, colour: str) -> None:
-    known = binned.answers[:, place] > 0
-    n = binned.answers[known, place]
-    share = binned.right[known, place] / n
-    # Agresti and Coull (1998): the plain interval has no width at 0% and 100%.
-    centre = (binned.right[known, place] + 2) / (n + 4)
-    half = 1.96 * np.sqrt(centre * (1 - centre) / (n + 4))
-    low, high = np.maximum(centre - half, 0), np.minimum(centre + half, 1)
-    x = binned.ability[known, place]
-    axes.vlines(x, low, high, color=colour, linewidth=1, alpha=0.7)
-    axes.plot(x, share, MARKERS[place], color=colour, markersize=5)
 
 
 def information_plot(estimate: Estimate, *, axes: Any = None) -> Any:
@@ -234,11 +256,78 @@ def information_plot(estimate: Estimate, *, axes: Any = None) -> Any:
     right = axes.twinx()
     (error,) = right.plot(curve.ability, curve.se, color=VERMILLION, linewidth=2, linestyle="--")
     right.set_ylabel("standard error in logits", color=VERMILLION)
-    # The tails shoot up and would flatten what matters.
-    right.set_ylim(0, min(float(curve.se.max()), 4 * float(curve.se.min())))
+    right.set_ylim(0, error_ceiling(curve))
     clean(axes, "What the whole test tells at each ability")
     right.spines["top"].set_visible(False)
     axes.legend(
         [information, error], ["information", "standard error"], frameon=False, loc="lower center"
     )
     return axes
+
+
+def privacy_plot(
+    epsilon: Sequence[float],
+    error: Sequence[float] | Mapping[str, Sequence[float]],
+    *,
+    without_privacy: float | None = None,
+    axes: Any = None,
+) -> Any:
+    """Draw the error of the difficulties against epsilon, on logarithmic axes.
+
+    Parameters
+    ----------
+    epsilon
+        The budgets.
+    error
+        Root mean square error in logits for each budget; or one such list per mechanism.
+    without_privacy
+        The error that sampling persons leaves anyway, as a line.
+    axes
+        Draw here; a new figure when left out.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    curves = dict(error) if isinstance(error, Mapping) else {"": error}
+    _check_curves(epsilon, curves)
+    axes = new_axes() if axes is None else axes
+    for (name, values), (colour, style) in zip(curves.items(), LINES, strict=False):
+        axes.loglog(epsilon, values, style, color=colour, label=name or "with privacy")
+    if without_privacy is not None:
+        axes.axhline(without_privacy, color=GREY, linestyle=":", label="without privacy")
+    axes.set_xlabel("epsilon (less privacy to the right)")
+    axes.set_ylabel("error of a difficulty in logits")
+    axes.set_xticks(list(epsilon), [f"{value:g}" for value in epsilon])
+    _label_decades(axes, [v for values in curves.values() for v in values], without_privacy)
+    axes.minorticks_off()
+    axes.grid(visible=True, color=GREY, alpha=0.2)
+    clean(axes, "What privacy costs")
+    axes.legend(frameon=False)
+    return axes
+
+
+def _check_curves(epsilon: Sequence[float], curves: Mapping[str, Sequence[float]]) -> None:
+    if len(curves) > len(LINES):
+        raise BadUsage(f"one picture holds up to {len(LINES)} curves, found {len(curves)}")
+    for name, values in curves.items():
+        if len(values) != len(epsilon):
+            raise BadUsage(
+                f"the curve {name!r} has {len(values)} errors for {len(epsilon)} values of epsilon"
+            )
+    numbers = np.concatenate(
+        [np.asarray(list(epsilon), dtype=float), *map(np.asarray, curves.values())]
+    )
+    if not (numbers.size and (numbers > 0).all()):
+        raise BadUsage("epsilon and errors must be above zero to be drawn on logarithmic axes")
+
+
+def _label_decades(axes: Any, values: Sequence[float], floor: float | None) -> None:
+    """Mark 1, 2 and 5 times powers of ten within the errors; a plain log axis shows too few."""
+    shown = [*values, *([] if floor is None else [floor])]
+    low, high = 0.8 * min(shown), 1.25 * max(shown)
+    axes.set_ylim(low, high)
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    ticks = [times * 10.0**power for power in powers for times in (1, 2, 5)]
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])

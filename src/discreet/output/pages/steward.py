@@ -1,35 +1,59 @@
 """The confidential report of a calibration: what is wrong with the test, and every item.
 
 In: an estimate and, where the answers were at hand, diagnostics. Out: one HTML file that works
-offline. It says at the top that it must not be passed on.
+offline, with the methods section of a paper written from what was done. It says at the top that
+it must not be passed on.
 """
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from html import escape
+from typing import Any
 
 import numpy as np
 
 from discreet import __version__
 from discreet.analysis.diagnostics import Diagnostics
-from discreet.analysis.finding import Finding, Severity
-from discreet.analysis.findings import find_problems, remarks_on_items
-from discreet.markup import HtmlColumn, html_table, minus
-from discreet.output.pages.methods import write_methods
-from discreet.output.pages.page import fact_boxes, fill, item_table, wrap_page
-from discreet.output.pages.pictures import (
-    curve_picture,
-    difficulty_picture,
-    fit_picture,
-    information_picture,
-    wright_picture,
+from discreet.analysis.figures import (
+    difficulty_rows,
+    fit_map,
+    summarise_items,
+    worst_curves,
+    wright_map,
 )
-from discreet.results.estimate import Estimate
+from discreet.analysis.finding import DEPENDENT, Finding, Severity, count_of
+from discreet.analysis.findings import find_problems, remarks_on_items
+from discreet.analysis.residuals import trace_information
+from discreet.markup import HtmlColumn, minus, write_page
+from discreet.output.pages.svg import (
+    draw_curve,
+    draw_difficulties,
+    draw_fit,
+    draw_information,
+    draw_wright,
+)
+from discreet.results.estimate import Estimate, Status
 
 CURVES = 12
 """Item curves shown: those of the items that fit worst."""
+PAIRS = 12
+"""Dependent pairs shown."""
+
+METHOD_WORDS = {
+    "refined": "pairwise conditional maximum likelihood, each person weighted by one over the "
+    "number of answers given and started from the spectral estimate (Nguyen & Zhang, 2023)",
+    "spectral": "the spectral method, which reads the difficulties off the stationary distribution "
+    "of a Markov chain on the items (Nguyen & Zhang, 2023)",
+    "conditional": "conditional maximum likelihood (Andersen, 1972)",
+    "marginal": "marginal maximum likelihood (Bock & Aitkin, 1981)",
+}
+ERROR_WORDS = {
+    "refined": "Standard errors are sandwich estimates over persons",
+    "spectral": "Standard errors are sandwich estimates over persons",
+    "conditional": "Standard errors come from the information matrix",
+    "marginal": "Standard errors come from the information matrix",
+}
 
 
 def write_steward_page(
@@ -48,41 +72,37 @@ def write_steward_page(
         What was calibrated, for the title.
     """
     findings, fine = find_problems(estimate, diagnostics)
-    title = f"Calibration of {name}" if name else "Calibration"
-    body = fill(
+    return write_page(
         "steward.html",
         {
-            "title": escape(title),
-            "summary": escape(_summarise(estimate)),
-            "verdict": escape(judge(findings)),
-            "findings": _list_findings(findings),
-            "checked": escape(_say_checked(fine, diagnostics)),
-            "facts": fact_boxes(_facts(estimate, diagnostics)),
-            "pictures": _pictures(estimate, diagnostics),
-            "table": _item_table(estimate, diagnostics),
-            "pairs": _pair_table(diagnostics),
-            "methods": escape(write_methods(estimate, diagnostics)),
-            "computed": fact_boxes(_computed(estimate)),
+            "title": f"Calibration of {name}" if name else "Calibration",
+            "summary": _summarise(estimate),
+            "verdict": judge(findings),
+            "findings": findings,
+            "checked": _say_checked(fine, diagnostics),
+            "boxes": _facts(estimate, diagnostics),
+            "items": len(estimate.items),
+            "information": draw_information(trace_information(estimate)),
+            **_pictures(estimate, diagnostics),
+            **_item_table(estimate, diagnostics),
+            "pairs": _pair_columns(diagnostics),
+            "methods": write_methods(estimate, diagnostics),
+            "computed": _computed(estimate),
             "notes": _notes(estimate, diagnostics),
         },
     )
-    return wrap_page(f"Confidential: {title}", body)
 
 
 def _summarise(estimate: Estimate) -> str:
     known = int(estimate.estimated.sum())
-    hardest = estimate.items[int(np.nanargmax(estimate.difficulty))]
-    easiest = estimate.items[int(np.nanargmin(estimate.difficulty))]
+    found = summarise_items(estimate)
     persons = "" if estimate.persons is None else f" answered by {estimate.persons:,} persons"
-    spread = float(np.nanmax(estimate.difficulty) - np.nanmin(estimate.difficulty))
     text = (
         f"{len(estimate.items):,} items{persons}; {known:,} of them have a difficulty. Hardest: "
-        f"{hardest}, easiest: {easiest}, {spread:.1f} logits apart."
+        f"{found.hardest}, easiest: {found.easiest}, {found.spread:.1f} logits apart."
     )
-    if np.isfinite(estimate.se).any():
-        text += (
-            f" A difficulty is typically known to ±{1.96 * np.nanmedian(estimate.se):.2f} logits."
-        )
+    if found.typical_se is not None:
+        text += f" A difficulty is typically known to ±{1.96 * found.typical_se:.2f} logits."
     return text
 
 
@@ -97,19 +117,6 @@ def judge(findings: Sequence[Finding]) -> str:
         parts.append(f"{others} to look at")
     noun = "problem" if len(findings) == 1 else "problems"
     return f"What is wrong with this test: {len(findings)} {noun} ({', '.join(parts)})"
-
-
-def _list_findings(findings: Sequence[Finding]) -> str:
-    entries = []
-    for finding in findings:
-        serious = finding.severity is Severity.SERIOUS
-        kind, word = ("serious", "serious") if serious else ("look", "worth a look")
-        advice = f"<p><b>What to do:</b> {escape(finding.advice)}</p>" if finding.advice else ""
-        entries.append(
-            f'<li class="{kind}"><h3><span class="word">{word}</span>{escape(finding.title)}</h3>'
-            f"<p>{escape(finding.found)}</p>{advice}</li>"
-        )
-    return f'<ul class="findings">{"".join(entries)}</ul>' if entries else ""
 
 
 def _say_checked(fine: Sequence[str], diagnostics: Diagnostics | None) -> str:
@@ -144,81 +151,28 @@ def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str
     return facts
 
 
-def _pictures(estimate: Estimate, diagnostics: Diagnostics | None) -> str:
+def _pictures(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, Any]:
     if diagnostics is None:
-        return (
-            '<div class="pictures">'
-            + _figure(
-                "How hard each item is", "Bars are 95% intervals.", difficulty_picture(estimate)
+        shown = dict.fromkeys(("wright", "infit", "outfit", "curves"))
+        return {**shown, "difficulties": draw_difficulties(difficulty_rows(estimate))}
+    worst = worst_curves(estimate, diagnostics, CURVES)
+    return {
+        "wright": draw_wright(
+            wright_map(
+                estimate,
+                diagnostics.ability_starts,
+                diagnostics.ability_counts,
+                persons=diagnostics.measured,
+                mean=diagnostics.ability_mean,
             )
-            + _figure("Precision", PRECISION, information_picture(estimate))
-            + "</div>"
-        )
-    figures = [
-        _figure("Wright map", WRIGHT, wright_picture(estimate, diagnostics)),
-        _figure("Precision", PRECISION, information_picture(estimate)),
-        _figure(
-            "Infit",
-            INFIT,
-            fit_picture(estimate, diagnostics.infit, "infit"),
         ),
-        _figure(
-            "Outfit",
-            OUTFIT,
-            fit_picture(estimate, diagnostics.outfit, "outfit"),
-        ),
-    ]
-    return f'<div class="pictures">{"".join(figures)}</div>{_curves(estimate, diagnostics)}'
+        "infit": draw_fit(fit_map(estimate, diagnostics.infit, "infit")),
+        "outfit": draw_fit(fit_map(estimate, diagnostics.outfit, "outfit")),
+        "curves": [(curve.item, draw_curve(curve)) for curve in worst],
+    }
 
 
-WRIGHT = (
-    "Persons above, items below, on one scale. A person has an even chance at items straight "
-    "below. Where persons have no items below them, they are measured poorly."
-)
-PRECISION = (
-    "Standard error of an ability for somebody who answers every item. Low is good; it rises "
-    "where there are no items."
-)
-INFIT = (
-    "How well answers follow the model where the item is neither easy nor hard for a person. 1 is "
-    "expected, the grey band (0.7 to 1.3) usual; above it answers are noisier than the model says."
-)
-OUTFIT = (
-    "The same, dominated by unexpected answers to items that are much too easy or too hard: "
-    "careless slips, lucky guesses. Larger circles are less sure."
-)
-
-
-def _figure(title: str, caption: str, picture: str) -> str:
-    words = f"<b>{escape(title)}</b>{escape(caption)}"
-    return f"<figure><figcaption>{words}</figcaption>{picture}</figure>"
-
-
-def _curves(estimate: Estimate, diagnostics: Diagnostics) -> str:
-    """Show the curves of the items that fit worst."""
-    place = {name: i for i, name in enumerate(estimate.items)}
-
-    def distance(name: str) -> float:
-        squares = (diagnostics.infit[place[name]], diagnostics.outfit[place[name]])
-        return max((abs(float(np.log(v))) for v in squares if v), default=0.0)
-
-    worst = sorted(diagnostics.curves, key=distance, reverse=True)[:CURVES]
-    figures = "".join(
-        f"<figure><figcaption><b>{escape(name)}</b></figcaption>"
-        f"{curve_picture(name, float(estimate.difficulty[place[name]]), diagnostics.curves[name])}"
-        "</figure>"
-        for name in worst
-    )
-    some = f"the {len(worst)} items that fit worst" if len(worst) < len(place) else "every item"
-    return (
-        f'<h3>Expected and observed, {some}</h3><p class="note">Share right against ability. '
-        "Lines are what the model expects, points are groups of persons of similar ability. Points "
-        "flatter than the line: noise or guessing; steeper: too predictable.</p>"
-        f'<div class="small pictures">{figures}</div>'
-    )
-
-
-def _item_table(estimate: Estimate, diagnostics: Diagnostics | None) -> str:
+def _item_table(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, Any]:
     columns = estimate.to_dict()
     remarks = remarks_on_items(estimate, diagnostics)
     shown = [
@@ -251,30 +205,19 @@ def _item_table(estimate: Estimate, diagnostics: Diagnostics | None) -> str:
     kinds = {"remark": "items with a remark"}
     if not known.all():
         kinds |= {"none": "items without a number", "number": "items with a number"}
-    return item_table(shown, kinds=kinds, tags=tags)
+    return {"columns": shown, "kinds": kinds, "tags": tags}
 
 
-def _pair_table(diagnostics: Diagnostics | None) -> str:
+def _pair_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
     if diagnostics is None or not diagnostics.dependent:
-        return ""
-    pairs = diagnostics.dependent[:12]
-    first, second, excess, persons = zip(*pairs, strict=True)
-    table = html_table(
-        [
-            HtmlColumn("item", first),
-            HtmlColumn("other item", second),
-            HtmlColumn("residual correlation above the mean", excess, 2),
-            HtmlColumn("persons", persons),
-        ],
-        caption="Pairs of items with the largest residual correlations",
-    )
-    return (
-        "<h2>Pairs that depend most on each other</h2>"
-        '<p class="note">Correlation of what the model leaves unexplained (Q3), less its mean. '
-        "Above 0.2 a pair deserves a look.</p>"
-        '<div class="scroll" tabindex="0" role="region" aria-label="Table of dependent pairs">'
-        f"{table}</div>"
-    )
+        return []
+    first, second, excess, persons = zip(*diagnostics.dependent[:PAIRS], strict=True)
+    return [
+        HtmlColumn("item", first),
+        HtmlColumn("other item", second),
+        HtmlColumn("residual correlation above the mean", excess, 2),
+        HtmlColumn("persons", persons),
+    ]
 
 
 def _computed(estimate: Estimate) -> dict[str, str]:
@@ -288,15 +231,62 @@ def _computed(estimate: Estimate) -> dict[str, str]:
     }
 
 
-def _notes(estimate: Estimate, diagnostics: Diagnostics | None) -> str:
-    notes = [*estimate.warnings, *estimate.solution.notes]
-    if diagnostics is not None and diagnostics.sampled is not None:
-        notes.append(
-            f"abilities, fit and curves are those of {diagnostics.sampled:,} evenly chosen persons"
-        )
+def _notes(estimate: Estimate, diagnostics: Diagnostics | None) -> list[str]:
+    notes = [*map(str, estimate.warnings), *estimate.solution.notes]
     if diagnostics is not None:
+        if (number := diagnostics.sampled) is not None:
+            notes.append(f"abilities, fit and curves are those of {number:,} evenly chosen persons")
         notes += diagnostics.notes
-    if not notes:
-        return ""
-    entries = "".join(f"<li>{escape(note[:1].upper() + note[1:])}</li>" for note in notes)
-    return f"<ul>{entries}</ul>"
+    return notes
+
+
+def write_methods(estimate: Estimate, diagnostics: Diagnostics | None) -> str:
+    """Return one paragraph in the past tense, with the references it names."""
+    how = METHOD_WORDS.get(estimate.method, estimate.method)
+    errors = ERROR_WORDS.get(estimate.method, "")
+    left_out = len(estimate.items) - int(estimate.estimated.sum())
+    sentences = [
+        _describe_data(estimate),
+        f"Item difficulties of the Rasch model (Rasch, 1960) were estimated by {how}, with "
+        f"discreet {__version__}; they are in logits and {_describe_scale(estimate)}.",
+        f"{errors}." if errors else "",
+        f"{left_out} of the {len(estimate.items)} items had no estimable difficulty."
+        if left_out
+        else "",
+    ]
+    if diagnostics is not None:
+        sentences += _describe_checks(diagnostics)
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _describe_scale(estimate: Estimate) -> str:
+    anchors = sum(status == Status.ANCHORED for status in estimate.status)
+    return f"on the scale of {anchors} anchored items" if anchors else "have mean zero"
+
+
+def _describe_data(estimate: Estimate) -> str:
+    if estimate.answers is None or estimate.persons is None:
+        return f"The analysis covers {len(estimate.items)} items."
+    answers = int(estimate.answers.sum())
+    share = answers / max(estimate.persons * len(estimate.items), 1)
+    given = "all cells" if share == 1 else f"{100 * share:.1f}% of all cells; others are missing"
+    return (
+        f"The analysis covers {answers:,} answers of {estimate.persons:,} persons to "
+        f"{len(estimate.items):,} items ({given})."
+    )
+
+
+def _describe_checks(diagnostics: Diagnostics) -> list[str]:
+    sentences = [
+        "Abilities were estimated by weighted likelihood (Warm, 1989) with the difficulties held "
+        f"fixed (mean {diagnostics.ability_mean:.2f}, SD {diagnostics.ability_sd:.2f}).",
+        "Fit was assessed by infit and outfit mean squares (Wright & Masters, 1982).",
+    ]
+    if diagnostics.reliability is not None:
+        sentences.append(f"Person separation reliability was {diagnostics.reliability:.2f}.")
+    if diagnostics.dependent is not None:
+        sentences.append(
+            f"Residual correlations (Q3; Yen, 1984) exceeded their mean by more than {DEPENDENT:g} "
+            f"and more than chance for {count_of(diagnostics.dependent_pairs, 'pair')} of items."
+        )
+    return sentences

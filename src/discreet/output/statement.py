@@ -1,0 +1,219 @@
+"""What a release says about itself: its privacy statement, and a draft for the OpenDP registry.
+
+In: the privacy record of a release. Out: sentences in plain words, as a value that the page shows
+and as Markdown that a steward can sign; and YAML with the fields of the registry of privacy
+deployments, where what only the steward can know is a marked blank. Neither contains anything
+that is not in ``privacy.json``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.privacy.accounting.belief import explain_belief
+from discreet.privacy.accounting.budget import Guarantee, Neighbours
+from discreet.results.kinds import Kind, find_kind
+
+RELATION = {
+    "replace-one": "if any one {person}'s {answers} had been replaced by others (the number of "
+    "{person}s in the data is public, so that somebody is in the data at all is not protected)",
+    "fixed number": "if any one {person}'s {answers} had been replaced by others, or by none (the "
+    "number of {person}s is public and was fixed in advance)",
+    "add-remove": "if any one {person} had not taken part",
+}
+"""What the promise compares, in the words of the statement."""
+
+METRICS = {
+    Neighbours.REPLACE_ONE: "change-one distance: one {person}'s {answers} differ, the number of "
+    "{person}s is public",
+    Neighbours.ADD_REMOVE: "symmetric distance: one {person} is added or removed",
+}
+"""What the promise compares, in the words of the registry."""
+
+MODELS = {"none": "Local", "trusted": "Shuffle"}
+"""Whom the guarantee holds against, by who shuffles randomised answers."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The privacy statement, part by part.
+
+    Attributes
+    ----------
+    warning
+        That nothing is private, where the noise was for tests; else empty.
+    facts
+        Name and value of each parameter.
+    promise
+        The sentences, a paragraph each.
+    """
+
+    warning: str
+    facts: dict[str, str]
+    promise: tuple[str, ...]
+
+
+def make_statement(record: Mapping[str, Any]) -> Statement:
+    """Say what a release promises, to whom and on what conditions."""
+    guarantee, kind = record["guarantee"], find_kind(record)
+    return Statement(
+        warning=""
+        if guarantee["is_private"]
+        else "The noise came from a seeded source, which exists for tests only.",
+        facts=_facts(record),
+        promise=(
+            f"This release publishes the {kind.numbers} of {len(record['items'])} "
+            f"{kind.items}. {_compare(record, kind)}{explain_promise(record)}",
+            *guarantee["conditions"],
+            guarantee["ledger_note"],
+            f"The {kind.listed}, the cap on {kind.answers}, epsilon, delta and the mechanism "
+            "have to be chosen without looking at the data. Choosing any of them after looking "
+            "voids this promise.",
+            f"Standard errors and intervals include both the sampling of {kind.persons} and "
+            "the privacy noise. They were computed from the noisy values alone.",
+        ),
+    )
+
+
+def write_statement(record: Mapping[str, Any]) -> str:
+    """Return the statement as Markdown."""
+    made = make_statement(record)
+    rows = [f"| {name} | {value} |" for name, value in made.facts.items()]
+    parts = [
+        "# Privacy statement",
+        made.warning and f"**NOT PRIVATE.** {made.warning}",
+        made.promise[0],
+        "\n".join(["| | |", "|---|---|", *rows]),
+        *made.promise[1:],
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def explain_promise(record: Mapping[str, Any]) -> str:
+    """Say what a release promises to one person; nothing where the noise was for tests."""
+    guarantee = Guarantee.from_dict(record["guarantee"])
+    if not guarantee.is_private:
+        return "It promises nothing to anybody, because its noise can be drawn again."
+    kind = find_kind(record)
+    return explain_belief(guarantee, person=kind.person, answers=kind.answers)
+
+
+def _compare(record: Mapping[str, Any], kind: Kind) -> str:
+    if not record["guarantee"]["is_private"]:
+        return ""
+    fixed = record.get("number_fixed")
+    relation = RELATION["fixed number" if fixed else record["guarantee"]["neighbours"]]
+    return (
+        "It was made with differential privacy: nothing in it would look much different "
+        f"{relation.format_map(vars(kind))}. "
+    )
+
+
+def _facts(record: Mapping[str, Any]) -> dict[str, str]:
+    guarantee, kind = record["guarantee"], find_kind(record)
+    facts = {
+        "protected": guarantee["unit"],
+        "neighbouring data sets": guarantee["neighbours"],
+        "epsilon": f"{guarantee['epsilon']:g}",
+        "delta": f"{guarantee['delta']:g}",
+    }
+    if guarantee["rho"] is not None:
+        facts["rho (zero-concentrated)"] = f"{guarantee['rho']:.4g}"
+    facts |= {
+        "mechanism": record["mechanism"],
+        "noise": guarantee["noise"],
+        f"{kind.answers} counted per {kind.person}": f"at most {record[kind.cap]}",
+    }
+    if record[kind.persons] is not None:
+        facts[kind.persons] = str(record[kind.persons])
+    return facts
+
+
+def write_registry_entry(record: Mapping[str, Any]) -> str:
+    """Return the YAML draft for a release, from its privacy record."""
+    guarantee, kind = record["guarantee"], find_kind(record)
+    relation = METRICS[Neighbours(guarantee["neighbours"])]
+    fields: dict[str, Any] = {
+        "status": "Draft" if guarantee["is_private"] else "NOT PRIVATE: not to be registered",
+        "deployment": {
+            "product": {
+                "name": "TO FILL IN: name of the test or data set",
+                "data_curators": ["TO FILL IN"],
+                "intended_use": kind.use,
+                "data_product_type": "Summary statistics",
+                "data_product_region": "TO FILL IN",
+                "description": f"{kind.numbers.capitalize()} of {len(record['items'])} "
+                f"{kind.items} in logits, with standard errors that include the privacy noise",
+                "publication_date": "TO FILL IN",
+                "data_product_sector": "TO FILL IN",
+            },
+            "dp_flavor": {
+                "name": "Approximate DP" if guarantee["delta"] else "Pure DP",
+                "input_metric": relation.format_map(vars(kind)),
+                "bound_on_input_distance": "1",
+                "data_domain": kind.domain,
+                "unprotected_quantities": _unprotected(record),
+            },
+            "privacy_loss": {
+                "privacy_unit": "Person-level",
+                "privacy_unit_description": guarantee["unit"],
+                "privacy_parameters": _parameters(guarantee),
+                "privacy_parameters_description": " ".join(guarantee["conditions"])
+                or "Holds as stated, without further conditions.",
+            },
+            "model": {
+                "model_name": MODELS.get(record["settings"].get("shuffler"), "Central"),
+                "release_type": "One release",
+                "data_source_type": "Static",
+                "access_type": "Non-interactive",
+            },
+            "accounting": {
+                "composition": guarantee["ledger_note"],
+                "post_processing": f"Estimation of {kind.numbers} from the noisy values",
+            },
+            "implementation": {
+                "mechanisms": f"{record['mechanism']}, {guarantee['noise']}; {record['software']}",
+                "justification": "TO FILL IN: how epsilon, delta, the cap and the items were "
+                "chosen, before looking at the data",
+            },
+        },
+    }
+    return "\n".join(_yaml(fields)) + "\n"
+
+
+def _parameters(guarantee: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("epsilon", "delta", "rho")
+    return {name: guarantee[name] for name in names if guarantee[name] is not None}
+
+
+def _unprotected(record: Mapping[str, Any]) -> str:
+    kind = find_kind(record)
+    cap = f"the cap of {record[kind.cap]} {kind.answers} per {kind.person}"
+    known = [f"the list of {kind.items}", cap]
+    if record[kind.persons] is not None:
+        known.append(f"the number of {kind.persons}")
+    if "shuffler" in record["settings"]:
+        known.append(f"the pattern of answered {kind.items} of each {kind.person}")
+    return ", ".join(known)
+
+
+def _yaml(value: Any, indent: int = 0) -> list[str]:
+    """Write nested mappings, lists of strings and scalars; all this file needs of YAML."""
+    pad = " " * indent
+    lines = []
+    for key, entry in value.items():
+        if isinstance(entry, Mapping):
+            lines += [f"{pad}{key}:", *_yaml(entry, indent + 2)]
+        elif isinstance(entry, list):
+            lines += [f"{pad}{key}:", *(f"{pad}  - {_scalar(one)}" for one in entry)]
+        else:
+            lines.append(f"{pad}{key}: {_scalar(entry)}")
+    return lines
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return format(value, "g") if isinstance(value, float) else str(value)
