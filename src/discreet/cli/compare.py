@@ -18,8 +18,7 @@ from discreet.cli.options import (
     Relation,
     Repeats,
     Shared,
-    command,
-    spread,
+    add_family,
 )
 from discreet.cli.output import list_rows, note, print_columns, print_json, say, working
 from discreet.cli.release import (
@@ -218,15 +217,6 @@ def _print_strengths(columns: dict[str, list[Any]]) -> None:
     print_columns(columns, names)
 
 
-def describe(shared: Shared) -> None:
-    """Rank objects from pairwise comparisons by judges."""
-    del shared
-
-
 def add_to(app: typer.Typer) -> None:
     """Make ``compare`` a family of commands of ``app``."""
-    family = typer.Typer(name="compare", no_args_is_help=True, rich_markup_mode=None)
-    family.callback()(spread(describe))
-    command(family, "rank")(rank)
-    command(family, "release")(release)
-    app.add_typer(family)
+    add_family(app, "compare", "Rank objects from pairwise comparisons by judges.", rank, release)

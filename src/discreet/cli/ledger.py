@@ -20,8 +20,7 @@ from discreet.cli.options import (
     Reading,
     Relation,
     Shared,
-    command,
-    spread,
+    add_family,
 )
 from discreet.cli.output import Column, print_json, print_table, say
 from discreet.cli.release import Bundle, show_release
@@ -173,16 +172,6 @@ def _print_history(entries: list[dict[str, Any]]) -> None:
     )
 
 
-def describe(shared: Shared) -> None:
-    """Keep account of the privacy budget."""
-    del shared
-
-
 def add_to(app: typer.Typer) -> None:
     """Make ``ledger`` a family of commands of ``app``."""
-    family = typer.Typer(name="ledger", no_args_is_help=True, rich_markup_mode=None)
-    family.callback()(spread(describe))
-    command(family, "create")(create)
-    command(family, "show")(show)
-    command(family, "resume")(resume)
-    app.add_typer(family)
+    add_family(app, "ledger", "Keep account of the privacy budget.", create, show, resume)

@@ -221,6 +221,20 @@ def command(app: typer.Typer, name: str) -> Callable[[Callable[..., None]], Call
     return register
 
 
+def add_family(app: typer.Typer, name: str, about: str, *commands: Callable[..., None]) -> None:
+    """Make a family of commands of ``app``, each named after its function."""
+
+    def describe(shared: Shared) -> None:
+        del shared
+
+    describe.__doc__ = about
+    family = typer.Typer(name=name, no_args_is_help=True, rich_markup_mode=None)
+    family.callback()(spread(describe))
+    for one in commands:
+        command(family, one.__name__)(one)
+    app.add_typer(family)
+
+
 def spread(function: Callable[..., None]) -> Callable[..., None]:
     """Return ``function`` with the fields of its dataclass parameters as plain parameters."""
     hints = get_type_hints(function, include_extras=True)
