@@ -48,7 +48,7 @@ def test_the_module_imports_and_counts_where_numba_is_absent():
         "import warnings; warnings.simplefilter('ignore')\n"
         "import numpy as np, discreet.answers.device as gpu\n"
         "from discreet.answers.responses import Responses\n"
-        "found = gpu.count_on_gpu(Responses.from_array(np.array([[1, 0], [1, 0]])), None)\n"
+        "found = gpu.DeviceAnswers(Responses.from_array(np.array([[1, 0], [1, 0]]))).count()\n"
         "print(found.right_wrong.tolist())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from commandline import discreet
 from discreet.answers.opening import count_pairs
+from discreet.answers.protocol import fold_blocks
 from discreet.answers.responses import Responses
 from discreet.answers.streamed.accumulate import Tally
 from discreet.answers.streamed.counting import count_source
@@ -530,24 +531,23 @@ def test_batches_of_persons_give_the_standard_errors_of_all(many, monkeypatch):
     answers, _ = linked(9, n=600, m=40, window=40)
     whole = Responses.from_array(answers)
 
-    class Parts:
-        n_persons, n_items, n_answers = whole.n_persons, whole.n_items, whole.n_answers
+    parts = [Responses.from_array(answers[start : start + 250]).store for start in (0, 250, 500)]
+    seen = {}
 
-        def parts(self):
-            for start in range(0, 600, 250):
-                yield Responses.from_array(answers[start : start + 250]).store
-
-    plan_of = {}
-
-    def keep(store, laplacian, plan):
-        plan_of.update(laplacian=laplacian, plan=plan)
-        return np.zeros(len(plan.kept)), ""
+    def keep(job, found, laplacian):
+        seen.update(laplacian=laplacian, plan=job.plan)
+        return sandwich.Uncertainty(np.zeros(len(job.plan.kept)), None)
 
     monkeypatch.setattr(sandwich, "COVARIANCE_LIMIT", 10)
     monkeypatch.setattr(multipliers, "EXACT_PERSONS", 10)
-    monkeypatch.setattr(sandwich, "measure_many", keep)
+    monkeypatch.setattr(sandwich, "_finish_many", keep)
     fit(answers)
-    one = multipliers.measure_many(whole.store, **plan_of)
-    two = multipliers.measure_many(Parts(), **plan_of)
+
+    def measure(blocks):
+        job = multipliers.plan_many(seen["plan"], 600)
+        assert isinstance(job, multipliers.MixScores)
+        return job.finish(fold_blocks(blocks, 600, [job])[0], seen["laplacian"])
+
+    one, two = measure([whole.store]), measure(parts)
     assert two[0] == pytest.approx(one[0], rel=1e-9)
     assert one[1] == two[1]

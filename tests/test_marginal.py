@@ -144,7 +144,7 @@ def test_marginal_is_wrong_where_items_are_targeted_and_pairs_are_right():
 
 def routing(design, seed, persons=1000, items=60):
     sim = discreet.simulate(persons, items, 1 / 3, design=design, rng=np.random.default_rng(seed))
-    return look_for_routing(sim.responses.store, np.arange(items), sim.difficulty)
+    return look_for_routing(sim.responses, np.arange(items), sim.difficulty)
 
 
 @pytest.mark.parametrize("design", ["uniform", "booklets", "targeted"])
@@ -166,8 +166,7 @@ def test_common_items_alone_raise_no_alarm():
     far = np.abs(b - theta) + rng.exponential(size=(2000, 40))
     far[:, :8] = 0
     answers[far > np.sort(far, axis=1)[:, 20:21]] = -1
-    store = discreet.Responses.from_array(answers).store
-    found = look_for_routing(store, np.arange(40), b)
+    found = look_for_routing(discreet.Responses.from_array(answers), np.arange(40), b)
     assert not np.isnan(found.core_p_value)
     assert not found.looks_routed
 

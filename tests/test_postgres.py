@@ -407,14 +407,15 @@ def grow(server) -> None:
 
 
 def test_all_passes_see_one_moment_whoever_writes_meanwhile(server, small):
-    from discreet.answers.streamed.answers import open_answers
+    from discreet.answers.streamed.answers import open_stream
 
     grow(server)
     expected = load_responses(server.address("growing"))
-    with open_answers(server.address("growing")) as answers:
+    with open_stream(server.address("growing")) as answers:
+        assert answers.n_persons == 50
         server.run("DELETE FROM growing WHERE person < 9", "INSERT INTO growing VALUES (99, 1, 1)")
         assert same(answers.count(weigh), count_pairs(expected, weighting=weigh))
-        rows = answers.store.rows(0, 100)
+        rows = np.concatenate([batch.to_array() for batch in answers.batches()])
     assert sorted(map(tuple, rows)) == sorted(map(tuple, expected.to_array()))
     assert count_pairs(server.address("growing")).persons == 43
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import commandline
 import discreet
-from discreet.answers.opening import count_pairs, open_persons
+from discreet.answers.opening import count_pairs, open_answers
+from discreet.answers.protocol import Held, PersonTotals
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.answers.streamed import (
@@ -35,7 +36,7 @@ from discreet.answers.streamed import (
 from discreet.answers.streamed import (
     snapshot as steps,
 )
-from discreet.answers.streamed.answers import open_persons as open_stream
+from discreet.answers.streamed.answers import open_stream
 from discreet.counts.table import PairCounts
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
 from discreet.privacy.mechanisms import MECHANISMS
@@ -154,10 +155,10 @@ def agree(folder, ledger, mechanism):
         values_of(folder, mechanism, engine=engine, items=items) for engine in ("duckdb", "memory")
     )
     assert same(ours, theirs)
-    with open_persons(folder, "duckdb") as answers:
+    with open_answers(folder, "duckdb") as answers:
         memory = read_responses(folder)
         assert ledger.recognise(answers) == ledger.recognise(memory)
-        assert answers.sum_digests(b"k", ROWS) == memory.sum_digests(b"k", ROWS)
+        assert answers.digest(b"k", ROWS) == memory.digest(b"k", ROWS)
 
 
 @pytest.fixture
@@ -222,7 +223,7 @@ def test_json_lines_are_released(tmp_path, ledger):
         )
     )
     assert same(values_of(file, engine="duckdb"), values_of(file, engine="memory"))
-    with open_persons(file, "duckdb") as answers:
+    with open_answers(file, "duckdb") as answers:
         assert ledger.recognise(answers) == ledger.recognise(read_responses(file))
 
 
@@ -241,7 +242,7 @@ def test_large_files_go_out_of_core_by_themselves(tmp_path, monkeypatch):
 
 def test_answers_that_fit_opened_are_released_as_well(tmp_path):
     folder = write(tmp_path / "answers", table())
-    opened = persons.open_answers(folder)
+    opened = persons.open_stream(folder)
     assert same(values_of(opened), values_of(folder, engine="memory"))
     assert same(values_of(opened, "margins"), values_of(folder, "margins", engine="memory"))
 
@@ -363,7 +364,7 @@ PATTERN = {"a": 1, "b": 0, "c": 1}
 
 
 def capped_counts(folder, monkeypatch=None, weighting=None):
-    with open_persons(folder, "duckdb") as answers:
+    with open_answers(folder, "duckdb") as answers:
         capped = answers.select(sorted(PATTERN)).cap(2, SeededSource(8))
         return count_pairs(capped, weighting=weighting)
 
@@ -426,7 +427,7 @@ def test_the_check_of_the_cap_notices_persons_split_over_batches(tmp_path, monke
 
 def test_the_check_of_the_cap_notices_cells_from_a_second_draw(tmp_path, monkeypatch):
     folder = pattern_folder(tmp_path)
-    with open_persons(folder, "duckdb") as answers:
+    with open_answers(folder, "duckdb") as answers:
         source = SeededSource(8)
         first, second = (answers.select(sorted(PATTERN)).cap(2, source).count(None) for _ in "ab")
     mixed = PairCounts(first.items, first.right_wrong, second.answers, second.right, first.persons)
@@ -436,25 +437,25 @@ def test_the_check_of_the_cap_notices_cells_from_a_second_draw(tmp_path, monkeyp
 
 
 def test_capped_answers_cannot_be_gone_through_twice(tmp_path):
-    with open_persons(pattern_folder(tmp_path), "duckdb") as answers:
+    with open_answers(pattern_folder(tmp_path), "duckdb") as answers:
         capped = answers.cap(2, SeededSource(1))
         picked = capped.select(["b", "a"])
         capped.count(None)
         for again in (
             lambda: capped.count(None),
             lambda: picked.count(None),
-            lambda: capped.store.rows(0, 1),
-            lambda: list(capped.store.parts()),
+            lambda: capped.reduce(PersonTotals()),
+            lambda: list(capped.batches()),
         ):
             with pytest.raises(DiscreetError, match="gone through once"):
                 again()
         with pytest.raises(DiscreetError, match="known when it is drawn"):
-            capped.store.item_totals()
+            _ = capped.n_answers
         assert answers.cap(2, SeededSource(1)).count(None).answers.sum() == 800
 
 
 def test_answers_that_were_capped_before_are_refused_before_the_ledger_is_charged(tmp_path, ledger):
-    with open_persons(pattern_folder(tmp_path), "duckdb") as answers:
+    with open_answers(pattern_folder(tmp_path), "duckdb") as answers:
         capped = answers.cap(2, SeededSource(1))
         with pytest.raises(BadUsage, match="without a cap"):
             values_of(capped, items=sorted(PATTERN), ledger=ledger)
@@ -467,7 +468,7 @@ def test_a_cap_that_cuts_nothing_draws_nothing(tmp_path):
         def words(self, count):
             raise AssertionError("drawn without need")
 
-    with open_persons(pattern_folder(tmp_path), "duckdb") as answers:
+    with open_answers(pattern_folder(tmp_path), "duckdb") as answers:
         capped = answers.cap(3, Untouchable(1))
         assert capped.count(None).answers.sum() == capped.count(None).answers.sum() == 1200
         with pytest.raises(BadUsage, match="at least 1"):
@@ -499,7 +500,7 @@ def test_every_part_of_a_persons_answers_is_equally_likely_on_a_stream(
     pq.write_table(
         pa.table({"person": person, "item": item, "response": item % 2}), tmp_path / "all.parquet"
     )
-    with open_persons(tmp_path / "all.parquet", "duckdb") as answers:
+    with open_answers(tmp_path / "all.parquet", "duckdb") as answers:
         capped = answers.select([str(i) for i in range(n_items)]).cap(2, SeededSource(21))
         kept = np.concatenate([one.to_array() for one in capped.batches()]) >= 0
     found = np.bincount(kept @ (1 << np.arange(n_items)), minlength=32)
@@ -522,11 +523,11 @@ RESTLESS_WIDE = f"SELECT {{id}} {CELLS} FROM range((40 + 20 * random())::INT) a(
 
 def looks_steady(source):
     """Whether all passes over a source see the same rows."""
-    with open_persons(source, "duckdb") as answers:
+    with open_answers(source, "duckdb") as answers:
         try:
-            digests = {answers.sum_digests(b"key") for _ in range(3)}
+            digests = {answers.digest(b"key") for _ in range(3)}
             counts = answers.count(None)
-            answered, right = answers.store.item_totals()
+            answered, right = answers.totals.answers, answers.totals.right
         except BadUsage:
             return False
     same_totals = np.array_equal(counts.answers, answered) and np.array_equal(counts.right, right)
@@ -574,7 +575,7 @@ def test_a_query_whose_persons_come_back_is_joined_from_one_run():
         FROM range(60) a(p) ORDER BY random()
     """
     assert looks_steady(query)
-    with open_persons(query, "duckdb") as answers:
+    with open_answers(query, "duckdb") as answers:
         assert answers.n_persons == 30
 
 
@@ -661,7 +662,8 @@ def test_a_file_that_changes_between_passes_is_not_released(tmp_path, ledger, la
 def test_rows_distributed_once_do_not_care_about_later_changes(tmp_path):
     folder = write(tmp_path / "answers", table())
     expected = values_of(folder, engine="memory")
-    with open_persons(folder, "duckdb") as answers:
+    with open_answers(folder, "duckdb") as answers:
+        assert answers.n_persons == 40
         for file in folder.iterdir():
             file.unlink()
         assert same(values_of(answers), expected)
@@ -670,14 +672,14 @@ def test_rows_distributed_once_do_not_care_about_later_changes(tmp_path):
 def test_the_wall_refuses_another_number_of_persons_than_it_was_prepared_for(tmp_path):
     answers = read_responses(write(tmp_path / "answers", table()))
 
-    class Fewer:
-        items, n_persons, store = answers.items, answers.n_persons, answers.store
+    class Fewer(Held):
+        items, n_persons = answers.items, answers.n_persons
 
         def select(self, items):
             return answers.select(items).__class__.from_array(answers.to_array()[1:], items=items)
 
-        def sum_digests(self, key):
-            return answers.sum_digests(key)
+        def digest(self, key):
+            return answers.digest(key)
 
     with pytest.raises(DiscreetError, match="40 persons, and 39 were counted"):
         values_of(Fewer())
@@ -820,8 +822,9 @@ def test_an_unlisted_item_in_a_stream_is_bad_data_and_charges_nothing(desk):
 def test_progress_is_told_anew_for_every_pass(desk):
     seen = []
     with open_stream(desk / "answers", progress=seen.append) as answers:
+        assert answers.n_persons
         first = len(seen)
-        answers.sum_digests(b"key")
+        answers.digest(b"key")
     assert first >= 1
     assert len(seen) > first
     assert seen[-1].rows == seen[first - 1].rows == 1800

@@ -5,7 +5,8 @@
     DiscreetError                  1
     ├── BadUsage                   2   a wrong argument, a file that is not there
     │   ├── MissingExtra           2   an optional dependency is not installed
-    │   └── BadBudget              2   an epsilon, delta or cap that means nothing
+    │   ├── BadBudget              2   an epsilon, delta or cap that means nothing
+    │   └── OutOfReach             2   a computation that cannot be done where the answers are
     ├── BadResponses               3   the answers cannot be used as they are
     ├── BudgetExceeded             4   the ledger has less left than was asked for
     ├── LedgerError                1   the ledger itself cannot be used
@@ -80,6 +81,10 @@ class MissingExtra(BadUsage):
 
 class BadBudget(BadUsage):
     """A privacy parameter is outside the range where the guarantee means something."""
+
+
+class OutOfReach(BadUsage):
+    """The answers are where what was asked of them cannot be computed."""
 
 
 class BadResponses(DiscreetError, ValueError):

@@ -29,8 +29,8 @@ from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import brief_repr, read_cell
 from discreet.models.connection import name_some
 from discreet.models.refined import PersonWeight, RefinedScoring
-from discreet.models.score_plan import PersonScores
-from discreet.models.uncertainty import sum_products
+from discreet.models.score_plan import ScorePlan
+from discreet.models.uncertainty import SumProducts
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.warnings import Kind, Notice
 from discreet.tables.frames import is_frame
@@ -147,10 +147,8 @@ def _products(
     inverse = fitted.spread_inverse()
     own = inverse.diagonal()
     resistance = own[:, None] + own[None, :] - 2 * inverse
-    totals = responses.store.person_totals()
-    weights = None if weighting is None else weighting(*totals).astype(np.float64)
-    plan = PersonScores(fitted.difficulty, fitted.used, RefinedScoring(), weights, resistance)
-    products = sum_products(responses.store, plan)
+    plan = ScorePlan(fitted.difficulty, fitted.used, RefinedScoring(), resistance, weighting)
+    products = responses.reduce(SumProducts(plan))
     # At the solution the scores of free items add up to zero; those of anchors do not, and
     # their variance is about their mean.
     pull = fitted.residual / np.sqrt(max(responses.n_persons, 1))

@@ -12,18 +12,27 @@ processor for it, a warning says so and the answers are counted in memory.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from os import PathLike
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from discreet.counts.memory import Weighting, check_weights, count_responses
-from discreet.counts.table import PairCounts
+from discreet.answers.opening import open_memory
+from discreet.answers.protocol import Answers, Held, Job
+from discreet.answers.responses import Responses
+from discreet.counts.memory import Weighting, check_weights
+from discreet.counts.table import PairCounts, name_weighting
 from discreet.errors import BadResponses, BadUsage, MissingExtra
+from discreet.secure import RandomSource
 from discreet.store.planes import BitPlanes
+from discreet.store.select import CELLS
 from discreet.tables.arrays import explain_cell
-from discreet.types import Int64Array
+from discreet.types import Int64Array, Texts
+
+if TYPE_CHECKING:
+    from discreet.tables.roles import Reading
 
 SLAB_PERSONS = 1 << 17
 """Persons of one product: long enough for full speed, short enough for sums of 7-bit digits."""
@@ -35,27 +44,87 @@ SLAB_CELLS = 1 << 28
 """Cells of one product: a few gigabytes with both planes and what they are made from."""
 
 
-def count_on_gpu(source: Any, weighting: Weighting | None) -> PairCounts:
-    """Count the pairs of a tensor, of answers in memory, or of a file.
+class DeviceAnswers(Held):
+    """A tensor, or answers in memory, whose pairs are counted on a graphics processor.
+
+    Everything else is done by a copy in memory, made when it is first asked for.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    @cached_property
+    def _memory(self) -> Responses:
+        if isinstance(self._source, Responses):
+            return self._source
+        return Responses.from_array(_as_tensor(self._source).cpu().numpy())
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Names of the items, in column order."""
+        return self._memory.items
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Per item, how many steps it has: 1 for right and wrong."""
+        return self._memory.steps
+
+    @property
+    def persons(self) -> Texts:
+        """Ids of the persons."""
+        return self._memory.persons
+
+    @property
+    def n_persons(self) -> int:
+        """Number of persons."""
+        return self._memory.n_persons
+
+    @property
+    def n_answers(self) -> int:
+        """Number of answers that were given."""
+        return self._memory.n_answers
+
+    def select(self, items: Sequence[object]) -> DeviceAnswers:
+        """Return exactly these items in this order; an unknown name is an unanswered column."""
+        return DeviceAnswers(self._memory.select(items))
+
+    def cap(self, max_answers: int, source: RandomSource) -> DeviceAnswers:
+        """Keep a uniformly random ``max_answers`` of the answers of each person with more."""
+        return DeviceAnswers(self._memory.cap(max_answers, source))
+
+    def count(self, weighting: Weighting | None = None) -> PairCounts:
+        """Count pairs on the processor; in memory, with a warning, where there is none."""
+        reason = _why_not()
+        if reason is not None:
+            warnings.warn(f"{reason}; the pairs are counted in memory instead", stacklevel=3)
+            return self._memory.count(weighting)
+        return count_on_device(self._source, weighting, "cuda")
+
+    def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
+        """Fold jobs over all persons, in memory."""
+        return self._memory.reduce_all(jobs)
+
+    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+        """Return the sum of the persons' keyed digests and their number."""
+        return self._memory.digest(key, rule)
+
+
+def open_on_device(source: Any, reading: Reading | None = None) -> Answers:
+    """Return answers whose pairs are counted on a graphics processor.
 
     Parameters
     ----------
     source
         A matrix ``[person, item]`` of 1, 0 and missing (-1, or NaN), on the processor or not, or
-        :class:`~discreet.Responses`, or a path.
-    weighting
-        Integer weight per person; None counts every person once.
+        :class:`~discreet.Responses`, or a path. Answers elsewhere stay where they are.
+    reading
+        How a file is read.
     """
-    if isinstance(source, str | PathLike):
-        from discreet.answers.reading import read_responses
-
-        source = read_responses(source)
-    reason = _why_not()
-    if reason is not None:
-        warnings.warn(f"{reason}; the pairs are counted in memory instead", stacklevel=3)
-        answers = read_tensor(source) if is_tensor(source) else source
-        return count_responses(answers, weighting)
-    return count_on_device(source, weighting, "cuda")
+    if isinstance(source, Responses) or is_tensor(source):
+        return DeviceAnswers(source)
+    if isinstance(source, Held):
+        return cast(Answers, source)
+    return DeviceAnswers(open_memory(source, reading))
 
 
 def count_on_device(source: Any, weighting: Weighting | None, device: str) -> PairCounts:
@@ -63,26 +132,21 @@ def count_on_device(source: Any, weighting: Weighting | None, device: str) -> Pa
     if is_tensor(source):
         cells = _as_tensor(source)
         names = tuple(map(str, range(cells.shape[1])))
-        return _add_up(_tensor_slabs(cells, device), names, len(cells), weighting)
-    if not hasattr(source, "store"):
+        counts = _add_up(_tensor_slabs(cells, device), names, len(cells), weighting)
+    elif isinstance(source, Responses):
+        slabs = _store_slabs(source.store, device)
+        counts = _add_up(slabs, source.items, source.n_persons, weighting)
+    else:
         raise BadUsage(
             "the gpu engine counts tensors [person, item], answers and paths, found "
             f"{type(source).__name__}"
         )
-    slabs = _store_slabs(source.store, device)
-    return _add_up(slabs, source.items, source.n_persons, weighting)
+    return replace(counts, weighting=name_weighting(weighting))
 
 
 def is_tensor(source: object) -> bool:
     """Say whether something is a matrix of PyTorch, CuPy, JAX and the like, by its protocol."""
     return hasattr(source, "__dlpack_device__") and not isinstance(source, np.ndarray)
-
-
-def read_tensor(source: Any) -> Any:
-    """Copy a tensor into memory, as answers; everything else is opened as by the memory engine."""
-    from discreet.answers.opening import open_source
-
-    return open_source(_as_tensor(source).cpu().numpy() if is_tensor(source) else source, "memory")
 
 
 def _why_not() -> str | None:

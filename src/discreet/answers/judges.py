@@ -252,7 +252,12 @@ class Comparisons:
         """Number of judges: what the wall calls them."""
         return self.n_judges
 
-    def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Per object, how many steps a comparison has: it was preferred or not."""
+        return (1,) * self.n_items
+
+    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the judges' keyed digests, and how many were added."""
         made = np.diff(self._starts).tolist()
         rows = zip(self.rows(), made, strict=True)

@@ -84,8 +84,15 @@ def read_responses(
     reading = make_reading(
         layout, person, item, response, ignore, group, repeats, one_means, at_least, missing
     )
-    tables = partial(_take, reading)
-    return Responses(*read_tables(path, tables, reading=reading, progress=progress))
+    return read_planned(path, reading, progress)
+
+
+def read_planned(
+    path: str | os.PathLike[str], reading: Reading | None = None, progress: Progress | None = None
+) -> Responses:
+    """Do as :func:`read_responses`, with a reading that was made before."""
+    said = reading or Reading()
+    return Responses(*read_tables(path, partial(_take, said), reading=said, progress=progress))
 
 
 def _take(reading: Reading, sources: Iterator[Source]) -> Parts:

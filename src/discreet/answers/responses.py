@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.protocol import Held, Job, fold_blocks
 from discreet.errors import BadResponses
 from discreet.secure import RandomSource
 from discreet.store.pack import store_long
@@ -45,7 +46,7 @@ _SAME_CELLS = 1 << 24
 """Cells compared together by ``==``: 16 MB on each side."""
 
 
-class Responses:
+class Responses(Held):
     """Persons x items, each answer right (1), wrong (0) or missing. It cannot be changed.
 
     Usually made by :func:`discreet.read_responses`, :meth:`from_array` or
@@ -61,6 +62,8 @@ class Responses:
         The answers (see :mod:`discreet.store.planes`).
     groups
         Further facts, one text per person ("" where unknown), by column name.
+    steps
+        Per item, how many steps it has; by default 1 each, for right and wrong.
 
     Examples
     --------
@@ -72,7 +75,7 @@ class Responses:
     [[0], [-1]]
     """
 
-    __slots__ = ("_groups", "_items", "_n_answers", "_persons", "_persons_made", "_store")
+    __slots__ = ("_groups", "_items", "_n_answers", "_persons", "_persons_made", "_steps", "_store")
 
     _items: tuple[str, ...]
     _store: AnswerStore
@@ -80,6 +83,7 @@ class Responses:
     _groups: Mapping[str, Texts]
     _persons_made: Texts | None
     _n_answers: int
+    _steps: tuple[int, ...]
 
     def __init__(
         self,
@@ -87,6 +91,7 @@ class Responses:
         persons: Any,
         store: AnswerStore,
         groups: Mapping[str, npt.ArrayLike] | None = None,
+        steps: Sequence[int] | None = None,
     ) -> None:
         n_persons = store.n_persons
         values = {
@@ -96,6 +101,7 @@ class Responses:
             "_groups": check_groups(groups or {}, n_persons),
             "_persons_made": None,
             "_n_answers": store.n_answers,
+            "_steps": (1,) * store.n_items if steps is None else tuple(steps),
         }
         for slot, value in values.items():
             object.__setattr__(self, slot, value)
@@ -107,7 +113,8 @@ class Responses:
         raise AttributeError(f"Responses cannot be changed; build a new one instead of '{name}'.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Responses, (self._items, self._persons, self._store, dict(self._groups))
+        held = (self._items, self._persons, self._store, dict(self._groups), self._steps)
+        return Responses, held
 
     # -- made from ---------------------------------------------------------------------------
 
@@ -227,6 +234,11 @@ class Responses:
         return self._items
 
     @property
+    def steps(self) -> tuple[int, ...]:
+        """Per item, how many steps it has: 1 for right and wrong."""
+        return self._steps
+
+    @property
     def persons(self) -> Texts:
         """Ids of the persons as text, in row order (made when first asked for)."""
         if self._persons_made is None:
@@ -270,7 +282,9 @@ class Responses:
         names = check_items(items, len(items))
         place = {name: column for column, name in enumerate(self._items)}
         columns = np.array([place.get(name, ABSENT) for name in names], dtype=np.int64)
-        return Responses(names, self._persons, select_columns(self._store, columns), self._groups)
+        steps = [1 if column == ABSENT else self._steps[column] for column in columns]
+        store = select_columns(self._store, columns)
+        return Responses(names, self._persons, store, self._groups, steps)
 
     def cap(self, max_answers: int, source: RandomSource) -> Responses:
         """Keep a uniformly random ``max_answers`` of the answers of each person with more.
@@ -286,15 +300,30 @@ class Responses:
         if most >= self.n_items:
             return self
         store = cap_answers(self._store, most, source)
-        return Responses(self._items, self._persons, store, self._groups)
+        return Responses(self._items, self._persons, store, self._groups, self._steps)
+
+    # -- what it is asked --------------------------------------------------------------------
 
     def count(self, weighting: Weighting | None = None) -> PairCounts:
-        """Count pairs of answers; see :func:`discreet.count_pairs`."""
-        from discreet.counts.memory import count_responses
+        """Count, for every pair of items, the persons with one right and the other wrong."""
+        from discreet.counts.memory import count_matrix
+        from discreet.counts.table import PairCounts, name_weighting
 
-        return count_responses(self, weighting)
+        answers, right = self._store.item_totals()
+        return PairCounts(
+            items=self._items,
+            right_wrong=count_matrix(cast(Any, self._store), weighting),
+            answers=answers,
+            right=right,
+            persons=self.n_persons,
+            weighting=name_weighting(weighting),
+        )
 
-    def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+    def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
+        """Fold jobs over all persons, who are one block."""
+        return fold_blocks([self._store], self.n_persons, jobs)
+
+    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests and their number, for the ledger.
 
         See :mod:`discreet.store.select`. The items are taken in the order of their names,

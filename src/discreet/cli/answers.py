@@ -6,20 +6,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.cli.options import Limits, Reading
 from discreet.cli.output import ReadingBar, counting_rows, working
 from discreet.errors import BadUsage, DiscreetError, hide_passwords, looks_like_address
 
 if TYPE_CHECKING:
-    from discreet.answers.opening import Answers
+    from discreet.answers.protocol import Answers
     from discreet.answers.responses import Responses
     from discreet.tables.resources import Resources
     from discreet.tables.roles import Reading as ReadingPlan
 
 
 GIGABYTE = 1e9
+
+DISK = ("disk", "duckdb")
+"""Both names of the engine for data of any size."""
 
 SMALL = 1 << 25
 """Bytes of a file that is simply read, without asking how many answers it may hold."""
@@ -62,26 +65,16 @@ def _is_small_file(source: str) -> bool:
         return False
 
 
-def open_answers(source: str, reading: Reading, *, quiet: bool) -> Any:
-    """Return answers or counts for ``fit``, which leaves large answers where they are."""
-    if not is_large(source, reading):
-        return read_answers(source, reading, quiet=quiet)
-    from discreet.answers.streamed.answers import open_answers as leave_answers
-
-    with working(f"Reading {name_answers(source)}", quiet=quiet):
-        return leave_answers(source, reading=plan_reading(reading))
-
-
 def check_engine(limits: Limits) -> None:
     """Refuse an engine that the command line does not have."""
-    if limits.engine not in ("auto", "memory", "duckdb"):
-        raise BadUsage(f"there is no engine {limits.engine!r} here; choose auto, memory or duckdb")
+    if limits.engine not in ("auto", "memory", *DISK):
+        raise BadUsage(f"there is no engine {limits.engine!r} here; choose auto, memory or disk")
 
 
 def goes_out_of_core(source: str, limits: Limits, reading: Reading) -> bool:
     """Say whether answers are to stay where they are."""
     if limits.engine != "auto":
-        return limits.engine == "duckdb"
+        return limits.engine in DISK
     return is_large(source, reading)
 
 
@@ -95,23 +88,23 @@ def make_resources(limits: Limits) -> Resources:
 
 
 @contextmanager
-def open_persons(
+def open_answers(
     source: str, reading: Reading, limits: Limits, *, label: str, quiet: bool
 ) -> Iterator[Answers]:
-    """Give answers of whole persons for ``release``, and show progress while they are used."""
+    """Give answers, large ones where they are, and show progress while they are used."""
     if not goes_out_of_core(source, limits, reading):
         answers = read_answers(source, reading, quiet=quiet)
         with working(label, quiet=quiet):
             yield answers
         return
-    from discreet.answers.streamed.answers import open_persons as leave_persons
+    from discreet.answers.streamed.answers import open_stream
 
     plan, resources = plan_reading(reading), make_resources(limits)
     with (
         counting_rows(label, quiet=quiet) as progress,
-        leave_persons(source, reading=plan, resources=resources, progress=progress) as persons,
+        open_stream(source, reading=plan, resources=resources, progress=progress) as streamed,
     ):
-        yield persons
+        yield streamed
 
 
 def name_answers(source: str) -> str:
@@ -131,25 +124,12 @@ def read_answers(source: str, reading: Reading, *, quiet: bool) -> Responses:
 
         with working(f"Reading {name_answers(source)}", quiet=quiet):
             return load_responses(source, reading=plan_reading(reading))
-    from discreet.answers.reading import read_responses
+    from discreet.answers.reading import read_planned
     from discreet.tables.paths import find_files
 
     total = sum(path.stat().st_size for path in find_files(source))
     with ReadingBar(f"Reading {Path(source).name}", total, quiet=quiet) as progress:
-        return read_responses(
-            source,
-            layout=reading.layout,
-            person=reading.person,
-            item=reading.item,
-            response=reading.response,
-            ignore=tuple(reading.ignore or ()),
-            group=tuple(reading.group or ()),
-            repeats=reading.repeats,
-            one_means=reading.one_means,
-            at_least=reading.at_least,
-            missing=_split_codes(reading.missing),
-            progress=progress,
-        )
+        return read_planned(source, plan_reading(reading), progress)
 
 
 def _is_database(source: str) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.answers import name_answers, open_answers, read_answers
+from discreet.cli.answers import name_answers, open_answers
 from discreet.cli.calibrations import (
     calibration_document,
     check_calibration_folder,
@@ -22,6 +21,7 @@ from discreet.cli.options import (
     AnswersFile,
     AsJson,
     Force,
+    Limits,
     OutFolder,
     Reading,
     Shared,
@@ -78,12 +78,12 @@ def fit(
     check_method(method)
     _check_anchors(anchors, method, regularisation)
     # Diagnostics and anchors need all answers in memory; difficulties alone do not.
-    take = open_answers if out is None and anchors is None else read_answers
-    responses = take(file, reading, quiet=shared.quiet)
-    from discreet.models.calibrate import fit as calibrate
+    limits = Limits() if out is None and anchors is None else Limits(engine="memory")
+    label = "Estimating difficulties"
+    with open_answers(file, reading, limits, label=label, quiet=shared.quiet) as answers:
+        from discreet.models.calibrate import fit as calibrate
 
-    leaving = closing(responses) if hasattr(responses, "close") else nullcontext()
-    with leaving, working("Estimating difficulties", quiet=shared.quiet):
+        responses: Any = answers
         anchored = None if anchors is None else _hold(anchors, responses)
         estimate = (
             calibrate(responses, method=method, regularisation=regularisation)

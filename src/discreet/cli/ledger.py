@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.answers import check_engine, open_persons
+from discreet.cli.answers import check_engine, open_answers
 from discreet.cli.compare import ColumnNames, Columns, read_votes
 from discreet.cli.options import (
     AsJson,
@@ -134,7 +134,7 @@ def resume(
         columns = Columns(**asdict(names), repeats=reading.repeats)
         opened = nullcontext(read_votes(answers, columns, quiet=shared.quiet))
     elif answers is not None:
-        opened = open_persons(answers, reading, limits, label="Releasing", quiet=shared.quiet)
+        opened = open_answers(answers, reading, limits, label="Releasing", quiet=shared.quiet)
     with opened as data:
         released = resume_release(book, release, data, out=out, force=force)
     show_release(released, out, as_json=as_json, quiet=shared.quiet)

@@ -175,7 +175,7 @@ class Limits:
     """Where answers are counted, and what that may use."""
 
     engine: Annotated[
-        str, typer.Option(metavar="NAME", help="auto (the default), memory or duckdb (any size).")
+        str, typer.Option(metavar="NAME", help="auto (the default), memory or disk (any size).")
     ] = "auto"
     memory: Annotated[
         float,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.answers import check_engine, open_persons
+from discreet.cli.answers import check_engine, open_answers
 from discreet.cli.options import (
     MECHANISM_NAMES,
     AnswersFile,
@@ -110,7 +110,7 @@ def release(
     budget = Budget(epsilon, delta, Neighbours(neighbours))
     check_mechanism(mechanism)
     book = Ledger.open(ledger)
-    opened = open_persons(file, reading, limits, label="Releasing", quiet=shared.quiet)
+    opened = open_answers(file, reading, limits, label="Releasing", quiet=shared.quiet)
     with opened as answers:
         from discreet.publishing.release import release as publish
 

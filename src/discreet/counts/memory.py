@@ -8,7 +8,7 @@ for dense answers, sparse rows for thin ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,15 +16,10 @@ from discreet.counts import matrix
 from discreet.counts.bit_planes import count_both, count_planes, count_planes_weighted
 from discreet.counts.matrix import prefers_sparse
 from discreet.counts.sparse_rows import count_compressed, count_rows, list_rows, pack_sparse
-from discreet.counts.table import PairCounts, name_weighting
 from discreet.errors import BadUsage
 from discreet.jit import worth_compiling
 from discreet.store.planes import BitPlanes, SparseRows
 from discreet.types import Int8Array, Int64Array
-
-if TYPE_CHECKING:
-    from discreet.answers.responses import Responses
-
 
 Store = BitPlanes | SparseRows
 Weighting = Callable[[Int64Array, Int64Array], Int64Array]
@@ -46,19 +41,6 @@ SAMPLES, SAMPLE_PERSONS = 4, 16_384
 
 SLICE_BYTES = 1 << 26
 """Bit planes made from sparse rows at one time."""
-
-
-def count_responses(source: Responses, weighting: Weighting | None) -> PairCounts:
-    """Count the pairs of answers in memory."""
-    answers, right = source.store.item_totals()
-    return PairCounts(
-        items=source.items,
-        right_wrong=count_matrix(cast(Store, source.store), weighting),
-        answers=answers,
-        right=right,
-        persons=source.n_persons,
-        weighting=name_weighting(weighting),
-    )
 
 
 def count_matrix(store: Store, weighting: Weighting | None = None) -> Any:
@@ -92,6 +74,9 @@ def count_store(store: Store, weighting: Weighting | None = None) -> Int64Array:
         Integer weight per person; None counts every person once.
     """
     weights = None if weighting is None else weigh_persons(store, weighting)
+    if weights is not None and (weights == weights[:1]).all():
+        # One weight for all, as where everybody answered everything: the plain kernels are faster.
+        return count_store(store) * (weights[0] if len(weights) else 1)
     if not worth_compiling(PLAIN_PAIR * store.n_persons * store.n_items**2):
         return _count_plain(store, weights)
     if _is_thin(store):

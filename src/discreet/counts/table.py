@@ -7,7 +7,7 @@ persons.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field, is_dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,12 @@ class PairCounts:
                 "Take fewer items."
             )
         return np.asarray(self.right_wrong.toarray())
+
+    def divide(self, weight: int) -> PairCounts:
+        """Return the counts of persons who all had this weight, each counted once."""
+        right_wrong = self.right_wrong.copy()
+        _values(right_wrong)[...] //= weight
+        return replace(self, right_wrong=right_wrong, weighting=UNWEIGHTED)
 
     def select(self, items: Iterable[str]) -> PairCounts:
         """Return the counts in another order of items; new ones nobody answered.

@@ -15,21 +15,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.opening import count_pairs, open_source
+from discreet.answers.opening import opened
+from discreet.answers.protocol import Answers, Job
 from discreet.counts.table import PairCounts, name_weighting
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, OutOfReach
 from discreet.models.connection import Chain, build_chain
 from discreet.models.methods import ANSWER_METHODS, METHODS, PAIR_METHODS
+from discreet.models.patterns import GroupPatterns
 from discreet.models.refined import PersonWeight
+from discreet.models.routing import (
+    UNKNOWN,
+    LookForRouting,
+    Routing,
+    look_for_routing,
+    may_be_routed,
+)
 from discreet.models.uncertainty import (
     COVARIANCE_LIMIT,
+    Sandwich,
     Uncertainty,
-    measure_uncertainty,
+    plan_sandwich,
     simulate_uncertainty,
 )
 from discreet.results.estimate import Estimate, Solution
 from discreet.results.warnings import Kind, Notice
-from discreet.store.planes import AnswerStore
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
@@ -39,13 +48,16 @@ if TYPE_CHECKING:
 MATRIX_ITEMS = 20_000
 """Items up to which the answer methods may build a matrix between all items (3.2 GB)."""
 
+NEEDS_PERSONS = (
+    "the method {!r} needs the answers of all persons here ('refined' and 'spectral' do not)"
+)
+
 
 @dataclass(frozen=True)
 class _Request:
     """What the caller asked for."""
 
     method: str
-    engine: str
     standard_errors: bool
     regularisation: float
     ability: str
@@ -106,97 +118,115 @@ def fit(
     0.693147
     """
     _check_method(method, ability)
-    request = _Request(method, engine, standard_errors, regularisation, ability)
-    source = open_source(data, engine)
-    try:
-        return _fit_source(source, request)
-    finally:
-        # What was opened here is closed here: a server keeps a transaction for it until then.
-        if source is not data and hasattr(source, "close"):
-            source.close()
+    request = _Request(method, standard_errors, regularisation, ability)
+    if isinstance(data, PairCounts):
+        return _fit_counts(data, request)
+    with opened(data, engine) as answers:
+        if method in ANSWER_METHODS:
+            return _fit_answers(answers, request)
+        return (
+            _fit_pairs(answers, request) if answers.lasts else _fit_counts(answers.count(), request)
+        )
 
 
-def _fit_source(source: Any, request: _Request) -> Estimate:
-    if request.method in ANSWER_METHODS:
-        found = _fit_answers(source, request)
-    elif isinstance(source, PairCounts):
-        return _fit_counts(source, request)
-    else:
-        found = _fit_pairs(source, request)
-    return _warn_if_routed(found, source) if request.standard_errors else found
+def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
+    """Fit by pairs of answers, whose persons are there to be weighted and scored.
 
-
-def _fit_pairs(source: Any, request: _Request) -> Estimate:
-    """Fit by pairs of answers, whose persons are there to be weighted and scored."""
+    Two passes over persons at most: one counts, one sums what standard errors need and looks for
+    routing.
+    """
     method = PAIR_METHODS[request.method]
-    weighting = None if _is_complete(source.store) else method.weighting
-    counts = count_pairs(source, engine=request.engine, weighting=weighting)
+    counts, weighting = _count_weighted(answers, method.weighting)
     chain = build_chain(counts, regularisation=request.regularisation * _unit(weighting, counts))
     facts = _Facts(counts.items, counts.answers, counts.right, counts.persons)
     del counts  # with many items the pairs are most of the memory, and the chain has them
     difficulty, solution = method.solve(chain.rates)
     if not request.standard_errors:
         uncertainty = _unknown(chain, "standard errors were not asked for")
-    else:
-        uncertainty = measure_uncertainty(
-            source.store,
-            method.laplacian(chain.rates, difficulty),
-            difficulty=difficulty,
-            kept=chain.kept,
-            scoring=method.scoring(difficulty),
-            weighting=weighting,
-        )
-    return _assemble(facts, chain, request, difficulty, solution, uncertainty)
+        return _assemble(facts, chain, request, difficulty, solution, uncertainty)
+    sandwich = plan_sandwich(
+        method.laplacian(chain.rates, difficulty),
+        difficulty=difficulty,
+        kept=chain.kept,
+        scoring=method.scoring(difficulty),
+        weighting=weighting,
+        n_persons=facts.persons,
+    )
+    uncertainty, routing = _go_through(answers, facts, sandwich, chain, difficulty)
+    found = _assemble(facts, chain, request, difficulty, solution, uncertainty)
+    return replace(found, warnings=(*found.warnings, *routing.warnings))
 
 
-def _warn_if_routed(estimate: Estimate, source: Responses) -> Estimate:
-    """Add a warning where earlier answers seem to have chosen later items."""
-    if estimate.method == "marginal" or _is_complete(source.store):
-        return estimate
-    from discreet.models.routing import look_for_routing
-
-    kept = np.flatnonzero(estimate.estimated)
-    routing = look_for_routing(source.store, kept, estimate.difficulty[kept])
-    if not routing.looks_routed:
-        return estimate
-    return replace(estimate, warnings=(*estimate.warnings, *routing.warnings))
+def _count_weighted(
+    answers: Answers, weighting: PersonWeight | None
+) -> tuple[PairCounts, PersonWeight | None]:
+    """Count in one pass; where everybody answered everything, a weight changes nothing."""
+    counts = answers.count(weighting)
+    if weighting is None or not _is_complete(counts):
+        return counts, weighting
+    m = np.array([len(counts.items)])
+    return counts.divide(int(weighting(m, m)[0])), None
 
 
-def _fit_answers(source: Any, request: _Request) -> Estimate:
+def _go_through(
+    answers: Answers, facts: _Facts, sandwich: Sandwich, chain: Chain, difficulty: FloatArray
+) -> tuple[Uncertainty, Routing]:
+    """Make the second pass over persons."""
+    jobs: list[Job[Any]] = [sandwich.job]
+    if may_be_routed(int(facts.answers.sum()), facts.persons * len(facts.items)):
+        jobs.append(LookForRouting(chain.kept, difficulty))
+    try:
+        answers.admit(sandwich.job)
+    except OutOfReach as reason:
+        notice = Notice(Kind.NO_STANDARD_ERRORS, f"no standard errors: {reason}")
+        found = answers.reduce_all(jobs[1:])
+        return _unknown(chain, notice), found[0] if found else UNKNOWN
+    products, *found = answers.reduce_all(jobs)
+    return sandwich.finish(products), found[0] if found else UNKNOWN
+
+
+def _fit_answers(answers: Answers, request: _Request) -> Estimate:
     """Fit by a likelihood of whole persons, which pair counts do not hold."""
     name = request.method
-    if isinstance(source, PairCounts):
-        raise BadUsage(
-            f"the method {name!r} needs the answers themselves, found pair counts, which do not "
-            "say which answers belong to the same person; use 'refined' or 'spectral'"
-        )
-    if not hasattr(source.store, "rows"):
-        raise BadUsage(
-            f"the method {name!r} needs the answers of all persons here, found answers that stay "
-            "where they are; use 'refined' or 'spectral', or read the answers into memory"
-        )
+    if not answers.lasts:
+        raise _needs_answers(name)
+    answers.admit(GroupPatterns(np.zeros(0, np.intp), needs=NEEDS_PERSONS.format(name)))
     if request.regularisation != 0:
         raise BadUsage(
             f"regularisation belongs to the methods {', '.join(PAIR_METHODS)}; {name!r} has none"
         )
-    m = len(source.items)
+    m = len(answers.items)
     if m > MATRIX_ITEMS:
         raise BadUsage(
             f"the method {name!r} works with a matrix between all items, found {m:,} items "
             f"({8 * m * m / 1e9:,.0f} GB; the limit is {MATRIX_ITEMS:,} items); use 'refined' or "
             "'spectral', whose memory follows the pairs that were compared"
         )
-    return ANSWER_METHODS[name](source, engine=request.engine, ability=request.ability)
+    found = ANSWER_METHODS[name](answers, ability=request.ability)
+    if name == "marginal" or not request.standard_errors:
+        return found
+    kept = np.flatnonzero(found.estimated)
+    routing = look_for_routing(answers, kept, found.difficulty[kept])
+    return replace(found, warnings=(*found.warnings, *routing.warnings))
+
+
+def _needs_answers(name: str) -> BadUsage:
+    return BadUsage(
+        f"the method {name!r} needs the answers themselves, found pair counts, which do not "
+        "say which answers belong to the same person; use 'refined' or 'spectral'"
+    )
 
 
 def _fit_counts(counts: PairCounts, request: _Request) -> Estimate:
     """Fit counts without the answers behind them: no sandwich."""
+    if request.method in ANSWER_METHODS:
+        raise _needs_answers(request.method)
     method = PAIR_METHODS[request.method]
     weighted = counts.weighting == name_weighting(method.weighting)
     unit = _unit(method.weighting, counts) if weighted else 1.0
     chain = build_chain(counts, regularisation=request.regularisation * unit)
     difficulty, solution = method.solve(chain.rates)
-    complete = bool((counts.answers == counts.persons).all())
+    complete = _is_complete(counts)
     if not (weighted or complete):
         note = f"from counts alone: persons are not weighted as {request.method!r} does"
         solution = replace(solution, notes=(note,))
@@ -270,9 +300,9 @@ def _check_method(name: str, ability: str) -> None:
         raise BadUsage(f"ability is an option of the method 'marginal' only, found {name!r}")
 
 
-def _is_complete(store: AnswerStore) -> bool:
-    """Whether everybody answered everything, so that a weight per person changes nothing."""
-    return store.n_answers == store.n_persons * store.n_items
+def _is_complete(counts: PairCounts) -> bool:
+    """Whether everybody answered everything."""
+    return bool((counts.answers == counts.persons).all())
 
 
 def _unit(weighting: PersonWeight | None, counts: PairCounts) -> float:

@@ -13,23 +13,18 @@ The maximum exists and is unique on the same linked set of items as for pair cou
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.answers.opening import count_pairs
+from discreet.answers.protocol import Answers
 from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage, NotConverged
 from discreet.models.connection import Chain, build_chain
-from discreet.models.patterns import Patterns, group_patterns
+from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.models.refined import solve_refined
 from discreet.models.symmetric import ConditionalSums, add_patterns
 from discreet.results.estimate import Estimate, Solution
 from discreet.types import FloatArray, Int64Array
-
-if TYPE_CHECKING:
-    from discreet.answers.responses import Responses
-
 
 STEP_TOL = 1e-9
 """Logits; Newton's method squares the error, so the last step overstates it by far."""
@@ -66,7 +61,7 @@ class ConditionalFit:
         return centred_covariance(self.information)
 
 
-def fit_conditional(responses: Responses, *, engine: str = "auto") -> Estimate:
+def fit_conditional(responses: Answers) -> Estimate:
     """Estimate difficulties by conditional maximum likelihood.
 
     Parameters
@@ -74,8 +69,6 @@ def fit_conditional(responses: Responses, *, engine: str = "auto") -> Estimate:
     responses
         The answers; any may be missing, as long as that does not depend on the person's other
         answers.
-    engine
-        Which engine counts the pairs that tell which items are linked.
 
     Raises
     ------
@@ -84,17 +77,16 @@ def fit_conditional(responses: Responses, *, engine: str = "auto") -> Estimate:
     BadUsage
         If there are more items than a dense matrix can hold.
     """
-    return _assemble(*find_maximum(responses, engine=engine))
+    return _assemble(*find_maximum(responses))
 
 
-def find_maximum(
-    responses: Responses, *, engine: str = "auto"
-) -> tuple[PairCounts, Chain, ConditionalFit]:
+def find_maximum(responses: Answers) -> tuple[PairCounts, Chain, ConditionalFit]:
     """Find which items are linked, and the maximum of the likelihood among them."""
-    counts = count_pairs(responses, engine=engine)
+    counts = responses.count()
     chain = build_chain(counts)
     start, _ = solve_refined(chain.rates)
-    patterns = group_patterns(responses.store, chain.kept)
+    job = GroupPatterns(chain.kept)
+    patterns = job.collect(responses.reduce(job))
     return counts, chain, maximise_conditional(patterns, counts.right[chain.kept], start)
 
 

@@ -13,12 +13,11 @@ empirical: free weights on a fixed grid (de Leeuw and Verhelst 1986).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.opening import count_pairs
+from discreet.answers.protocol import Answers
 from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.models.connection import build_chain, classify, name_some
@@ -31,15 +30,11 @@ from discreet.models.mixture import (
     evaluate,
     information_about_difficulty,
 )
-from discreet.models.patterns import Patterns, group_patterns
+from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.models.refined import solve_refined
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.warnings import Kind, Notice
 from discreet.types import FloatArray, Int64Array
-
-if TYPE_CHECKING:
-    from discreet.answers.responses import Responses
-
 
 DISTRIBUTIONS = ("normal", "empirical")
 REACH = 6.5
@@ -56,9 +51,7 @@ SMALL_SD = 0.02
 """Below this the answers hardly tell persons apart and the estimate is at its boundary."""
 
 
-def fit_marginal(
-    responses: Responses, *, ability: str = "normal", engine: str = "auto"
-) -> Estimate:
+def fit_marginal(responses: Answers, *, ability: str = "normal") -> Estimate:
     """Estimate difficulties by marginal maximum likelihood.
 
     Parameters
@@ -67,17 +60,16 @@ def fit_marginal(
         The answers.
     ability
         ``"normal"`` or ``"empirical"``: what is assumed about the abilities.
-    engine
-        Which engine counts the pairs that tell which items are linked.
 
     Raises
     ------
     DisconnectedItems
         If fewer than two items have right and wrong answers, or nobody answered two of them.
     """
-    counts = count_pairs(responses, engine=engine)
+    counts = responses.count()
     kept = np.flatnonzero((counts.right > 0) & (counts.right < counts.answers))
-    patterns = group_patterns(responses.store, kept)
+    job = GroupPatterns(kept)
+    patterns = job.collect(responses.reduce(job))
     _check(patterns, counts, ability)
     try:
         found = maximise_marginal(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from discreet.answers.protocol import Answers
 from discreet.errors import BadUsage
 from discreet.models.laplacian import Laplacian
 from discreet.models.refined import PersonWeight, RefinedScoring, curvature, solve_refined
@@ -17,9 +18,6 @@ from discreet.models.score_plan import Scoring
 from discreet.models.spectral import SpectralScoring, balance, solve_spectral
 from discreet.results.estimate import Estimate, Solution
 from discreet.types import FloatArray
-
-if TYPE_CHECKING:
-    from discreet.answers.responses import Responses
 
 
 @dataclass(frozen=True)
@@ -41,23 +39,23 @@ PAIR_METHODS: dict[str, Method] = {
 class AnswerMethod(Protocol):
     """An estimator that needs the answers themselves and has its own standard errors."""
 
-    def __call__(self, responses: Responses, *, engine: str, ability: str) -> Estimate: ...
+    def __call__(self, responses: Answers, *, ability: str) -> Estimate: ...
 
 
-def _conditional(responses: Responses, *, engine: str, ability: str) -> Estimate:
+def _conditional(responses: Answers, *, ability: str) -> Estimate:
     if ability != "normal":
         raise BadUsage(
             "the method 'conditional' assumes nothing about abilities; leave ability out"
         )
     from discreet.models.conditional import fit_conditional
 
-    return fit_conditional(responses, engine=engine)
+    return fit_conditional(responses)
 
 
-def _marginal(responses: Responses, *, engine: str, ability: str) -> Estimate:
+def _marginal(responses: Answers, *, ability: str) -> Estimate:
     from discreet.models.marginal import fit_marginal
 
-    return fit_marginal(responses, ability=ability, engine=engine)
+    return fit_marginal(responses, ability=ability)
 
 
 ANSWER_METHODS: dict[str, AnswerMethod] = {"conditional": _conditional, "marginal": _marginal}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.protocol import Job
 from discreet.store.planes import AnswerStore, SparseRows
 from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
 
@@ -96,41 +97,80 @@ def group_patterns(store: AnswerStore, kept: IndexArray) -> Patterns:
     kept
         Columns to look at, increasing; all others are ignored.
     """
-    m = len(kept)
-    if m == store.n_items and store.n_answers == store.n_persons * m:
-        _, right = store.person_totals()
-        return _collect(np.zeros(store.n_persons, np.int64), right, np.arange(m), np.array([0, m]))
-    if isinstance(store, SparseRows):
-        keys, right = _hash_rows(store, kept)
-    else:
-        keys, right = _hash_planes(store, kept)
-    _, first, pattern = np.unique(keys, return_index=True, return_inverse=True)
-    row, item = _items_of(store, first, kept)
-    lengths = np.bincount(row, minlength=len(first))
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return _collect(pattern.reshape(-1).astype(np.int64), right, item, indptr, m)
+    job = GroupPatterns(kept)
+    return job.collect(job.block(store))
 
 
-def _collect(
-    pattern: Int64Array,
-    right: Int64Array,
-    item: IndexArray,
-    indptr: Int64Array,
-    n_items: int | None = None,
-) -> Patterns:
-    width = int(np.diff(indptr).max(initial=0)) + 1
-    code, entry, persons = np.unique(
-        pattern * width + right, return_inverse=True, return_counts=True
-    )
-    return Patterns(
-        indptr=indptr.astype(np.int64),
-        item=item,
-        pattern=code // width,
-        score=code % width,
-        persons=persons.astype(np.int64),
-        entry=entry.reshape(-1).astype(np.int64),
-        n_items=len(item) if n_items is None else n_items,
-    )
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """Persons by the key of their pattern, and the items of every pattern that occurs.
+
+    Attributes
+    ----------
+    key, right
+        Per person.
+    known, lengths, item
+        Different keys in ascending order, how many items each stands for, and which.
+    """
+
+    key: UInt64Array
+    right: Int64Array
+    known: UInt64Array
+    lengths: Int64Array
+    item: IndexArray
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPatterns(Job[Grouped]):
+    """Find the patterns of persons, of whom two numbers each are kept."""
+
+    kept: IndexArray
+    needs: str = "patterns of answers need two numbers of every person here"
+    travels: bool = False
+
+    def block(self, store: AnswerStore) -> Grouped:
+        """Find the patterns of some persons."""
+        kept, m = self.kept, len(self.kept)
+        if m == store.n_items and store.n_answers == store.n_persons * m:
+            known = _item_keys(m).sum(keepdims=True)
+            key, right = np.repeat(known, store.n_persons), store.person_totals()[1]
+            return Grouped(key, right, known, np.array([m]), np.arange(m))
+        if isinstance(store, SparseRows):
+            key, right = _hash_rows(store, kept)
+        else:
+            key, right = _hash_planes(store, kept)
+        known, first = np.unique(key, return_index=True)
+        row, item = _items_of(store, first, kept)
+        return Grouped(key, right, known, np.bincount(row, minlength=len(first)), item)
+
+    def add(self, one: Grouped, other: Grouped) -> Grouped:
+        """Put the persons of both behind each other, and list every pattern once."""
+        both = np.concatenate([one.known, other.known])
+        lengths = np.concatenate([one.lengths, other.lengths])
+        starts = np.cumsum(lengths) - lengths
+        known, first = np.unique(both, return_index=True)
+        taken = lengths[first]
+        offset = np.repeat(starts[first] - (np.cumsum(taken) - taken), taken)
+        item = np.concatenate([one.item, other.item])[offset + np.arange(int(taken.sum()))]
+        key, right = np.append(one.key, other.key), np.append(one.right, other.right)
+        return Grouped(key, right, known, taken, item)
+
+    def collect(self, found: Grouped) -> Patterns:
+        """Count the persons of every pattern and score."""
+        pattern = np.searchsorted(found.known, found.key)
+        width = int(found.lengths.max(initial=0)) + 1
+        code, entry, persons = np.unique(
+            pattern * width + found.right, return_inverse=True, return_counts=True
+        )
+        return Patterns(
+            indptr=np.concatenate([[0], np.cumsum(found.lengths)]).astype(np.int64),
+            item=found.item,
+            pattern=code // width,
+            score=code % width,
+            persons=persons.astype(np.int64),
+            entry=entry.reshape(-1).astype(np.int64),
+            n_items=len(self.kept),
+        )
 
 
 def _item_keys(m: int) -> UInt64Array:

@@ -7,14 +7,15 @@ from memory once a round, with groups of items where the links are bad.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from discreet.answers.protocol import Job
 from discreet.errors import NotConverged
 from discreet.models.laplacian import Laplacian, factorise, factorise_roughly, solve
-from discreet.models.score_plan import PersonScores, score_persons
+from discreet.models.score_plan import ScorePlan, score_persons, weigh_scores
 from discreet.models.stationary.hierarchy import Hierarchy
 from discreet.results.warnings import Kind, Notice
 from discreet.store.planes import AnswerStore
@@ -111,49 +112,95 @@ SIGN_CELLS = 4_000_000
 """Signs that are drawn together: 32 MB."""
 
 
-def measure_many(
-    store: AnswerStore, laplacian: Laplacian, plan: PersonScores
-) -> tuple[FloatArray, str]:
-    """Return standard errors and how they were found; NaN where no solver can vouch for them."""
+def plan_many(plan: ScorePlan, n_persons: int) -> ManyItems:
+    """Return the job behind standard errors of many items, for so many persons."""
     m = len(plan.kept)
-    few = store.n_persons <= (EXACT_PERSONS if m <= FACTOR_ITEMS else m // ITERATIVE_SHARE)
-    try:
-        if few and not hasattr(store, "parts"):
-            return _measure_exactly(store, laplacian, plan), "standard errors only"
-        se, count, error = _measure_draws(store, laplacian, plan)
-    except NotConverged as error_found:
-        sentence = f"no standard errors: {error_found}"
-        return np.full(m, np.nan), Notice(Kind.NO_STANDARD_ERRORS, sentence)
-    return se, f"standard errors only, from {count} multiplier draws (relative error {error:.1%})"
+    few = n_persons <= (EXACT_PERSONS if m <= FACTOR_ITEMS else m // ITERATIVE_SHARE)
+    return GatherScores(plan) if few else MixScores(plan)
 
 
-def _measure_exactly(store: AnswerStore, laplacian: Laplacian, plan: PersonScores) -> FloatArray:
-    scores = score_persons(store, plan)
-    variance = np.zeros(len(plan.kept))
-    size = _block_size(len(plan.kept))
-    find = _choose_solver(laplacian, scores[:PROBES].toarray().T, scores.shape[0])
-    for start in range(0, scores.shape[0], size):
-        variance += (find(scores[start : start + size].toarray().T) ** 2).sum(axis=1)
-    return np.sqrt(variance)
+class ManyItems(Job[Any]):
+    """What is summed over persons, and how standard errors come out of it."""
+
+    travels = False
+    needs = "standard errors of so many items need the scores of all persons at once"
+
+    def __init__(self, plan: ScorePlan) -> None:
+        self.plan = plan
+
+    def finish(self, found: Any, laplacian: Laplacian) -> tuple[FloatArray, str]:
+        """Return standard errors and how they were found; NaN where no solver vouches for them."""
+        try:
+            return self._finish(found, laplacian)
+        except NotConverged as error:
+            sentence = f"no standard errors: {error}"
+            return np.full(len(self.plan.kept), np.nan), Notice(Kind.NO_STANDARD_ERRORS, sentence)
+
+    def _finish(self, found: Any, laplacian: Laplacian) -> tuple[FloatArray, str]:
+        raise NotImplementedError
+
+    def _score(self, store: AnswerStore) -> Any:
+        return score_persons(store, self.plan, weigh_scores(store, self.plan))
 
 
-def _measure_draws(
-    store: AnswerStore, laplacian: Laplacian, plan: PersonScores
-) -> tuple[FloatArray, int, float]:
-    """Return standard errors, how many draws were used, and their relative error."""
-    m = len(plan.kept)
-    draws = max(FEWEST_DRAWS, min(DRAWS, DRAW_CELLS // m))
-    columns, squares = _mix_scores(store, plan, draws)
-    find = _choose_solver(laplacian, columns[:, :PROBES], draws)
-    scale = 1.0 / laplacian.diagonal[:, None]
-    moments = _Moments(squares * scale[:, 0] ** 2)
-    size = _block_size(m)
-    for start in range(0, draws, size):
-        block = columns[:, start : start + size]
-        moments.add(find(block) ** 2, (scale * block) ** 2)
-        if moments.count >= FEWEST_DRAWS and moments.error() <= ENOUGH:
-            break
-    return np.sqrt(moments.variance()), moments.count, moments.error()
+class GatherScores(ManyItems):
+    """Few persons: all their scores, solved for one by one."""
+
+    def block(self, store: AnswerStore) -> Any:
+        """Return the scores of some persons."""
+        return self._score(store)
+
+    def add(self, one: Any, other: Any) -> Any:
+        """Put the persons of both below each other."""
+        from scipy.sparse import vstack
+
+        return vstack([one, other], format="csr")
+
+    def _finish(self, found: Any, laplacian: Laplacian) -> tuple[FloatArray, str]:
+        variance = np.zeros(found.shape[1])
+        size = _block_size(found.shape[1])
+        find = _choose_solver(laplacian, found[:PROBES].toarray().T, found.shape[0])
+        for start in range(0, found.shape[0], size):
+            variance += (find(found[start : start + size].toarray().T) ** 2).sum(axis=1)
+        return np.sqrt(variance), "standard errors only"
+
+
+class MixScores(ManyItems):
+    """Many persons: scores times random signs, ``[item, draw]``, and squares of scores."""
+
+    def __init__(self, plan: ScorePlan) -> None:
+        super().__init__(plan)
+        self._draws = max(FEWEST_DRAWS, min(DRAWS, DRAW_CELLS // len(plan.kept)))
+        self._rng = np.random.default_rng(0)  # goes on from block to block
+
+    def block(self, store: AnswerStore) -> tuple[FloatArray, FloatArray]:
+        """Sum over some persons."""
+        scores = self._score(store)
+        columns = np.zeros((scores.shape[1], self._draws))
+        step = max(1, SIGN_CELLS // self._draws)
+        for start in range(0, scores.shape[0], step):
+            some = scores[start : start + step]
+            signs = self._rng.integers(0, 2, (some.shape[0], self._draws), dtype=np.int8)
+            columns += some.T @ (2.0 * signs - 1.0)
+        return columns, np.asarray(scores.multiply(scores).sum(axis=0)).ravel()
+
+    def add(self, one: Any, other: Any) -> tuple[FloatArray, FloatArray]:
+        """Add both sums."""
+        return one[0] + other[0], one[1] + other[1]
+
+    def _finish(self, found: Any, laplacian: Laplacian) -> tuple[FloatArray, str]:
+        columns, squares = found
+        find = _choose_solver(laplacian, columns[:, :PROBES], self._draws)
+        scale = 1.0 / laplacian.diagonal[:, None]
+        moments = _Moments(squares * scale[:, 0] ** 2)
+        size = _block_size(len(columns))
+        for start in range(0, self._draws, size):
+            block = columns[:, start : start + size]
+            moments.add(find(block) ** 2, (scale * block) ** 2)
+            if moments.count >= FEWEST_DRAWS and moments.error() <= ENOUGH:
+                break
+        how = f"from {moments.count} multiplier draws (relative error {moments.error():.1%})"
+        return np.sqrt(moments.variance()), f"standard errors only, {how}"
 
 
 class _Moments:
@@ -193,28 +240,6 @@ class _Moments:
         along = float((part2[used] / part[used] ** 2).mean()) - 1.0
         slope = min(max(across / max(along, 1e-12), 0.0), 1.0)
         return slope, max(spread - 2 * slope * across + slope**2 * along, 0.0)
-
-
-def _mix_scores(
-    store: AnswerStore, plan: PersonScores, draws: int
-) -> tuple[FloatArray, FloatArray]:
-    """Sum scores times random signs, ``[item, draw]``, and squares of scores, over persons."""
-    m = len(plan.kept)
-    columns, squares = np.zeros((m, draws)), np.zeros(m)
-    rng = np.random.default_rng(0)
-    step = max(1, SIGN_CELLS // draws)
-    for scores in _score_parts(store, plan):
-        squares += np.asarray(scores.multiply(scores).sum(axis=0)).ravel()
-        for start in range(0, scores.shape[0], step):
-            some = scores[start : start + step]
-            signs = rng.integers(0, 2, (some.shape[0], draws), dtype=np.int8)
-            columns += some.T @ (2.0 * signs - 1.0)
-    return columns, squares
-
-
-def _score_parts(store: Any, plan: PersonScores) -> Iterator[Any]:
-    for part in store.parts() if hasattr(store, "parts") else (store,):
-        yield score_persons(part, plan)
 
 
 def _block_size(items: int) -> int:

@@ -21,21 +21,22 @@ Violations are evidence of routing; their absence is no proof that there is none
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from discreet.answers.protocol import Answers, Job
 from discreet.models.symmetric import score_distribution
 from discreet.results.warnings import Kind, Notice
 from discreet.store.planes import AnswerStore, SparseRows
+from discreet.store.select import take_rows
 from discreet.types import FloatArray, IndexArray
 
-RUNS, RUN_PERSONS = 8, 250
-"""Runs of neighbouring persons that are looked at: enough to see what matters, and a few
-hundredths of a second however many persons there are."""
+SAMPLE = 2000
+"""Persons that are looked at: enough to see what matters, and a few hundredths of a second
+however many persons there are."""
 FEWEST_PERSONS = 200
 FEWEST_ANSWERS = 4
 """Of one person; with fewer there is nothing to route by."""
@@ -94,30 +95,43 @@ class Routing:
         return (Notice(Kind.ROUTED, sentence),)
 
 
-def look_for_routing(store: AnswerStore, kept: IndexArray, difficulty: FloatArray) -> Routing:
-    """Look for signs that earlier answers chose later items.
+UNKNOWN = Routing(np.nan, np.nan, np.nan)
 
-    Parameters
+
+@dataclass(frozen=True, eq=False)
+class LookForRouting(Job[Routing]):
+    """Look for signs that earlier answers chose later items, in a sample of persons.
+
+    Attributes
     ----------
-    store
-        The answers.
     kept, difficulty
         Columns with a difficulty, and the difficulties, by a method that is right when items
         were not routed.
     """
-    unknown = Routing(np.nan, np.nan, np.nan)
-    if store.n_answers >= CORE_SHARE * store.n_persons * store.n_items:
-        return unknown
-    if hasattr(store, "ask_sample"):
-        # Answers on other machines are looked at there, and only the verdict comes back.
-        look = partial(look_for_routing, kept=kept, difficulty=difficulty)
-        return store.ask_sample(look, RUNS * RUN_PERSONS) or unknown
-    rows = _sample_rows(store, kept)
-    answered = np.diff(rows.indptr)
-    if (answered >= FEWEST_ANSWERS).sum() < FEWEST_PERSONS:
-        return unknown
-    ratio, se = _measure_dispersion(rows, difficulty)
-    return Routing(ratio, se, _test_core(rows, difficulty))
+
+    kept: IndexArray
+    difficulty: FloatArray
+    sample = SAMPLE
+
+    def block(self, store: AnswerStore) -> Routing:
+        """Look at these persons."""
+        rows = _keep_items(take_rows(store, np.arange(store.n_persons)), self.kept)
+        if (np.diff(rows.indptr) >= FEWEST_ANSWERS).sum() < FEWEST_PERSONS:
+            return UNKNOWN
+        ratio, se = _measure_dispersion(rows, self.difficulty)
+        return Routing(ratio, se, _test_core(rows, self.difficulty))
+
+
+def look_for_routing(answers: Answers, kept: IndexArray, difficulty: FloatArray) -> Routing:
+    """Look for signs that earlier answers chose later items; see :class:`LookForRouting`."""
+    if not may_be_routed(answers.n_answers, answers.n_persons * len(answers.items)):
+        return UNKNOWN
+    return answers.reduce(LookForRouting(kept, difficulty))
+
+
+def may_be_routed(answers: int, cells: int) -> bool:
+    """Say whether enough answers are missing for items to have been chosen."""
+    return answers < CORE_SHARE * cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,46 +148,13 @@ class _Rows:
         return np.asarray(running[self.indptr[1:]] - running[self.indptr[:-1]])
 
 
-def _sample_rows(store: AnswerStore, kept: IndexArray) -> _Rows:
-    who = _choose_persons(store.n_persons)
+def _keep_items(store: SparseRows, kept: IndexArray) -> _Rows:
     place = np.full(store.n_items, -1, dtype=np.intp)
     place[kept] = np.arange(len(kept))
-    if isinstance(store, SparseRows):
-        lengths = np.diff(store.indptr)[who]
-        start = np.repeat(store.indptr[who] - (np.cumsum(lengths) - lengths), lengths)
-        cell = start + np.arange(int(lengths.sum()))
-        person, item = np.repeat(np.arange(len(who)), lengths), place[store.item[cell]]
-        right = store.right[cell]
-    else:
-        person, item, right = _list_answers(store, who)
-        item = place[item]
+    item = place[store.item]
     inside = item >= 0
-    counts = np.bincount(person[inside], minlength=len(who))
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return _Rows(indptr, item[inside], right[inside])
-
-
-def _list_answers(
-    store: AnswerStore, who: IndexArray
-) -> tuple[IndexArray, IndexArray, npt.NDArray[np.bool_]]:
-    """Person (numbered within ``who``), item and value of every answer, run after run."""
-    found = []
-    first = 0
-    for run in np.split(who, np.flatnonzero(np.diff(who) > 1) + 1):
-        cells = store.rows(int(run[0]), int(run[-1]) + 1)
-        person, item = np.nonzero(cells >= 0)
-        found.append((person + first, item, cells[person, item] == 1))
-        first += len(cells)
-    person, item, right = (np.concatenate(part) for part in zip(*found, strict=True))
-    return person, item, right
-
-
-def _choose_persons(n: int) -> IndexArray:
-    """Take runs of persons from all over the data, because files are often sorted."""
-    if n <= RUNS * RUN_PERSONS:
-        return np.arange(n)
-    starts = np.linspace(0, n - RUN_PERSONS, RUNS).astype(np.intp)
-    return np.unique(starts[:, None] + np.arange(RUN_PERSONS))
+    running = np.concatenate([[0], np.cumsum(inside)])
+    return _Rows(running[store.indptr].astype(np.int64), item[inside], store.right[inside])
 
 
 def _measure_dispersion(rows: _Rows, difficulty: FloatArray) -> tuple[float, float]:

@@ -7,7 +7,7 @@ person and item, corrected for leverage. Confidential side: it reads every perso
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -36,7 +36,7 @@ class Scoring(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class PersonScores:
+class ScorePlan:
     """What is needed to score persons.
 
     Attributes
@@ -45,53 +45,50 @@ class PersonScores:
         Difficulties of the kept items and their positions among all items.
     scoring
         The estimator's pair contributions.
-    weights
-        One weight per person, as used in the counts; None for one each.
     resistance
         Variance of each difference under ``pinv(L)``: a matrix, or one number per item whose
         pairwise sums stand in for it.
     weighting
-        Instead of weights: the rule that gives them from (answered, right), so that they are
-        computed where the persons are.
+        The rule that gives each person's weight from (answered, right), as used in the counts;
+        None for one each.
     """
 
     difficulty: FloatArray
     kept: IndexArray
     scoring: Scoring
-    weights: FloatArray | None
     resistance: FloatArray
     weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = None
 
 
-def weigh_plan(store: AnswerStore, plan: PersonScores) -> PersonScores:
-    """Return the plan with the weights of these persons in it."""
+def weigh_scores(store: AnswerStore, plan: ScorePlan) -> FloatArray | None:
+    """Return the weights of these persons; None for one each."""
     if plan.weighting is None:
-        return plan
-    weights = plan.weighting(*store.person_totals()).astype(np.float64)
-    return replace(plan, weights=weights, weighting=None)
+        return None
+    return plan.weighting(*store.person_totals()).astype(np.float64)
 
 
-def score_persons(store: AnswerStore, plan: PersonScores) -> Any:
+def score_persons(store: AnswerStore, plan: ScorePlan, weights: FloatArray | None) -> Any:
     """Return the corrected scores of all persons, ``[person, kept item]``, as a CSR array."""
     from scipy.sparse import csr_array, vstack
 
-    plan = weigh_plan(store, plan)
     if isinstance(store, SparseRows):
-        return score_rows(store, plan)
+        return score_rows(store, plan, weights)
     planes = cast(BitPlanes, store)
     words = range(0, planes.right.shape[0] * planes.right.shape[2], chunk_words(planes, plan))
-    chunks = [csr_array(chunk.T) for chunk in score_planes(planes, plan, words)]
+    chunks = [csr_array(chunk.T) for chunk in score_planes(planes, plan, words, weights)]
     return vstack(chunks, format="csr") if chunks else csr_array((0, len(plan.kept)))
 
 
-def chunk_words(planes: BitPlanes, plan: PersonScores) -> int:
+def chunk_words(planes: BitPlanes, plan: ScorePlan) -> int:
     """Words of 64 persons to score together: a divisor of the words in a block."""
     most = max(CHUNK_WORDS, CHUNK_CELLS // (64 * len(plan.kept)))
     words = planes.right.shape[2]
     return next(size for size in range(min(most, words), 0, -1) if words % size == 0)
 
 
-def score_planes(planes: BitPlanes, plan: PersonScores, words: range) -> Iterator[FloatArray]:
+def score_planes(
+    planes: BitPlanes, plan: ScorePlan, words: range, weights: FloatArray | None
+) -> Iterator[FloatArray]:
     """Yield ``[kept item, person]`` for each chunk of persons that starts at one of ``words``.
 
     All is held item by item, as the bit planes are. With S the residuals, a right item i gains
@@ -110,14 +107,14 @@ def score_planes(planes: BitPlanes, plan: PersonScores, words: range) -> Iterato
             return
         right = _unpack(planes.right[block, rows, span], persons)
         wrong = _unpack(planes.wrong[block, rows, span], persons)
-        weights = None if plan.weights is None else plan.weights[person : person + persons]
-        yield _score_chunk(right, wrong, tables, weights)
+        own = None if weights is None else weights[person : person + persons]
+        yield _score_chunk(right, wrong, tables, own)
 
 
 class _Tables:
     """Residuals and leverages of pairs, for all items at once or (many items) some rows."""
 
-    def __init__(self, plan: PersonScores) -> None:
+    def __init__(self, plan: ScorePlan) -> None:
         self._plan = plan
         m = len(plan.difficulty)
         size = m if m <= TABLE_ITEMS else TABLE_ROWS
@@ -167,7 +164,7 @@ def _unpack(plane: UInt64Array, persons: int) -> FloatArray:
     return bits.astype(np.float64)
 
 
-def score_rows(store: SparseRows, plan: PersonScores) -> Any:
+def score_rows(store: SparseRows, plan: ScorePlan, weights: FloatArray | None) -> Any:
     """Score persons held as sparse rows, all persons with as many answers together."""
     from scipy.sparse import csr_array
 
@@ -180,13 +177,13 @@ def score_rows(store: SparseRows, plan: PersonScores) -> Any:
         for start in range(0, len(same), size):
             who = same[start : start + size]
             cell = indptr[who, None] + np.arange(length)
-            weights = None if plan.weights is None else plan.weights[who]
-            values[cell] = _score_group(item[cell], right[cell], weights, plan)
+            own = None if weights is None else weights[who]
+            values[cell] = _score_group(item[cell], right[cell], own, plan)
     return csr_array((values, item, indptr), shape=(len(answered), len(plan.kept)))
 
 
 def _score_group(
-    item: IndexArray, right: npt.NDArray[np.bool_], weights: FloatArray | None, plan: PersonScores
+    item: IndexArray, right: npt.NDArray[np.bool_], weights: FloatArray | None, plan: ScorePlan
 ) -> FloatArray:
     """Scores of persons with the same number of answers, ``[person, answer]``."""
     b = plan.difficulty[item]

@@ -11,28 +11,29 @@ because residuals at the estimate are smaller than at the truth.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from discreet.answers.protocol import Job, SumJob
 from discreet.counts.memory import Weighting
 from discreet.counts.table import PairCounts
 from discreet.jit import one_blas_thread, run_tasks, thread_count, threads_for
 from discreet.models.laplacian import Laplacian, invert
-from discreet.models.random_sign_se import measure_many
+from discreet.models.random_sign_se import ManyItems, plan_many
 from discreet.models.refined import logistic
 from discreet.models.score_plan import (
-    PersonScores,
+    ScorePlan,
     Scoring,
     chunk_words,
     score_persons,
     score_planes,
-    weigh_plan,
+    weigh_scores,
 )
-from discreet.results.warnings import Kind, Notice
+from discreet.results.warnings import Notice
 from discreet.store.planes import AnswerStore, BitPlanes
 from discreet.types import FloatArray, IndexArray
 
@@ -50,53 +51,69 @@ class Uncertainty:
     notes: tuple[str, ...] = ()
 
 
-def measure_uncertainty(
-    store: AnswerStore,
+@dataclass(frozen=True, eq=False)
+class Sandwich:
+    """Standard errors before the pass over persons: what is summed there, and what it means."""
+
+    job: Job[Any]
+    finish: Callable[[Any], Uncertainty]
+
+
+def plan_sandwich(
     laplacian: Laplacian,
     *,
     difficulty: FloatArray,
     kept: IndexArray,
     scoring: Scoring,
     weighting: Weighting | None,
-) -> Uncertainty:
-    """Compute standard errors with the sandwich formula, one pass over persons."""
+    n_persons: int,
+) -> Sandwich:
+    """Prepare standard errors with the sandwich formula: one pass over persons is left."""
     m = len(difficulty)
-    if m > COVARIANCE_LIMIT and hasattr(store, "add_up"):
-        sentence = (
-            f"no standard errors: above {COVARIANCE_LIMIT} items they need the scores of all "
-            "persons at once, and these answers stay on other machines"
-        )
-        note = Notice(Kind.NO_STANDARD_ERRORS, sentence)
-        return Uncertainty(np.full(m, np.nan), None, (note,))
     if m > COVARIANCE_LIMIT:
         # In a well linked graph pinv(L) is close to its diagonal part; the factor makes the
         # leverages add up to m - 1, as the exact ones do.
         approximate = (m - 1) / m / laplacian.diagonal
-        plan = PersonScores(difficulty, kept, scoring, None, approximate, weighting)
-        se, how = measure_many(store, laplacian, plan)
-        return Uncertainty(se, None, (how if isinstance(how, Notice) else NO_COVARIANCE + how,))
+        plan = ScorePlan(difficulty, kept, scoring, approximate, weighting)
+        job = plan_many(plan, n_persons)
+        return Sandwich(job, lambda found: _finish_many(job, found, laplacian))
     with threads_for(m):
         inverse = invert(laplacian)
-        spread = inverse.diagonal()
-        resistance = spread[:, None] + spread[None, :] - 2 * inverse
-        plan = PersonScores(difficulty, kept, scoring, None, resistance, weighting)
-        covariance = inverse @ sum_products(store, plan) @ inverse
+    spread = inverse.diagonal()
+    resistance = spread[:, None] + spread[None, :] - 2 * inverse
+    plan = ScorePlan(difficulty, kept, scoring, resistance, weighting)
+    return Sandwich(SumProducts(plan), lambda products: _finish(products, inverse))
+
+
+def _finish(products: FloatArray, inverse: FloatArray) -> Uncertainty:
+    with threads_for(len(inverse)):
+        covariance = inverse @ products @ inverse
     covariance = (covariance + covariance.T) / 2
     return Uncertainty(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), covariance)
 
 
-def sum_products(store: AnswerStore, plan: PersonScores) -> FloatArray:
-    """Sum the products of scores of two items over persons.
+def _finish_many(job: ManyItems, found: Any, laplacian: Laplacian) -> Uncertainty:
+    se, how = job.finish(found, laplacian)
+    return Uncertainty(se, None, (how if isinstance(how, Notice) else NO_COVARIANCE + how,))
 
-    Answers on other machines add the sum up there (``add_up``), streams part by part.
-    """
-    if hasattr(store, "add_up"):
-        return np.asarray(store.add_up(partial(sum_products, plan=plan)))
-    if hasattr(store, "parts"):
-        return _sum_batches(store, plan)
-    plan = weigh_plan(store, plan)
+
+@dataclass(frozen=True, eq=False)
+class SumProducts(SumJob):
+    """Sum the products of scores of two items over persons."""
+
+    plan: ScorePlan
+
+    def block(self, store: AnswerStore) -> FloatArray:
+        """Sum over some persons."""
+        with threads_for(len(self.plan.kept)):
+            return sum_products(store, self.plan)
+
+
+def sum_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
+    """Sum the products of scores of two items over persons."""
+    weights = weigh_scores(store, plan)
     if not isinstance(store, BitPlanes):
-        scores = score_persons(store, plan)
+        scores = score_persons(store, plan, weights)
         return np.asarray((scores.T @ scores).toarray())
     step = chunk_words(store, plan)
     chunks = range(0, store.right.shape[0] * store.right.shape[2], step)
@@ -104,7 +121,7 @@ def sum_products(store: AnswerStore, plan: PersonScores) -> FloatArray:
 
     def add_up(words: range) -> FloatArray:
         total = np.zeros((len(plan.kept), len(plan.kept)))
-        for scores in score_planes(store, plan, words):
+        for scores in score_planes(store, plan, words, weights):
             total += scores @ scores.T
         return total
 
@@ -112,18 +129,6 @@ def sum_products(store: AnswerStore, plan: PersonScores) -> FloatArray:
     tasks = [chunks[start : start + share] for start in range(0, len(chunks), share)]
     with one_blas_thread() if len(chunks) > 1 else nullcontext():
         return np.asarray(sum(run_tasks(add_up, tasks), start=np.zeros(())))
-
-
-def _sum_batches(store: Any, plan: PersonScores) -> FloatArray:
-    """Sum over batches of persons that are never in memory together."""
-    total = np.zeros((len(plan.kept), len(plan.kept)))
-    start = 0
-    for part in store.parts():
-        stop = start + part.n_persons
-        weights = None if plan.weights is None else plan.weights[start:stop]
-        total += sum_products(part, replace(plan, weights=weights))
-        start = stop
-    return total
 
 
 # Standard errors from counts alone, for complete answers.

@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import exp
 from typing import Any, Literal, Protocol
 
-from discreet.answers.opening import Contributions
+from discreet.answers.protocol import Contributions
 from discreet.counts.matrix import LARGE_ITEMS
 from discreet.counts.memory import Weighting
 from discreet.counts.table import PairCounts

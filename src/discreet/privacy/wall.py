@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from discreet.answers.opening import Answers, Contributions
+from discreet.answers.protocol import Answers, Contributions
 from discreet.errors import BadResponses, DiscreetError
 from discreet.markup import brief_repr
 from discreet.privacy.accounting.budget import Guarantee

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from discreet.answers.opening import Contributions, open_persons
+from discreet.answers.opening import opened
+from discreet.answers.protocol import Contributions
 from discreet.answers.read_judges import open_comparisons
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
 from discreet.models.released import estimate_release
@@ -41,7 +42,7 @@ BUNDLE_BYTES, ITEM_BYTES = 40_000, 1_200
 19 kB with 5 items, 125 kB with 300, 507 kB with 1,500 of 27 letters each."""
 
 OPENERS: dict[str, Callable[[Any, str], AbstractContextManager[Contributions]]] = {
-    "answers": open_persons,
+    "answers": opened,
     "comparisons": lambda data, _engine: nullcontext(open_comparisons(data)),
 }
 """Opens what whole persons contribute to a release of each kind."""

@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy.typing as npt
 
 from discreet.answers.judges import Comparisons
-from discreet.answers.opening import Answers, Contributions
+from discreet.answers.protocol import Answers, Contributions
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.released import check_estimator
 from discreet.privacy.accounting.budget import Budget

@@ -1,22 +1,22 @@
 """Answers in a cluster that ``count_pairs``, ``fit`` and ``release`` can work on.
 
-In: a DataFrame or the name of a table. Out: counts, or :class:`SparkAnswers`, which fulfil
-:class:`discreet.answers.opening.Answers`. Every question is a job over the frame, and its answer
-is a sum: persons stay where they are. A frame that is dear to compute should be cached by the
-caller, because several jobs read it.
+In: a DataFrame or the name of a table. Out: :class:`SparkAnswers`, which fulfil
+:class:`discreet.answers.protocol.Answers`. Every question is a job over the frame, and its answer
+is a sum: persons stay where they are. Opening counts nothing. A frame that is dear to compute
+should be cached by the caller, because several jobs read it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial, reduce
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.responses import Responses
+from discreet.answers.protocol import Held, ItemTotals, Job, refuse_travel
 from discreet.answers.spark.addition import SCHEMA, collect_sum, read_one
 from discreet.answers.spark.layout import NAME, FrameRows, plan_frame
 from discreet.answers.spark.reading import find_frame
@@ -31,7 +31,7 @@ from discreet.answers.spark.tasks import (
     count_vector,
     draw_cap,
 )
-from discreet.counts.memory import Weighting, count_responses
+from discreet.counts.memory import Weighting
 from discreet.counts.table import PairCounts, name_weighting
 from discreet.errors import BadResponses
 from discreet.secure import RandomSource
@@ -45,46 +45,26 @@ from discreet.types import Int64Array, Vector
 def count_frame(
     source: Any, weighting: Weighting | None = None, *, reading: Reading | None = None
 ) -> PairCounts:
-    """Count pairs of a Spark DataFrame or table, exactly as the memory engine would.
+    """Count pairs of a Spark DataFrame or table; see :func:`open_frame`."""
+    return open_frame(source, reading=reading).count(weighting)
+
+
+def open_frame(source: Any, *, reading: Reading | None = None) -> SparkAnswers:
+    """Return a Spark DataFrame or table as answers of whole persons.
 
     Parameters
     ----------
     source
-        A DataFrame (classic or of Spark Connect), long or wide, or the name of a table. Answers
-        that are in memory already are counted there.
-    weighting
-        Integer weight per person, as in :func:`discreet.count_pairs`; it is sent to executors.
+        A DataFrame (classic or of Spark Connect), long or wide, or the name of a table. Items of
+        a wide frame come in the order of the columns, as in memory. In a long frame nothing
+        appears first, so there they are in natural order ("q2" before "q10").
     reading
         Column names, layout and scoring, from
         :func:`discreet.tables.roles.make_reading`. Of repeated answers "first" and "last"
         have no meaning, because rows of a DataFrame have no order.
-
-    Returns
-    -------
-    PairCounts
-        Items of a wide frame come in the order of the columns, as in memory. In a long frame
-        nothing appears first, so there they are in natural order ("q2" before "q10").
-    """
-    if isinstance(source, SparkAnswers):
-        return source.count(weighting)
-    if isinstance(source, Responses):
-        return count_responses(source, weighting)
-    rows = _plan(source, reading)
-    return _Job(rows).count(rows.layout.items, weighting)
-
-
-def open_frame(source: Any, *, reading: Reading | None = None) -> SparkAnswers:
-    """Count a DataFrame or table, and return it as answers that can be asked again.
-
-    Parameters
-    ----------
-    source, reading
-        As in :func:`count_frame`.
     """
     rows = _plan(source, reading)
-    items, job = rows.layout.items, _Job(rows)
-    counts = job.count(items, None)
-    return SparkAnswers(job, items, counts.persons, counts)
+    return SparkAnswers(_Job(rows), rows.layout.items)
 
 
 def _plan(source: Any, reading: Reading | None) -> FrameRows:
@@ -150,47 +130,80 @@ class _Job:
         return self.rows.deal(by_content=capped and not self.rows.has_ids)
 
 
-class SparkAnswers:
-    """A DataFrame whose answers were counted once and can be asked again."""
+class SparkAnswers(Held):
+    """A DataFrame that is asked where it is."""
 
-    engine = "spark"
-
-    def __init__(
-        self, job: _Job, items: tuple[str, ...], n_persons: int, counts: PairCounts | None
-    ) -> None:
-        self._job, self._counts = job, counts
+    def __init__(self, job: _Job, items: tuple[str, ...]) -> None:
+        self._job = job
         self.items = items
-        self.n_persons = n_persons
-        self.store = SparkStore(self, job)
 
     def __repr__(self) -> str:
-        return f"<SparkAnswers: {self.n_persons} persons, {len(self.items)} items>"
+        return f"<SparkAnswers: {len(self.items)} items>"
 
     @property
+    def steps(self) -> tuple[int, ...]:
+        """Per item, how many steps it has: 1 for right and wrong."""
+        return (1,) * len(self.items)
+
+    @cached_property
+    def _totals(self) -> Int64Array:
+        return np.asarray(self._sum_up(ItemTotals()))
+
+    @cached_property
+    def n_persons(self) -> int:
+        """Number of persons, of whom the first pass that counts them decides."""
+        return int(self._totals[0, -1])
+
+    @cached_property
     def n_answers(self) -> int:
         """Number of answers."""
-        return self.store.n_answers
+        return int(self._totals[0, :-1].sum())
 
     def count(self, weighting: Weighting | None = None) -> PairCounts:
-        """Count pairs; without weights that is done once only."""
-        if weighting is not None:
-            return self._check(self._job.count(self.items, weighting))
-        if self._counts is None:
-            self._counts = self._check(self._job.count(self.items, None))
-        return self._counts
-
-    def _check(self, counts: PairCounts) -> PairCounts:
-        self.check_persons(counts.persons)
+        """Count pairs with the kernel in every task; the weighting is sent to executors."""
+        counts = self._job.count(self.items, weighting)
+        self._check_persons(counts.persons)
+        self.n_answers = int(counts.answers.sum())
         return counts
 
-    def check_persons(self, found: int) -> None:
-        """Refuse a frame that has other persons than when it was opened."""
-        if found != self.n_persons:
+    def _check_persons(self, found: int) -> None:
+        """Refuse a frame that has other persons than when it was first asked."""
+        first = self.__dict__.setdefault("n_persons", found)
+        if found != first:
             raise BadResponses(
-                f"{NAME} had {self.n_persons:,} persons when it was opened and has {found:,} now. "
+                f"{NAME} had {first:,} persons when it was opened and has {found:,} now. "
                 "All passes must see the same rows: name a version of the table, cache the "
                 "frame, or write it to a table first."
             )
+
+    def admit(self, job: Job[Any]) -> None:
+        """Refuse a job that cannot be done on other machines."""
+        refuse_travel(job)
+
+    def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
+        """Let the executors do every job: sums are added there, samples looked at in one task."""
+        for job in jobs:
+            self.admit(job)
+        return [self._reduce(job) for job in jobs]
+
+    def _reduce(self, job: Job[Any]) -> Any:
+        if job.sample is not None:
+            found = self._job.ask_sample(job.block, job.sample, self.n_persons)
+        elif job.is_sum:
+            return self._sum_up(job)
+        else:
+            found = self._job.ask_each(job.block)
+        return reduce(job.add, found or [job.block(self._nobody)])
+
+    @property
+    def _nobody(self) -> SparseRows:
+        nothing = np.zeros(0, dtype=np.int64)
+        items = number_items(nothing, len(self.items))
+        return SparseRows(np.zeros(1, dtype=np.int64), items, nothing == 1, len(self.items))
+
+    def _sum_up(self, job: Job[Any]) -> Any:
+        shape = np.asarray(job.block(self._nobody))
+        return self._job.sum_up(job.block, shape.size, shape.dtype).reshape(shape.shape)
 
     def select(self, items: Sequence[str]) -> SparkAnswers:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
@@ -200,7 +213,14 @@ class SparkAnswers:
         place = {name: number for number, name in enumerate(self.items)}
         columns = np.array([place.get(name, ABSENT) for name in names], dtype=np.int64)
         job = replace(self._job, steps=(*self._job.steps, SelectItems(columns)))
-        return SparkAnswers(job, names, self.n_persons, _select_counts(self._counts, names))
+        return self._derive(job, names)
+
+    def _derive(self, job: _Job, items: tuple[str, ...]) -> SparkAnswers:
+        """Return other answers of the same persons."""
+        derived = SparkAnswers(job, items)
+        if "n_persons" in self.__dict__:
+            derived.n_persons = self.n_persons
+        return derived
 
     def cap(self, max_answers: int, source: RandomSource) -> SparkAnswers:
         """Return answers of which each person keeps at most so many, a uniformly random part.
@@ -213,9 +233,9 @@ class SparkAnswers:
             return self
         step = CapAnswers(draw_cap(most, source))
         job = replace(self._job, steps=(*self._job.steps, step))
-        return SparkAnswers(job, self.items, self.n_persons, None)
+        return self._derive(job, self.items)
 
-    def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests, and how many were added.
 
         Digests are computed on executors, so the ledger's key is sent there with the tasks:
@@ -224,80 +244,8 @@ class SparkAnswers:
         """
         ordered = self.select(sorted(self.items))
         found = ordered._job.ask_each(partial(_digest, key, ordered.items, rule))
-        self.check_persons(sum(persons for persons, _ in found))
+        self._check_persons(sum(persons for persons, _ in found))
         return add_digests(part for _, part in found)
-
-
-class SparkStore:
-    """Totals of answers in a cluster, and sums over them that are computed there."""
-
-    def __init__(self, answers: SparkAnswers, job: _Job) -> None:
-        self._answers, self._job = answers, job
-
-    @property
-    def n_persons(self) -> int:
-        """Number of persons."""
-        return self._answers.n_persons
-
-    @property
-    def n_items(self) -> int:
-        """Number of items."""
-        return len(self._answers.items)
-
-    @property
-    def n_answers(self) -> int:
-        """Number of answers."""
-        return int(self._answers.count().answers.sum())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held here: none."""
-        return 0
-
-    def item_totals(self) -> tuple[Int64Array, Int64Array]:
-        """Per item, how many persons answered it and how many of them had it right."""
-        counts = self._answers.count()
-        return counts.answers.copy(), counts.right.copy()
-
-    def person_totals(self) -> tuple[Int64Array, Int64Array]:
-        """Per person, how many items were answered and how many of them right.
-
-        Two numbers of every person come to the driver, sorted, because persons of a frame have
-        no order. `fit` and `release` do without.
-        """
-        parts = [np.stack(totals) for totals in self._job.ask_each(_person_totals)]
-        answered, right = np.concatenate([np.zeros((2, 0), dtype=np.int64), *parts], axis=1)
-        self._answers.check_persons(len(answered))
-        order = np.lexsort((right, answered))
-        return answered[order], right[order]
-
-    def add_up(self, function: Callable[[Store], Vector]) -> Vector:
-        """Sum a function of the stored answers over parts of the persons, on the executors.
-
-        Parameters
-        ----------
-        function
-            From a store of some persons to an array whose shape depends on the items only;
-            picklable.
-        """
-        empty = SparseRows(
-            np.zeros(1, dtype=np.int64),
-            number_items(np.zeros(0, dtype=np.int64), self.n_items),
-            np.zeros(0, dtype=np.bool_),
-            self.n_items,
-        )
-        shape = np.asarray(function(empty))
-        total = self._job.sum_up(function, shape.size, shape.dtype)
-        return total.reshape(shape.shape)
-
-    def ask_sample(self, function: Callable[[Store], Any], persons: int) -> Any:
-        """Return a function of the stored answers of about so many persons.
-
-        It is computed in one task; always the same persons of a frame with ids are taken. None
-        if nobody was.
-        """
-        found = self._job.ask_sample(function, persons, self.n_persons)
-        return found[0] if found else None
 
 
 def _digest(
@@ -305,22 +253,3 @@ def _digest(
 ) -> tuple[int, tuple[int, int]]:
     """Return how many persons a store has, and their digest."""
     return store.n_persons, digest_store(key, items, store, rule)
-
-
-def _person_totals(store: Store) -> tuple[Int64Array, Int64Array]:
-    return store.person_totals()
-
-
-def _select_counts(counts: PairCounts | None, names: tuple[str, ...]) -> PairCounts | None:
-    """Return counts of persons over fewer or other items; None to count again."""
-    if counts is None or counts.is_sparse:
-        return None
-    place = {name: number for number, name in enumerate(counts.items)}
-    known = np.array([name in place for name in names], dtype=np.bool_)
-    old = np.array([place[name] for name in names if name in place], dtype=np.intp)
-    m = len(names)
-    pairs = np.zeros((m, m), dtype=np.int64)
-    pairs[np.ix_(known, known)] = np.asarray(counts.right_wrong)[np.ix_(old, old)]
-    answers, right = np.zeros((2, m), dtype=np.int64)
-    answers[known], right[known] = counts.answers[old], counts.right[old]
-    return PairCounts(names, pairs, answers, right, counts.persons, counts.weighting)

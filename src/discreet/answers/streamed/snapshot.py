@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from discreet.tables.roles import LongPlan, WidePlan
 from discreet.types import Int64Array
 
 Pass = Callable[[], Iterator[Batch]]
+Total = TypeVar("Total")
 
 
 class Passes(Protocol):
@@ -85,6 +86,7 @@ class Snapshot(Closable):
         self._identity = _identify(self._origin)
         self._plans: Any = plan_parts(self._origin.parts, job.reading)
         self._is_copy = self._is_closed = False
+        self._is_known = False  # whether the order and the kind of ids have been seen
         self._pass: Pass | None = None
 
     @property
@@ -113,15 +115,53 @@ class Snapshot(Closable):
             report.add(batch.rows)
         report.finish()
 
+    def fold(self, start: Callable[[], Total], add: Callable[[Total, Batch], None]) -> Total:
+        """Add all batches to something that can be begun anew.
+
+        The first pass then needs no look at the ids before it: rows are taken to be in person
+        order, and where they are not everything is begun anew with rows that are distributed.
+        """
+        as_text = is_bucketed = False
+        while True:
+            total = start()
+            try:
+                if self._pass is None:
+                    self._pass = self._attempt(as_text=as_text, is_bucketed=is_bucketed)
+                for batch in self.batches():
+                    add(total, batch)
+            except NotNumbers:
+                as_text, self._pass = True, None
+            except OutOfOrder:
+                is_bucketed, self._pass = True, None
+            except NotUtf8 as found:
+                # Rare: the first megabytes were UTF-8. All is read again, this file otherwise.
+                self._job.encodings[found.path] = warn_encoding(found.path)
+                self._pass = None
+            else:
+                self._is_known = True
+                return total
+
     # -- how passes are made -----------------------------------------------------------------
 
     def _prepare(self) -> Pass:
-        if not self._origin.steady:
-            self._origin = copy_origin(self._origin, self._plans, self._private_folder())
-            self._is_copy = True
+        self._hold_still()
         if isinstance(self._plans[0], WidePlan):
             return self._prepare_wide(self._plans)
-        return self._prepare_long(self._plans)
+        in_order, as_text = self._look_at_ids(self._plans)
+        self._is_known = True
+        return self._prepare_long(self._plans, in_order=in_order, as_text=as_text)
+
+    def _attempt(self, *, as_text: bool, is_bucketed: bool) -> Pass:
+        """Return a first pass over long rows that were not looked at; see :meth:`fold`."""
+        self._hold_still()
+        if isinstance(self._plans[0], WidePlan):
+            return self._prepare_wide(self._plans)
+        return self._prepare_long(self._plans, in_order=not is_bucketed, as_text=as_text)
+
+    def _hold_still(self) -> None:
+        if not self._origin.steady and not self._is_copy:
+            self._origin = copy_origin(self._origin, self._plans, self._private_folder())
+            self._is_copy = True
 
     def _prepare_wide(self, plans: list[WidePlan]) -> Pass:
         job = self._job
@@ -134,9 +174,8 @@ class Snapshot(Closable):
         reading = replace(job.reading, one_means="right")
         return lambda: bucket_batches(buckets, rows, reading, range(1 << buckets.bits))
 
-    def _prepare_long(self, plans: list[LongPlan]) -> Pass:
+    def _prepare_long(self, plans: list[LongPlan], *, in_order: bool, as_text: bool) -> Pass:
         reading = self._job.reading
-        in_order, as_text = self._look_at_ids(plans)
         if in_order:
             return lambda: self._read_again(
                 ordered_batches(self._long_rows(plans, as_text=as_text), reading)
@@ -172,12 +211,16 @@ class Snapshot(Closable):
 
     def _distribute(self, blocks: Any, cells: int, *, as_text: bool) -> Buckets:
         bits = choose_bits(cells, self._job.resources.memory)
-        buckets = Buckets(self._private_folder() / "rows", bits, as_text=as_text)
+        folder = self._private_folder() / "rows"
+        shutil.rmtree(folder, ignore_errors=True)  # of an attempt that found other ids
+        buckets = Buckets(folder, bits, as_text=as_text)
         report = Reporter(self._progress, cells)
         try:
             with closing(run_ahead(blocks)) as ahead:
                 buckets.fill(ahead, report.add)
         except NotNumbers:
+            if not self._is_known:
+                raise
             raise self._changed() from None
         self._check_unchanged()
         return buckets
@@ -197,6 +240,8 @@ class Snapshot(Closable):
         try:
             yield from batches
         except (OutOfOrder, NotNumbers):
+            if not self._is_known:
+                raise
             raise self._changed() from None
         self._check_unchanged()
 
@@ -253,16 +298,28 @@ class ItemTotals:
         return ItemTotals(items, answers, right, self.persons)
 
 
-def find_totals(passes: Passes) -> ItemTotals:
+def find_totals(snapshot: Snapshot) -> ItemTotals:
     """Go through all persons once."""
-    totals = ItemTotals((), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0)
-    for batch in passes.batches():
-        sums = zip((totals.answers, totals.right), batch.store.item_totals(), strict=True)
-        more = len(batch.items) - len(totals.items)
-        answers, right = (np.pad(old, (0, more)) + new for old, new in sums)
-        persons = totals.persons + batch.store.n_persons
-        totals = ItemTotals(batch.items, answers, right, persons)
-    return totals
+    found = snapshot.fold(_Totals, _Totals.add)
+    return ItemTotals(found.items, found.answers, found.right, found.persons)
+
+
+class _Totals:
+    """Totals so far, while new items still appear."""
+
+    def __init__(self) -> None:
+        self.items: tuple[str, ...] = ()
+        self.answers = self.right = np.zeros(0, dtype=np.int64)
+        self.persons = 0
+
+    def add(self, batch: Batch) -> None:
+        """Add the persons of a batch."""
+        more = len(batch.items) - len(self.items)
+        answers, right = batch.store.item_totals()
+        self.answers = np.pad(self.answers, (0, more)) + answers
+        self.right = np.pad(self.right, (0, more)) + right
+        self.persons += batch.store.n_persons
+        self.items = batch.items
 
 
 class Selection:

@@ -91,7 +91,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Domain:
-    """What one person contributes, how it is gathered and counted, how far it can be changed."""
+    """What one person contributes, how it is gathered, how far it can be changed."""
 
     public: Callable[..., Public]
     gather: Callable[[list[Contribution], tuple[str, ...]], Any]
@@ -260,8 +260,7 @@ class _Stage:
         if isinstance(mechanism, SparsePairs):
             mechanism = DensePairs()
         weighting = mechanism.weighting(self.public, self.calibration)
-        counts = data.count(weighting)
-        return mechanism.cells(counts, self.calibration)
+        return mechanism.cells(data.count(weighting), self.calibration)
 
     def build(
         self,

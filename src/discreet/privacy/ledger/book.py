@@ -41,7 +41,7 @@ BUSY_SECONDS = 60.0
 class Digestible(Protocol):
     """Answers that can be recognised by a ledger."""
 
-    def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests, and how many were added."""
         ...
 
@@ -143,9 +143,9 @@ class Ledger:
         same from memory, from a stream and from a cluster, and neither a column nor a person
         without an answer changes it. The second is None where no entry is as old as that.
         """
-        marks = [seal_digest(self.key, *answers.sum_digests(self.key))]
+        marks = [seal_digest(self.key, *answers.digest(self.key))]
         if any(entry.recognised_by == ROWS for entry in self.releases()):
-            marks.append(seal_digest(self.key, *answers.sum_digests(self.key, ROWS)))
+            marks.append(seal_digest(self.key, *answers.digest(self.key, ROWS)))
         return marks[0], marks[1] if len(marks) > 1 else None
 
     def reserve(

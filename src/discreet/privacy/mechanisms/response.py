@@ -11,23 +11,23 @@ output shows the number of persons, so it is for replace-one only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.opening import Answers
+from discreet.answers.protocol import Answers, Job
 from discreet.counts.memory import count_joint
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.privacy.accounting.budget import Budget
 from discreet.privacy.accounting.local import calibrate_local
 from discreet.privacy.noise.coins import flip_coins
 from discreet.privacy.protocol import Calibration, Public
-from discreet.secure import RandomSource
+from discreet.secure import RandomSource, SystemSource
 from discreet.store.pack import pack_rows
+from discreet.store.planes import AnswerStore
 from discreet.types import Int64Array
 
 PATTERN_CONDITION = (
@@ -77,20 +77,14 @@ class RandomizedResponse:
 
     def check_answers(self, answers: Answers, persons: int | None) -> None:
         """Refuse answers out of reach, and shuffling where people answered different items."""
-        store = answers.store
-        if not (hasattr(store, "rows") or hasattr(store, "parts")):
-            raise BadUsage(
-                "randomized-response flips every answer by itself, so it needs the rows, and these "
-                "answers can only be counted where they are. Write them to Parquet files and "
-                "release those, or take another mechanism"
-            )
-        rows = store.n_persons if persons is None else persons
-        if self.shuffler == "trusted" and store.n_answers < rows * store.n_items:
+        answers.admit(CountFlipped(Fraction(1), SystemSource()))
+        rows = answers.n_persons if persons is None else persons
+        if self.shuffler == "trusted" and answers.n_answers < rows * len(answers.items):
             raise BadResponses(
                 "amplification by shuffling holds only when every person answers every listed "
                 "item, and some answers are missing; use shuffler='none'"
             )
-        if not store.n_answers:
+        if not answers.n_answers:
             raise BadResponses(
                 "randomized-response flips answers, and every answer here is missing; take another "
                 "mechanism, which gives noise to what nobody answered too"
@@ -104,29 +98,41 @@ class RandomizedResponse:
         Returns how many persons seem to have both items right, one right and the other wrong,
         and both wrong: matrices over items, of which the first and last are symmetric.
         """
-        store = answers.store
         share: Fraction = calibration.settings["answer_epsilon"]
-        shape = (store.n_items, store.n_items)
-        totals = {name: np.zeros(shape, dtype=np.int64) for name in COUNTED}
-        persons = 0
-        for rows in _chunks(store):
-            joint = count_joint(pack_rows(flip_answers(rows, share, source)))
-            for name, counts in zip(COUNTED, joint, strict=True):
-                totals[name] += counts
-            persons += len(rows)
-        if persons != store.n_persons:
+        persons, totals = answers.reduce(CountFlipped(share, source))
+        if persons != answers.n_persons:
             raise DiscreetError(
-                f"the release was prepared for {store.n_persons:,} persons, and {persons:,} were "
+                f"the release was prepared for {answers.n_persons:,} persons, and {persons:,} were "
                 "found: the answers changed in between, and nothing was released"
             )
-        return totals
+        return dict(zip(COUNTED, totals, strict=True))
 
 
-def _chunks(store: Any) -> Iterator[npt.NDArray[np.int8]]:
-    """Yield the rows of some persons after the other, of a stream in one pass."""
-    for part in store.parts() if hasattr(store, "parts") else [store]:
-        for start in range(0, part.n_persons, CHUNK_PERSONS):
-            yield part.rows(start, start + CHUNK_PERSONS)
+@dataclass(frozen=True)
+class CountFlipped(Job[tuple[int, Int64Array]]):
+    """Flip every answer, and count persons and :data:`COUNTED`, ``[3, item, item]``."""
+
+    share: Fraction
+    source: RandomSource
+    travels = False
+    needs = (
+        "randomized-response flips every answer by itself (other mechanisms do not), so it needs "
+        "the rows"
+    )
+
+    def block(self, store: AnswerStore) -> tuple[int, Int64Array]:
+        """Return how many persons there are, and the counts of their flipped answers."""
+        total = np.zeros((3, store.n_items, store.n_items), dtype=np.int64)
+        for start in range(0, store.n_persons, CHUNK_PERSONS):
+            rows = store.rows(start, start + CHUNK_PERSONS)
+            total += count_joint(pack_rows(flip_answers(rows, self.share, self.source)))
+        return store.n_persons, total
+
+    def add(
+        self, one: tuple[int, Int64Array], other: tuple[int, Int64Array]
+    ) -> tuple[int, Int64Array]:
+        """Add persons and counts."""
+        return one[0] + other[0], one[1] + other[1]
 
 
 def flip_answers(
