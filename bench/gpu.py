@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.device import count_on_gpu
+from discreet.answers.device import open_on_device
 from discreet.answers.responses import Responses
 from discreet.counts.memory import count_store
 from discreet.jit import set_threads
@@ -56,7 +56,7 @@ def compare(torch: Any, n: int, m: int, missing: float, repeats: int) -> None:
     for row in range(0, n, 1 << 17):  # in parts: random numbers are four times as large
         part = cells[row : row + (1 << 17)]
         part[torch.rand(part.shape, device="cuda", generator=generator) < missing] = -1
-    seconds, found = fastest(lambda: count_on_gpu(cells, None), repeats)
+    seconds, found = fastest(lambda: open_on_device(cells).count(), repeats)
     print(f"  tensor on the processor to counts   {1e3 * seconds:8.1f} ms")
     if importlib.util.find_spec("numba") is None:
         print("  numba is not installed: no comparison with the memory engine")
@@ -66,7 +66,7 @@ def compare(torch: Any, n: int, m: int, missing: float, repeats: int) -> None:
     packing, planes = fastest(lambda: pack_rows(rows), repeats)
     counting, expected = fastest(lambda: count_store(planes), repeats)
     responses = Responses.from_array(rows)
-    uploading, again = fastest(lambda: count_on_gpu(responses, None), repeats)
+    uploading, again = fastest(lambda: open_on_device(responses).count(), repeats)
     same = (found.right_wrong == expected).all() and (again.right_wrong == expected).all()
     print(f"  answers packed in main memory       {1e3 * uploading:8.1f} ms")
     print(f"  memory engine, 2 threads: packing   {1e3 * packing:8.1f} ms")
@@ -101,7 +101,7 @@ def check(torch: Any) -> int:
         weighting = (None, _reciprocal, _large)[trial % 3]
         expected = _reference(cells, weighting)
         for source in (Responses.from_array(cells), torch.from_numpy(cells).cuda()):
-            wrong += int((count_on_gpu(source, weighting).right_wrong != expected).any())
+            wrong += int((open_on_device(source).count(weighting).right_wrong != expected).any())
     print(f"200 random matrices, two ways each: {wrong} wrong")
     wrong += check_long_sums(torch)
     return int(wrong > 0)
@@ -112,8 +112,8 @@ def check_long_sums(torch: Any) -> int:
     n = 5_000_000
     cells = torch.zeros((n, 3), dtype=torch.int8, device="cuda")
     cells[:, 0] = 1
-    plain = count_on_gpu(cells, None).right_wrong
-    weighted = count_on_gpu(cells, _full).right_wrong
+    plain = open_on_device(cells).count().right_wrong
+    weighted = open_on_device(cells).count(_full).right_wrong
     exact = plain[0, 1] == n and weighted[0, 2] == n * ((1 << 30) - 1)
     print(f"{n} persons, all alike, weights of 30 set bits: {'exact' if exact else 'WRONG'}")
     return int(not exact)

@@ -28,7 +28,7 @@ STREAMS = {"stream, 1 GB": 1.0, "stream, 0.2 GB": 0.2}
 def run_release(source: str, items: int, memory: float) -> dict[str, float]:
     """Release in this process and measure it; no memory limit means in memory."""
     import discreet
-    from discreet.answers.streamed.answers import open_persons
+    from discreet.answers.streamed.answers import open_stream
     from discreet.tables.resources import Resources
 
     budget = discreet.Budget(1.0, 1e-6)
@@ -39,7 +39,7 @@ def run_release(source: str, items: int, memory: float) -> dict[str, float]:
         began, used = time.perf_counter(), time.process_time()
         if memory:
             limits = Resources(memory=int(memory * GIGABYTE), spill=folder)
-            with open_persons(source, resources=limits) as answers:
+            with open_stream(source, resources=limits) as answers:
                 discreet.release(answers, budget, **settings)
         else:
             discreet.release(source, budget, engine="memory", **settings)

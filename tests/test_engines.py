@@ -174,9 +174,7 @@ def test_batches_of_persons_add_up(way):
     names = tuple("abcdefgh")
 
     def count(part):
-        held = pack_rows(part)
-        source = SimpleNamespace(items=names, store=held, n_persons=len(part))
-        return count_pairs(source)
+        return count_pairs(Responses.from_store(pack_rows(part), names))
 
     whole, halves = count(answers), count(answers[:250]) + count(answers[250:])
     assert isinstance(whole, PairCounts)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import commandline
 import discreet
 from discreet.answers.opening import count_pairs, open_answers
-from discreet.answers.protocol import Held, PersonTotals
+from discreet.answers.protocol import Held, PersonTotals, refuse_travel
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.answers.streamed import (
@@ -590,6 +590,7 @@ def test_a_query_is_refused_in_the_words_of_its_own_rows():
 def test_copies_are_for_their_owner_only_and_go_with_the_release(tmp_path):
     spill = tmp_path / "spill"
     with open_stream(SHUFFLED, resources=Resources(spill=spill)) as answers:
+        assert answers.n_persons
         (folder,) = [one for one in spill.iterdir() if one.name.startswith("discreet-rows-")]
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert list(folder.rglob("*.arrow"))
@@ -746,11 +747,9 @@ def test_shuffling_on_a_stream_needs_complete_answers(tmp_path, ledger):
 def test_randomized_response_refuses_answers_whose_rows_are_out_of_reach(tmp_path, ledger):
     answers = read_responses(write(tmp_path / "answers", table()))
 
-    class Totals:
-        n_persons, n_items, n_answers = 40, 6, 240
-
-    class Remote:
-        items, n_persons, store = answers.items, 40, Totals()
+    class Remote(Held):
+        items, n_persons, n_answers = answers.items, 40, 240
+        admit = staticmethod(refuse_travel)
 
         def select(self, items):
             return self

@@ -94,6 +94,8 @@ class Estimate(ItemTable):
         The privacy guarantee, or ``None`` for a confidential estimate.
     solution
         How it was computed.
+    steps
+        Per item, how many steps it has: 1 for right and wrong.
     """
 
     items: tuple[str, ...]
@@ -108,6 +110,7 @@ class Estimate(ItemTable):
     persons: int | None = None
     guarantee: Guarantee | None = None
     warnings: tuple[Notice, ...] = field(default=())
+    steps: tuple[int, ...] = field(default=())
 
     __repr__ = brief_repr
 
@@ -115,6 +118,8 @@ class Estimate(ItemTable):
         for array in (self.difficulty, self.se, self.covariance, self.answers, self.right):
             if array is not None:
                 array.setflags(write=False)
+        if not self.steps:
+            object.__setattr__(self, "steps", (1,) * len(self.items))
 
     @property
     def estimated(self) -> npt.NDArray[np.bool_]:
