@@ -23,13 +23,6 @@ from discreet.models.connection import Chain, build_chain
 from discreet.models.methods import ANSWER_METHODS, METHODS, PAIR_METHODS
 from discreet.models.patterns import GroupPatterns
 from discreet.models.refined import PersonWeight
-from discreet.models.routing import (
-    UNKNOWN,
-    LookForRouting,
-    Routing,
-    look_for_routing,
-    may_be_routed,
-)
 from discreet.models.uncertainty import (
     COVARIANCE_LIMIT,
     Sandwich,
@@ -154,7 +147,7 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
     )
     uncertainty, routing = _go_through(answers, facts, sandwich, chain, difficulty)
     found = _assemble(facts, chain, request, difficulty, solution, uncertainty)
-    return replace(found, warnings=(*found.warnings, *routing.warnings))
+    return replace(found, warnings=(*found.warnings, *routing))
 
 
 def _count_weighted(
@@ -170,19 +163,24 @@ def _count_weighted(
 
 def _go_through(
     answers: Answers, facts: _Facts, sandwich: Sandwich, chain: Chain, difficulty: FloatArray
-) -> tuple[Uncertainty, Routing]:
-    """Make the second pass over persons."""
-    jobs: list[Job[Any]] = [sandwich.job]
-    if may_be_routed(int(facts.answers.sum()), facts.persons * len(facts.items)):
-        jobs.append(LookForRouting(chain.kept, difficulty))
+) -> tuple[Uncertainty, tuple[Notice, ...]]:
+    """Make the second pass over persons; return warnings about routing too."""
+    jobs: list[Job[Any]] = []
+    if (facts.answers < facts.persons).any():
+        from discreet.models.routing import LookForRouting, may_be_routed  # loads SciPy
+
+        if may_be_routed(int(facts.answers.sum()), facts.persons * len(facts.items)):
+            jobs.append(LookForRouting(chain.kept, difficulty))
     try:
         answers.admit(sandwich.job)
     except OutOfReach as reason:
+        found = answers.reduce_all(jobs)
         notice = Notice(Kind.NO_STANDARD_ERRORS, f"no standard errors: {reason}")
-        found = answers.reduce_all(jobs[1:])
-        return _unknown(chain, notice), found[0] if found else UNKNOWN
-    products, *found = answers.reduce_all(jobs)
-    return sandwich.finish(products), found[0] if found else UNKNOWN
+        uncertainty = _unknown(chain, notice)
+    else:
+        products, *found = answers.reduce_all([sandwich.job, *jobs])
+        uncertainty = sandwich.finish(products)
+    return uncertainty, found[0].warnings if found else ()
 
 
 def _fit_answers(answers: Answers, request: _Request) -> Estimate:
@@ -205,6 +203,8 @@ def _fit_answers(answers: Answers, request: _Request) -> Estimate:
     found = ANSWER_METHODS[name](answers, ability=request.ability)
     if name == "marginal" or not request.standard_errors:
         return found
+    from discreet.models.routing import look_for_routing
+
     kept = np.flatnonzero(found.estimated)
     routing = look_for_routing(answers, kept, found.difficulty[kept])
     return replace(found, warnings=(*found.warnings, *routing.warnings))
