@@ -1,6 +1,7 @@
 """The shape of the package: one-way imports, one wall, two sources of randomness that never mix."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,23 @@ def test_modules_stay_small():
     for path in MODULES:
         lines = len((PACKAGE / path).read_text().splitlines())
         assert lines <= 450, f"{path} has {lines} lines; make it a folder of small modules"
+
+
+def test_markup_stands_in_templates_that_escape_and_nowhere_else():
+    tag = re.compile(r"</?(p|b|dl|div|figure|h[1-6]|li|ul|svg|t[dhr]|table|span|script|style)\b")
+    for path in MODULES:
+        nodes = list(ast.walk(ast.parse((PACKAGE / path).read_text())))
+        # A notebook's frame of one line around a table or a sentence is not worth a template.
+        framed = {
+            inner
+            for node in nodes
+            if isinstance(node, ast.FunctionDef) and node.name == "_repr_html_"
+            for inner in ast.walk(node)
+        }
+        words = [n for n in nodes if isinstance(n, ast.Constant) and n not in framed]
+        found = [n.lineno for n in words if isinstance(n.value, str) and tag.search(n.value)]
+        assert not found, f"{path}: markup in lines {found}; put it into a template"
+    for template in (PACKAGE / "templates").glob("*.html"):
+        text = template.read_text()
+        assert "safe" not in re.findall(r"\|\s*(\w+)", text), f"{template.name} shows unescaped"
+        assert "autoescape" not in text

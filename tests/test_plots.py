@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from discreet.analysis.binning import bin_answers
+from discreet.analysis.binning import BIN, bin_abilities, bin_answers
 from discreet.analysis.dif import find_dif
-from discreet.analysis.figures import CONTEXT
+from discreet.analysis.figures import CONTEXT, wright_map
 from discreet.analysis.item_fit import measure_fit
 from discreet.analysis.persons import score
 from discreet.answers.opening import count_pairs
@@ -27,6 +27,7 @@ from discreet.output.figures import (
     wright_plot,
 )
 from discreet.output.figures.items import NAMED
+from discreet.output.pages.svg import draw_wright
 from discreet.results.ranking import rank
 from discreet.simulation import simulate
 
@@ -265,3 +266,28 @@ def test_every_public_picture_is_listed_and_documented():
 
     for name in discreet.output.figures.__all__:
         assert "Returns" in getattr(discreet.output.figures, name).__doc__
+
+
+def test_a_page_and_a_plot_show_the_same_wright_map(answers, estimate, scores):
+    """Both draw the numbers of one figure, and no others."""
+    starts, counts = bin_abilities(scores.ability)
+    shown = wright_map(estimate, starts, counts, persons=400, mean=float(scores.ability.mean()))
+    sheet = draw_wright(shown)
+    bars = [mark for mark in sheet.marks if mark.tag == "rect"]
+    assert [mark.tip for mark in bars] == [
+        f"{n} persons at {start:g}" for start, n in zip(starts, counts, strict=True) if n
+    ]
+    dots = [mark.tip.split(":")[0] for mark in sheet.marks if mark.tag == "circle"]
+    assert dots == list(shown.items)
+    texts = [text.get_text() for text in wright_plot(estimate, scores).texts]
+    assert sorted(" ".join(texts).split()) == sorted(dots)
+    widths = [-bar.get_width() for bar in wright_plot(estimate, scores).patches]
+    assert widths == counts.tolist()
+
+
+def test_items_of_one_bin_are_stacked_from_one_upwards(estimate, scores):
+    shown = wright_map(estimate, [0.0], [1], persons=1, mean=0.0)
+    for centre in np.unique(shown.centre):
+        mine = shown.centre == centre
+        assert shown.level[mine].tolist() == list(range(1, mine.sum() + 1))
+        assert np.all(np.abs(shown.difficulty[mine] - centre) <= BIN / 2)

@@ -1,48 +1,257 @@
-"""Checks of the test as a whole, from what the answers showed.
+"""What is wrong with a test: every check run, and the remarks about each item.
 
-In: diagnostics. Out: findings. To add a check: a function and a line in ``TEST_CHECKS``.
+In: an estimate and, where the answers were at hand, diagnostics. Out: findings, the most serious
+first, and the names of the checks that found nothing. To add a check: a generator of findings and
+a line in ``ESTIMATE_CHECKS``, ``ITEM_CHECKS`` or ``TEST_CHECKS``, by what it needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from math import ceil
+
+import numpy as np
 
 from discreet.analysis.diagnostics import Diagnostics
 from discreet.analysis.finding import (
     DEPENDENT,
+    ENOUGH_ANSWERS,
     EXTREME_SHARE,
+    FIT_BAD,
+    FIT_HIGH,
+    FIT_LOW,
+    MATCHED,
+    OFF_TARGET,
     RELIABILITY_GOOD,
     RELIABILITY_LOW,
     ROUGH_SE,
+    SURE_T,
+    WEAK_CORRELATION,
     Finding,
     Severity,
     count_of,
     name_some,
 )
-from discreet.analysis.item_findings import ESTIMATE_CHECKS, ITEM_CHECKS, fit_remarks, weak_items
 from discreet.markup import minus
 from discreet.results.estimate import Estimate, Status
+from discreet.results.warnings import Kind
 
 MANY_TIMES = 10
 """A test this many times as long is beyond what the formula can promise."""
 
+WORDS = {
+    Status.NOT_CONNECTED: "not linked",
+    Status.ALWAYS_RIGHT: "always right",
+    Status.ALWAYS_WRONG: "always wrong",
+    Status.NO_ANSWERS: "no answers",
+}
+"""What the table says of items without a number."""
 
-def _check_reliability(diagnostics: Diagnostics) -> list[Finding]:
+
+def _with_status(estimate: Estimate, status: Status) -> list[str]:
+    return [
+        name for name, one in zip(estimate.items, estimate.status, strict=True) if one == status
+    ]
+
+
+def _check_links(estimate: Estimate) -> Iterator[Finding]:
+    names = _with_status(estimate, Status.NOT_CONNECTED)
+    if not names:
+        return
+    verb = "is" if len(names) == 1 else "are"
+    yield Finding(
+        Severity.SERIOUS,
+        f"{count_of(len(names))} {verb} not linked to the rest",
+        f"No chain of shared persons compares {name_some(names)} with the other items, so no "
+        "difficulty exists on the common scale.",
+        "Give some persons items from both parts (a few common items are enough), or "
+        "calibrate the parts apart and do not compare them.",
+    )
+
+
+def _check_extreme_items(estimate: Estimate) -> Iterator[Finding]:
+    texts = {
+        Status.ALWAYS_RIGHT: ("always answered right", "too easy for everyone who got it"),
+        Status.ALWAYS_WRONG: (
+            "never answered right",
+            "too hard for everyone who got it, or keyed wrongly",
+        ),
+    }
+    for status, (what, why) in texts.items():
+        names = _with_status(estimate, status)
+        if names:
+            yield Finding(
+                Severity.LOOK if status == Status.ALWAYS_RIGHT else Severity.SERIOUS,
+                f"{count_of(len(names))} {what}",
+                f"{name_some(names)}: {why}. Such answers measure nobody.",
+                "Check the answer key and the wording. If both are right, replace the item or "
+                "give it to a group it suits.",
+            )
+
+
+def _check_unanswered(estimate: Estimate) -> Iterator[Finding]:
+    names = _with_status(estimate, Status.NO_ANSWERS)
+    if not names:
+        return
+    yield Finding(
+        Severity.LOOK,
+        f"{count_of(len(names))} nobody answered",
+        f"{name_some(names)}.",
+        "Check that the item names in the answers and in the item list agree.",
+    )
+
+
+def _check_precision(estimate: Estimate) -> Iterator[Finding]:
+    rough = np.flatnonzero(estimate.se > ROUGH_SE)
+    if not len(rough):
+        return
+    worst = rough[np.argsort(-estimate.se[rough], kind="stable")]
+    yield Finding(
+        Severity.LOOK,
+        f"{count_of(len(rough))} known only roughly",
+        f"The standard error exceeds {ROUGH_SE:g} logits for "
+        f"{name_some([estimate.items[i] for i in worst])}.",
+        "Collect more answers to these items, or do not rely on their order.",
+    )
+
+
+def _check_warnings(estimate: Estimate) -> Iterator[Finding]:
+    """Show the fit's own warnings, except those that another check tells."""
+    for text in estimate.warnings:
+        if text.kind not in (Kind.LEFT_OUT, Kind.NOT_LINKED, Kind.ROUTED):
+            yield Finding(Severity.LOOK, "The estimation says", f"{_sentence(text)}.", "")
+
+
+def fit_remarks(diagnostics: Diagnostics, index: int) -> list[str]:
+    """Say whether one item is noisy or too predictable."""
+    high, low = _surprising(diagnostics, index)
+    if high > FIT_HIGH:
+        return ["noisy"]
+    return ["too predictable"] if low < FIT_LOW else []
+
+
+def _surprising(diagnostics: Diagnostics, index: int) -> tuple[float, float]:
+    """Largest and smallest mean square of an item that chance alone does not explain; else 1."""
+    pairs = (
+        (diagnostics.infit[index], diagnostics.infit_t[index]),
+        (diagnostics.outfit[index], diagnostics.outfit_t[index]),
+    )
+    sure = [v for v, t in pairs if v is not None and t is not None and abs(t) > SURE_T]
+    return max([1.0, *sure]), min([1.0, *sure])
+
+
+def weak_items(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, float]:
+    """Items that hardly correlate with ability, although enough persons answered them."""
+    return {
+        index: value
+        for index, value in enumerate(diagnostics.point_measure)
+        if value is not None
+        and value < WEAK_CORRELATION
+        and (estimate.answers is None or estimate.answers[index] >= ENOUGH_ANSWERS)
+    }
+
+
+def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
+    high = np.array([_surprising(diagnostics, i)[0] for i in range(len(estimate.items))])
+    noisy = np.argsort(-high, kind="stable")[: int((high > FIT_HIGH).sum())]
+    if len(noisy):
+        bad = int((high > FIT_BAD).sum())
+        share = f" ({bad} above {FIT_BAD:g})" if bad else ""
+        names = [f"{estimate.items[i]} ({high[i]:.2f})" for i in noisy]
+        yield Finding(
+            Severity.SERIOUS if bad else Severity.LOOK,
+            f"{count_of(len(noisy))} answered less predictably than the model expects",
+            f"Largest of infit and outfit above {FIT_HIGH:g}{share}: {name_some(names)}.",
+            "Look for guessing, unclear wording, a wrong key or a second skill. Without these "
+            "items, see whether the other difficulties change.",
+        )
+    low = [
+        name
+        for i, name in enumerate(estimate.items)
+        if "too predictable" in fit_remarks(diagnostics, i)
+    ]
+    if len(low) > max(2, len(estimate.items) // 20):
+        yield Finding(
+            Severity.LOOK,
+            f"{count_of(len(low))} answered more predictably than the model expects",
+            f"Infit or outfit below {FIT_LOW:g}: {name_some(low)}.",
+            "No harm to measurement, but errors are understated. Often items that repeat "
+            "each other; see the dependent pairs.",
+        )
+
+
+def _check_direction(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
+    weak = sorted(weak_items(estimate, diagnostics).items(), key=lambda pair: pair[1])
+    if not weak:
+        return
+    names = [f"{estimate.items[index]} ({value:.2f})" for index, value in weak]
+    negative = weak[0][1] < 0
+    yield Finding(
+        Severity.SERIOUS if negative else Severity.LOOK,
+        f"{count_of(len(names))} hardly {'tells' if len(names) == 1 else 'tell'} persons apart",
+        f"Correlation of answer and ability below {WEAK_CORRELATION:g}: {name_some(names)}.",
+        "Check the answer key first: a wrong key makes it negative. Then the wording.",
+    )
+
+
+def _check_routing(estimate: Estimate) -> Iterator[Finding]:
+    for text in estimate.warnings:
+        if text.kind is Kind.ROUTED:
+            yield Finding(
+                Severity.SERIOUS,
+                "The test looks routed, so these difficulties are biased",
+                f"{_sentence(text)}.",
+                "If items were chosen from the same person's earlier answers (adaptive test, "
+                "stages, stopping rule), calibrate with --method marginal.",
+            )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _check_design(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
+    value = diagnostics.matching
+    routed = any(one.kind is Kind.ROUTED for one in estimate.warnings)
+    if value is None or value <= MATCHED or routed or estimate.method == "marginal":
+        return
+    yield Finding(
+        Severity.LOOK,
+        "Abler persons got harder items",
+        f"Ability and the difficulty of the items a person got correlate at {value:.2f}.",
+        "Nothing is wrong if items were assigned beforehand (grade, form). If they were chosen "
+        "from the same person's earlier answers, use --method marginal.",
+    )
+
+
+def _check_targeting(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
+    away = diagnostics.ability_mean - float(np.nanmean(estimate.difficulty))
+    if abs(away) <= OFF_TARGET:
+        return
+    easy = away > 0
+    yield Finding(
+        Severity.SERIOUS if abs(away) > 2 * OFF_TARGET else Severity.LOOK,
+        f"The test is too {'easy' if easy else 'hard'} for these persons",
+        f"Their mean ability lies {abs(away):.1f} logits {'above' if easy else 'below'} the "
+        "mean difficulty.",
+        f"Add {'harder' if easy else 'easier'} items; the Wright map shows where persons have "
+        "no items.",
+    )
+
+
+def _check_reliability(diagnostics: Diagnostics) -> Iterator[Finding]:
     value = diagnostics.reliability
     if value is None or value >= RELIABILITY_GOOD:
-        return []
+        return
     poor = value < RELIABILITY_LOW
-    return [
-        Finding(
-            Severity.SERIOUS if poor else Severity.LOOK,
-            f"Persons are told apart {'poorly' if poor else 'only moderately'}",
-            f"Person reliability is {minus(f'{value:.2f}')} with {diagnostics.answered:g} answers "
-            "per person (median).",
-            f"Report groups rather than single persons, or give each person "
-            f"{_wanted_answers(value, diagnostics.answered)}. Difficulties are not affected.",
-        )
-    ]
+    yield Finding(
+        Severity.SERIOUS if poor else Severity.LOOK,
+        f"Persons are told apart {'poorly' if poor else 'only moderately'}",
+        f"Person reliability is {minus(f'{value:.2f}')} with {diagnostics.answered:g} answers "
+        "per person (median).",
+        f"Report groups rather than single persons, or give each person "
+        f"{_wanted_answers(value, diagnostics.answered)}. Difficulties are not affected.",
+    )
 
 
 def _wanted_answers(reliability: float, answered: float) -> str:
@@ -54,80 +263,76 @@ def _wanted_answers(reliability: float, answered: float) -> str:
     return f"about {ceil(times * answered)} items for {good:g}"
 
 
-def _check_extreme_persons(diagnostics: Diagnostics) -> list[Finding]:
+def _check_extreme_persons(diagnostics: Diagnostics) -> Iterator[Finding]:
     total = diagnostics.measured + diagnostics.extreme
     share = diagnostics.extreme / max(total, 1)
     if share <= EXTREME_SHARE:
-        return []
-    return [
-        Finding(
-            Severity.LOOK,
-            f"{share:.0%} of the persons have everything right or everything wrong",
-            f"{diagnostics.extreme:,} of {total:,} persons. They say nothing about the items, and "
-            "the test says little about them.",
-            "Give longer tests, or easier and harder items.",
-        )
-    ]
+        return
+    yield Finding(
+        Severity.LOOK,
+        f"{share:.0%} of the persons have everything right or everything wrong",
+        f"{diagnostics.extreme:,} of {total:,} persons. They say nothing about the items, and "
+        "the test says little about them.",
+        "Give longer tests, or easier and harder items.",
+    )
 
 
-def _check_dependence(diagnostics: Diagnostics) -> list[Finding]:
+def _check_dependence(diagnostics: Diagnostics) -> Iterator[Finding]:
     count = diagnostics.dependent_pairs
     if not count or diagnostics.dependent is None:
-        return []
+        return
     worst = diagnostics.dependent[: min(count, 3)]
     names = [f"{first} with {second} ({excess:.2f})" for first, second, excess, _ in worst]
     more = f" and {count - 3:,} more" if count > 3 else ""
-    return [
-        Finding(
-            Severity.LOOK,
-            f"{count_of(count, 'pair')} of items {'depends' if count == 1 else 'depend'} "
-            "on each other",
-            f"Residual correlation more than {DEPENDENT:g} above the mean: "
-            f"{', '.join(names)}{more}.",
-            "Items on one text, or one that gives the other away, count twice: errors look "
-            "smaller than they are. Drop one of each pair, or score the pair as one item.",
-        )
-    ]
+    yield Finding(
+        Severity.LOOK,
+        f"{count_of(count, 'pair')} of items {'depends' if count == 1 else 'depend'} on each other",
+        f"Residual correlation more than {DEPENDENT:g} above the mean: {', '.join(names)}{more}.",
+        "Items on one text, or one that gives the other away, count twice: errors look "
+        "smaller than they are. Drop one of each pair, or score the pair as one item.",
+    )
 
 
-def _check_groups(diagnostics: Diagnostics) -> list[Finding]:
+def _check_groups(diagnostics: Diagnostics) -> Iterator[Finding]:
     rows = diagnostics.differing or ()
     if not rows:
-        return []
+        return
     names = [
         f"{item} ({abs(size):.2f} logits {'harder' if size > 0 else 'easier'} for {group})"
         for item, _, group, _, size, _ in rows
     ]
     items = len({row[0] for row in rows})
-    return [
-        Finding(
-            Severity.SERIOUS if any(row[5] == "C" for row in rows) else Severity.LOOK,
-            f"{count_of(items)} {'works' if items == 1 else 'work'} differently in groups of equal "
-            "ability",
-            f"Differential item functioning: {name_some(names)}.",
-            "Read these items for wording or content that only one group knows. Comparisons of "
-            "the groups should do without them.",
-        )
-    ]
+    yield Finding(
+        Severity.SERIOUS if any(row[5] == "C" for row in rows) else Severity.LOOK,
+        f"{count_of(items)} {'works' if items == 1 else 'work'} differently in groups of equal "
+        "ability",
+        f"Differential item functioning: {name_some(names)}.",
+        "Read these items for wording or content that only one group knows. Comparisons of "
+        "the groups should do without them.",
+    )
 
 
-TEST_CHECKS: dict[str, Callable[[Diagnostics], list[Finding]]] = {
+ESTIMATE_CHECKS: dict[str, Callable[[Estimate], Iterable[Finding]]] = {
+    "links between items": _check_links,
+    "routing": _check_routing,
+    "items always right or wrong": _check_extreme_items,
+    "items without answers": _check_unanswered,
+    "precision of items": _check_precision,
+    "warnings of the fit": _check_warnings,
+}
+
+ITEM_CHECKS: dict[str, Callable[[Estimate, Diagnostics], Iterable[Finding]]] = {
+    "item fit": _check_fit,
+    "direction of items": _check_direction,
+    "design": _check_design,
+    "targeting": _check_targeting,
+}
+
+TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
     "reliability": _check_reliability,
     "groups": _check_groups,
     "dependent items": _check_dependence,
     "extreme persons": _check_extreme_persons,
-}
-
-# What is wrong with a test: every check run, and the remarks about each item.
-#
-# In: an estimate and, where the answers were at hand, diagnostics. Out: findings, the most serious
-# first, and the names of the checks that found nothing.
-
-WORDS = {
-    Status.NOT_CONNECTED: "not linked",
-    Status.ALWAYS_RIGHT: "always right",
-    Status.ALWAYS_WRONG: "always wrong",
-    Status.NO_ANSWERS: "no answers",
 }
 
 
@@ -135,10 +340,10 @@ def find_problems(
     estimate: Estimate, diagnostics: Diagnostics | None
 ) -> tuple[list[Finding], list[str]]:
     """Run every check: the findings, most serious first, and the checks that found nothing."""
-    found = {name: check(estimate) for name, check in ESTIMATE_CHECKS.items()}
+    found = {name: [*check(estimate)] for name, check in ESTIMATE_CHECKS.items()}
     if diagnostics is not None:
-        found |= {name: check(estimate, diagnostics) for name, check in ITEM_CHECKS.items()}
-        found |= {name: check(diagnostics) for name, check in TEST_CHECKS.items()}
+        found |= {name: [*check(estimate, diagnostics)] for name, check in ITEM_CHECKS.items()}
+        found |= {name: [*check(diagnostics)] for name, check in TEST_CHECKS.items()}
         if diagnostics.differing is None:
             del found["groups"]
     findings = [finding for some in found.values() for finding in some]
