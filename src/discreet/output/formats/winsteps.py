@@ -29,7 +29,7 @@ without one (-2, -3, -6) always is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from os import PathLike
 from pathlib import Path
@@ -93,18 +93,11 @@ def read_item_file(
     BadUsage
         If the measures cannot be logits.
     """
-    if not (isfinite(user_scale) and user_scale != 0 and isfinite(user_mean)):
-        raise BadUsage(f"user_scale must be a number other than 0, found {user_scale}")
-    rows = read_table(path)
+    rows = _read(path, user_mean, user_scale)
     names = _names(path, rows)
-    code = [int(_field(path, row, "STATUS", 1)) for row in rows]
-    count, right = (_whole(path, rows, label) for label in ("COUNT", "SCORE"))
-    status = tuple(
-        _item_status(one, *numbers) for one, *numbers in zip(code, count, right, strict=True)
-    )
+    code, count, right, measure, error = _numbers(path, rows)
+    status = tuple(map(_item_status, code, count, right))
     known = np.array([one in (Status.ESTIMATED, Status.ANCHORED) for one in status])
-    measure = np.array([_field(path, row, "MEASURE", np.nan) for row in rows])
-    error = np.array([_field(path, row, "ERROR", np.nan) for row in rows])
     difficulty = np.where(known, (measure - user_mean) / user_scale, np.nan)
     _check_unit(path, difficulty)
     return Estimate(
@@ -157,17 +150,9 @@ def read_person_file(
     path: str | PathLike[str], *, user_mean: float = 0.0, user_scale: float = 1.0
 ) -> PersonScores:
     """Read a PFILE= as abilities; confidential, as these are about single persons."""
-    if not (isfinite(user_scale) and user_scale != 0 and isfinite(user_mean)):
-        raise BadUsage(f"user_scale must be a number other than 0, found {user_scale}")
-    rows = read_table(path)
-    code = [int(_field(path, row, "STATUS", 1)) for row in rows]
-    count, right = (_whole(path, rows, label) for label in ("COUNT", "SCORE"))
-    status = np.array(
-        [_person_status(one, *n) for one, *n in zip(code, count, right, strict=True)],
-        dtype=object,
-    )
-    measure = np.array([_field(path, row, "MEASURE", np.nan) for row in rows])
-    error = np.array([_field(path, row, "ERROR", np.nan) for row in rows])
+    rows = _read(path, user_mean, user_scale)
+    code, count, right, measure, error = _numbers(path, rows)
+    status = np.array([*map(_person_status, code, count, right)], dtype=object)
     known = (status != PersonStatus.NO_ANSWERS) & (measure != NO_MEASURE)
     return PersonScores(
         persons=np.array([row.get("NAME") or row["ENTRY"] for row in rows], dtype=object),
@@ -204,6 +189,12 @@ def write_person_file(
 # --- reading ----------------------------------------------------------------------------------
 
 
+def _read(path: str | PathLike[str], user_mean: float, user_scale: float) -> list[Row]:
+    if not (isfinite(user_scale) and user_scale != 0 and isfinite(user_mean)):
+        raise BadUsage(f"user_scale must be a number other than 0, found {user_scale}")
+    return read_table(path)
+
+
 def _names(path: str | PathLike[str], rows: list[Row]) -> tuple[str, ...]:
     names = tuple(row.get("NAME") or row["ENTRY"] for row in rows)
     if len(set(names)) < len(names):
@@ -228,15 +219,18 @@ def _field(path: str | PathLike[str], row: Row, label: str, default: float) -> f
         ) from error
 
 
-def _whole(path: str | PathLike[str], rows: list[Row], label: str) -> FloatArray:
-    return np.array([_field(path, row, label, np.nan) for row in rows])
+def _numbers(path: str | PathLike[str], rows: list[Row]) -> Iterator[FloatArray]:
+    """Return status codes, counts, scores, measures and errors; what is not there is NaN."""
+    for label in ("STATUS", "COUNT", "SCORE", "MEASURE", "ERROR"):
+        default = 1 if label == "STATUS" else np.nan
+        yield np.array([_field(path, row, label, default) for row in rows])
 
 
 def _counts(values: FloatArray) -> npt.NDArray[np.int64] | None:
     return values.astype(np.int64) if np.isfinite(values).all() else None
 
 
-def _item_status(code: int, count: float, right: float) -> Status:
+def _item_status(code: float, count: float, right: float) -> Status:
     if code in MEASURED:
         return Status.ESTIMATED
     if code in ANCHORED:
@@ -250,7 +244,7 @@ def _item_status(code: int, count: float, right: float) -> Status:
     return Status.NOT_CONNECTED
 
 
-def _person_status(code: int, count: float, right: float) -> PersonStatus:
+def _person_status(code: float, count: float, right: float) -> PersonStatus:
     if code in EXTREME_CODES:
         high = _is_high(code, count, right, high_codes=(0, -4))
         return PersonStatus.ALL_RIGHT if high else PersonStatus.ALL_WRONG
@@ -258,7 +252,7 @@ def _person_status(code: int, count: float, right: float) -> PersonStatus:
     return PersonStatus.MEASURED if known else PersonStatus.NO_ANSWERS
 
 
-def _is_high(code: int, count: float, right: float, *, high_codes: tuple[int, ...]) -> bool:
+def _is_high(code: float, count: float, right: float, *, high_codes: tuple[int, ...]) -> bool:
     """Whether an extreme raw score is the highest: by the score, without one by the code."""
     return right != 0 if isfinite(count) and isfinite(right) else code in high_codes
 
