@@ -15,7 +15,7 @@ from commandline import discreet
 from discreet.answers.opening import count_pairs
 from discreet.answers.protocol import fold_blocks
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.accumulate import Tally
+from discreet.answers.streamed.accumulate import Accumulator
 from discreet.answers.streamed.counting import count_source
 from discreet.counts import matrix
 from discreet.counts import sparse_rows as compressed
@@ -168,7 +168,7 @@ def test_batches_in_which_items_appear_one_after_the_other_add_up(many, monkeypa
         answers = draw(*case)
         whole = Responses.from_array(answers)
         ends = sorted({min(cut, len(answers)) for cut in cuts} | {0, len(answers)})
-        tally, seen = Tally(), 0
+        tally, seen = Accumulator(), 0
         for first, stop in itertools.pairwise(ends):
             part = answers[first:stop]
             used = np.flatnonzero((part >= 0).any(axis=0))
@@ -186,7 +186,7 @@ def test_batches_in_which_items_appear_one_after_the_other_add_up(many, monkeypa
 
 def test_a_growing_table_stays_sparse_and_in_few_pieces(many):
     rng = np.random.default_rng(0)
-    tally = Tally()
+    tally = Accumulator()
     for number in range(64):
         answers = np.full((20, 200), -1, dtype=np.int8)
         answers[:, number : number + 5] = rng.integers(0, 2, (20, 5))

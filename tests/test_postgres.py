@@ -363,8 +363,8 @@ def test_tables_are_found_in_schemas_views_and_partitions(server):
     )  # fmt: skip
     steady = {"a.shared": True, "a.dot.ted": True, "b.seen": False, "b.kept": True, "b.cut": True}
     for wanted, is_steady in steady.items():
-        origin = Job(server.address(wanted), None, Reading(), Resources()).open()
-        assert (origin.steady, origin.lasting) == (is_steady, False)
+        dataset = Job(server.address(wanted), None, Reading(), Resources()).open()
+        assert (dataset.steady, dataset.lasting) == (is_steady, False)
         assert count_pairs(server.address(wanted)).persons == (8 if wanted == "b.cut" else 1)
     with pytest.raises(BadUsage, match=r"has no table 'shared' for this user. Its tables are: "):
         count_pairs(server.address("shared"))
@@ -497,8 +497,8 @@ def test_a_checkpoint_goes_on_with_the_rows_it_copied_and_holds_no_password(
 
 def test_identities_hold_no_password(server):
     grow(server)
-    (part,) = Job(server.address("growing"), None, Reading(), Resources()).open().parts
-    assert not holds_password(pickle.dumps(part.identity) + part.name.encode())
+    (shard,) = Job(server.address("growing"), None, Reading(), Resources()).open().shards
+    assert not holds_password(pickle.dumps(shard.identity) + shard.name.encode())
 
 
 def test_a_server_that_goes_away_in_the_middle_is_reported(server, monkeypatch):
@@ -560,11 +560,11 @@ from discreet.tables.postgres import open_server
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
-origin = open_server(sys.argv[1])
+dataset = open_server(sys.argv[1])
 before = peak()
-rows = sum(len(batch[0]) for batch in origin.parts[0].open().batches((0, 1, 2)))
+rows = sum(len(batch[0]) for batch in dataset.shards[0].open().batches((0, 1, 2)))
 print(rows, peak() - before)
-origin.close()
+dataset.close()
 """
 
 

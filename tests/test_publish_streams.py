@@ -46,7 +46,7 @@ from discreet.publishing import delivery
 from discreet.publishing import release as publish
 from discreet.secure import SeededSource
 from discreet.store.select import ROWS, add_digests, digest_rows
-from discreet.tables import origins
+from discreet.tables import dataset
 from discreet.tables.resources import Resources
 
 BUDGET = discreet.Budget(1.0, 1e-6)
@@ -550,13 +550,13 @@ def test_a_query_with_other_rows_every_time_is_run_once(query):
 
 @pytest.mark.parametrize("kind", sorted(RESTLESS_SOURCES))
 def test_the_check_notices_a_query_that_is_run_again(kind, monkeypatch):
-    real = origins._open_query
+    real = dataset._open_query
 
     def pretend(query, resources):
-        origin = real(query, resources)
-        return origins.Origin(origin.parts, steady=True)
+        found = real(query, resources)
+        return dataset.Dataset(found.shards, steady=True)
 
-    monkeypatch.setattr(origins, "_open_query", pretend)
+    monkeypatch.setattr(dataset, "_open_query", pretend)
     assert not looks_steady(RESTLESS_SOURCES[kind])
 
 

@@ -12,11 +12,11 @@ from functools import partial
 
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses
+from discreet.tables.dataset import plan_source
 from discreet.tables.long import LongTable
 from discreet.tables.opener import Progress, read_tables
-from discreet.tables.origins import plan_source
 from discreet.tables.roles import LongPlan, Reading, make_reading
-from discreet.tables.source import Parts, Source
+from discreet.tables.source import RawTable, Source
 from discreet.tables.values import Codes
 from discreet.tables.wide import WideTable
 
@@ -95,7 +95,7 @@ def read_planned(
     return Responses(*read_tables(path, partial(_take, said), reading=said, progress=progress))
 
 
-def _take(reading: Reading, sources: Iterator[Source]) -> Parts:
+def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
     """Put the tables together that are all long or all wide."""
     table: LongTable | WideTable | None = None
     first = ""

@@ -109,7 +109,7 @@ def open_answers(
 
 def name_answers(source: str) -> str:
     """Return what titles and messages call the answers: never with a password."""
-    from discreet.tables.origins import describe_source, is_query
+    from discreet.tables.dataset import describe_source, is_query
     from discreet.tables.paths import names_server
 
     if names_server(source) or is_query(source):
@@ -133,6 +133,6 @@ def read_answers(source: str, reading: Reading, *, quiet: bool) -> Responses:
 
 
 def _is_database(source: str) -> bool:
-    from discreet.tables.origins import is_query, names_database
+    from discreet.tables.dataset import is_query, names_database
 
     return is_query(source) or names_database(source)

@@ -20,7 +20,7 @@ from discreet.tables.arrays import compact
 from discreet.tables.ids import BadIds, encode_ids, plain_column
 from discreet.tables.long import LongTable
 from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
-from discreet.tables.source import Parts
+from discreet.tables.source import RawTable
 from discreet.tables.values import Scoring, explain_bad_answer
 from discreet.tables.wide import WideTable
 
@@ -28,7 +28,7 @@ _CELLS = 1 << 22
 """Cells of a batch."""
 
 
-def read_frame(frame: Any, reading: Reading) -> Parts:
+def read_frame(frame: Any, reading: Reading) -> RawTable:
     """Return the answers of a long or wide frame."""
     source = FrameSource(as_arrow(frame))
     if not source.names:
@@ -124,7 +124,7 @@ def _pandas_column(column: Any) -> Any:
         return pa.array(texts, type=pa.string())
 
 
-def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> Parts | None:
+def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTable | None:
     """Pack columns as they are; None if something needs more care (text, repeats, groups)."""
     table = source.table
     columns = [table.column(number) for number in plan.items]
@@ -148,7 +148,9 @@ def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> Parts 
         raise BadResponses(message) from None
     store = compact(planes)
     items = tuple(source.names[number] for number in plan.items)
-    return Parts(items, persons, flip_answers(store) if reading.one_means == "wrong" else store, {})
+    return RawTable(
+        items, persons, flip_answers(store) if reading.one_means == "wrong" else store, {}
+    )
 
 
 def _is_plain(column: Any) -> bool:

@@ -20,7 +20,7 @@ from discreet.store.planes import BitPlanes, SparseRows
 from discreet.store.select import flip_answers
 from discreet.tables.ids import BadIds, IdCodes, encode_ids
 from discreet.tables.roles import LongPlan, Reading
-from discreet.tables.source import Parts, RowPlaces, Source
+from discreet.tables.source import RawTable, RowPlaces, Source
 from discreet.tables.values import BAD, explain_bad_answer, score_array, show
 
 Codes = npt.NDArray[np.int32]
@@ -75,7 +75,7 @@ class LongTable:
         value = column[row].as_py()
         raise BadResponses(explain_bad_answer(where, name, value, scoring, wide=False))
 
-    def finish(self) -> Parts:
+    def finish(self) -> RawTable:
         """Return the parts of the table."""
         names, items = self._persons.names(), tuple(self._items.names().to_pylist())
         person, item = self._persons.take_codes(), self._items.take_codes()
@@ -95,7 +95,7 @@ class LongTable:
             return self._rows.place(index if rows is None else int(rows[index]))
 
         store = store_answers(person, item, values == 1, names, items, self._reading, place)
-        return Parts(items, names, store, groups)
+        return RawTable(items, names, store, groups)
 
 
 def read_ids(column: Any, name: str, what: str, rows: RowPlaces) -> Any:

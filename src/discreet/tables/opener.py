@@ -3,7 +3,7 @@
 In: a file, a folder, a pattern or a data frame. Out: what the caller makes of its tables, each a
 :class:`~discreet.tables.source.Source`. Answers, comparisons, anchors and lists all come through
 here, so that compressions, encodings, delimiters and messages are the same for all of them.
-Databases, servers and queries are opened by :mod:`discreet.tables.origins`, files by these
+Databases, servers and queries are opened by :mod:`discreet.tables.dataset`, files by these
 functions there too.
 """
 

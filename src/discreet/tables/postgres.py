@@ -1,6 +1,6 @@
 """Answers in a PostgreSQL database, streamed through ADBC.
 
-In: an address such as ``"postgresql://user@host/database::table"``. Out: an origin whose every
+In: an address such as ``"postgresql://user@host/database::table"``. Out: a dataset whose every
 pass is one binary COPY that is read as it arrives, so that memory does not grow with the table.
 Other programs may write to the table meanwhile: all passes read one snapshot of the database,
 in transactions that are not allowed to write. Nothing that is shown or kept holds the password.
@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from discreet.errors import BadUsage, DiscreetError, MissingExtra
-from discreet.tables.origins import Origin, Part, is_query
+from discreet.tables.dataset import Dataset, Shard, is_query
 
 # In brackets stands an IPv6 address, full of colons; elsewhere a colon stands before a port.
 _HOST = r"(?:\[[^\]\s]*\]|[^\[\]:/?@,\s]*)(?::\d+)?"
@@ -131,8 +131,8 @@ def parse_address(text: str) -> Address:
     )
 
 
-def open_server(text: str) -> Origin:
-    """Open a table or a query on a server; the snapshot lives until the origin is closed."""
+def open_server(text: str) -> Dataset:
+    """Open a table or a query on a server; the snapshot lives until the dataset is closed."""
     address = parse_address(text)
     snapshot = _Snapshot(address)
     try:
@@ -142,7 +142,7 @@ def open_server(text: str) -> Origin:
         raise
 
 
-def _open_rows(snapshot: _Snapshot, address: Address) -> Origin:
+def _open_rows(snapshot: _Snapshot, address: Address) -> Dataset:
     if is_query(address.wanted):
         query = address.wanted.rstrip().rstrip(";")
         # The line ends keep a comment at the end of the query from going on.
@@ -153,8 +153,8 @@ def _open_rows(snapshot: _Snapshot, address: Address) -> Origin:
     source = ServerSource(snapshot, rows, name, stored=stored)
     count = int(snapshot.fetch(f"SELECT count(*) FROM {rows} AS discreet_rows", name)[0][0])  # noqa: S608
     identity = ("postgresql", address.place, rows, *source.names)
-    part = Part(name, lambda: source, count, identity)
-    return Origin((part,), steady=stored, lasting=False, close=snapshot.close)
+    shard = Shard(name, lambda: source, count, identity)
+    return Dataset((shard,), steady=stored, lasting=False, close=snapshot.close)
 
 
 def _find_table(snapshot: _Snapshot, address: Address) -> tuple[str, bool]:

@@ -60,7 +60,7 @@ class RowPlaces:
 # What every reader hands over: the parts of a table of answers, before they are checked.
 
 
-class Parts(NamedTuple):
+class RawTable(NamedTuple):
     """Items, persons (Arrow strings, or None for numbers in order), answers, groups."""
 
     items: tuple[str, ...]

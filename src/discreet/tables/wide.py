@@ -24,7 +24,7 @@ from discreet.tables.arrays import compact
 from discreet.tables.ids import IdCodes
 from discreet.tables.long import assign_groups, read_ids, store_answers
 from discreet.tables.roles import Reading, WidePlan
-from discreet.tables.source import Parts, RowPlaces, Source
+from discreet.tables.source import RawTable, RowPlaces, Source
 from discreet.tables.values import BAD, explain_bad_answer, score_array
 
 Store = BitPlanes | SparseRows
@@ -121,7 +121,7 @@ class WideTable:
             self._segments[-1].blocks.append(compact(planes))
             self._used = 0
 
-    def finish(self) -> Parts:
+    def finish(self) -> RawTable:
         """Return the parts of the table."""
         self._flush()
         self._buffer = np.zeros((0, 0), dtype=np.int8)
@@ -136,9 +136,9 @@ class WideTable:
             store = _join_blocks(segment.blocks, len(segment.items))
             if self._reading.one_means == "wrong":
                 store = flip_answers(store)
-            return Parts(segment.items, kept, store, groups)
+            return RawTable(segment.items, kept, store, groups)
         items = tuple(dict.fromkeys(name for segment in self._segments for name in segment.items))
-        return Parts(items, kept, self._store_long(person, names, items), groups)
+        return RawTable(items, kept, self._store_long(person, names, items), groups)
 
     def _person_codes(self) -> tuple[npt.NDArray[Any], Any]:
         if self._numbered:

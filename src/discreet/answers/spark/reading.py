@@ -22,8 +22,8 @@ from discreet.answers.streamed.batches import answered_rows, store_rows
 from discreet.answers.streamed.blocks import ItemNames, LongRows
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.store.planes import BitPlanes, SparseRows
+from discreet.tables.dataset import Shard
 from discreet.tables.ids import IdCodes, plain_column
-from discreet.tables.origins import Part
 from discreet.tables.roles import LongPlan, WidePlan
 from discreet.tables.values import read_integers
 from discreet.tables.wide import WideTable
@@ -126,9 +126,9 @@ def _read_long(tables: Iterator[Any], layout: Layout, plan: LongPlan) -> Iterato
     if first is None:
         return
     source = _Rows(_chain(first, tables), layout)
-    part = Part(NAME, lambda: source, 0, ())
+    shard = Shard(NAME, lambda: source, 0, ())
     names = ItemNames(layout.items, closed=True)
-    rows = LongRows([part], [plan], layout.reading, names, as_text=layout.as_text)
+    rows = LongRows([shard], [plan], layout.reading, names, as_text=layout.as_text)
     persons = _TextIds() if layout.as_text else _NumberIds()
     item, value = [], []
     for block in rows.blocks():

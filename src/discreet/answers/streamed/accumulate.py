@@ -28,11 +28,11 @@ from discreet.counts.memory import Weighting, count_matrix
 from discreet.counts.table import PairCounts, name_weighting
 from discreet.errors import BadUsage
 from discreet.store.planes import BitPlanes, SparseRows
-from discreet.tables.origins import Origin
+from discreet.tables.dataset import Dataset
 from discreet.tables.roles import Reading
 
 
-class Tally:
+class Accumulator:
     """Counts so far."""
 
     def __init__(self, start: PairCounts | None = None) -> None:
@@ -173,7 +173,7 @@ class State:
 
 
 def fingerprint_run(
-    origin: Origin, reading: Reading, weighting: Weighting | None, items: object
+    dataset: Dataset, reading: Reading, weighting: Weighting | None, items: object
 ) -> str:
     """Return a digest of everything that decides about the counts."""
     try:
@@ -183,7 +183,7 @@ def fingerprint_run(
             "a weighting must be picklable when a checkpoint is kept, so that going on with "
             f"another one is noticed; found {weighting!r} ({error})"
         ) from None
-    facts = [[part.identity for part in origin.parts], asdict(reading), items, STATE_VERSION]
+    facts = [[shard.identity for shard in dataset.shards], asdict(reading), items, STATE_VERSION]
     return hashlib.sha256(json.dumps(facts).encode() + weights).hexdigest()
 
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from discreet.answers.protocol import Held, Job, fold_blocks
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.accumulate import Tally
+from discreet.answers.streamed.accumulate import Accumulator
 from discreet.answers.streamed.counting import Job as Task
 from discreet.answers.streamed.counting import count_job
 from discreet.answers.streamed.snapshot import (
@@ -101,7 +101,7 @@ class _Source:
             # A query that nobody has asked before is counted as it comes, without a copy.
             return count_job(self._task, weighting, progress=self._progress)
         tally = self.snapshot.fold(
-            Tally, lambda tally, batch: tally.add(batch.items, batch.store, weighting)
+            Accumulator, lambda tally, batch: tally.add(batch.items, batch.store, weighting)
         )
         counts = tally.counts()
         self.learn(ItemTotals(counts.items, counts.answers, counts.right, counts.persons))
@@ -225,7 +225,7 @@ class StreamedAnswers(Held):
         """Count pairs in one pass."""
         if not self._transforms:
             return self._source.count(weighting)
-        tally = Tally()
+        tally = Accumulator()
         for batch in self.batches():
             tally.add(batch.items, cast(Any, batch.store), weighting)
         return tally.counts(self.items)

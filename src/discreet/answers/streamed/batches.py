@@ -58,7 +58,7 @@ class Batch:
     rows
         Rows behind the batch.
     stop, finished
-        In person order: the first row after the batch, and the rows of finished parts.
+        In person order: the first row after the batch, and the rows of finished shards.
     bucket
         Otherwise: the number of the bucket.
     """

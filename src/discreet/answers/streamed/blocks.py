@@ -1,6 +1,6 @@
 """Read long rows block by block, checked and turned into numbers.
 
-In: the parts of an origin. Out: blocks of person ids, item codes and answers in the order of
+In: the shards of a dataset. Out: blocks of person ids, item codes and answers in the order of
 the rows. The rules and the messages are those of the readers in :mod:`discreet.answers.responses`.
 Whole-number ids stay numbers, because comparing and hashing them is ten times faster than text;
 "007" or "a7" makes the whole run fall back to text (:class:`NotNumbers`).
@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from discreet.errors import BadResponses
 from discreet.jit import worth_compiling
+from discreet.tables.dataset import Shard, no_rows, plan_source
 from discreet.tables.ids import encode_ids
 from discreet.tables.long import read_ids
-from discreet.tables.origins import Part, plan_source
 from discreet.tables.roles import LongPlan, Reading, WidePlan
 from discreet.tables.source import RowPlaces, Source
 from discreet.tables.values import BAD, explain_bad_answer, read_integers, score_array
@@ -54,9 +54,9 @@ class Block:
     n_items
         Items known after this block.
     start
-        Number of the first row, counted over all parts.
+        Number of the first row, counted over all shards.
     finished
-        Rows of each part that ended before this block.
+        Rows of each shard that ended before this block.
     """
 
     person: Any
@@ -67,15 +67,15 @@ class Block:
     finished: tuple[int, ...]
 
 
-def plan_parts(parts: Sequence[Part], reading: Reading) -> list[LongPlan] | list[WidePlan]:
-    """Find the columns of every part; long and wide parts together are refused."""
+def plan_shards(shards: Sequence[Shard], reading: Reading) -> list[LongPlan] | list[WidePlan]:
+    """Find the columns of every shard; long and wide shards together are refused."""
     plans: list[Any] = []
-    for part in parts:
-        plan = plan_source(part.open(), reading)
+    for shard in shards:
+        plan = plan_source(shard.open(), reading)
         if plans and type(plan) is not type(plans[0]):
             ours, theirs = ("long", "wide") if isinstance(plan, LongPlan) else ("wide", "long")
             raise BadResponses(
-                f"{part.name} is a {ours} table but {parts[0].name} is a {theirs} one. Read them "
+                f"{shard.name} is a {ours} table but {shards[0].name} is a {theirs} one. Read them "
                 "one by one, or say layout='long' or layout='wide' (--layout) if this is a mistake."
             )
         plans.append(plan)
@@ -113,7 +113,7 @@ class LongRows:
 
     Parameters
     ----------
-    parts, plans
+    shards, plans
         Where rows are, and which columns.
     reading
         How answers are scored.
@@ -125,14 +125,14 @@ class LongRows:
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        shards: Sequence[Shard],
         plans: Sequence[LongPlan],
         reading: Reading,
         items: ItemNames,
         *,
         as_text: bool,
     ) -> None:
-        self._parts, self._plans, self._reading = parts, plans, reading
+        self._shards, self._plans, self._reading = shards, plans, reading
         self.items = items
         self._numbers = np.zeros(0, dtype=np.int32)
         self._as_text = as_text
@@ -151,26 +151,23 @@ class LongRows:
         skip
             Rows that were read before.
         finished
-            Rows of the parts that lie wholly before ``skip``: they are not opened.
+            Rows of the shards that lie wholly before ``skip``: they are not opened.
         """
         done = [rows for rows in finished if rows]
         while done and sum(done) > skip:
             done.pop()
-        for part, rows in zip(self._parts, done, strict=False):
-            self.places.begin(part.open())
+        for shard, rows in zip(self._shards, done, strict=False):
+            self.places.begin(shard.open())
             self.places.n_rows += rows
         first = len(done)
-        for part, plan in zip(self._parts[first:], self._plans[first:], strict=True):
+        for shard, plan in zip(self._shards[first:], self._plans[first:], strict=True):
             before = self.places.n_rows
-            yield from self._read_part(part.open(), plan, skip, tuple(done))
+            yield from self._read_shard(shard.open(), plan, skip, tuple(done))
             done.append(self.places.n_rows - before)
             if not done[-1]:
-                raise BadResponses(
-                    f"{part.name} has column names but no rows below them, so there are no answers "
-                    "to read. Check that it was written completely."
-                )
+                raise no_rows(shard)
 
-    def _read_part(
+    def _read_shard(
         self, source: Source, plan: LongPlan, skip: int, finished: tuple[int, ...]
     ) -> Iterator[Block]:
         columns = (plan.person, plan.item, plan.response)
@@ -250,8 +247,8 @@ class LongRows:
 
     def persons(self) -> Iterator[Any]:
         """Yield the ids alone, of all rows."""
-        for part, plan in zip(self._parts, self._plans, strict=True):
-            source = part.open()
+        for shard, plan in zip(self._shards, self._plans, strict=True):
+            source = shard.open()
             self.places.begin(source)
             for (column,) in source.batches((plan.person,)):
                 yield self._read_persons(column, source.names[plan.person])
@@ -260,8 +257,8 @@ class LongRows:
     def find_answer(self, person: str, item: str, number: int) -> str:
         """Return the place of a person's first, second, ... answer to an item, for a message."""
         rows = 0
-        for part, plan in zip(self._parts, self._plans, strict=True):
-            source, before = part.open(), rows
+        for shard, plan in zip(self._shards, self._plans, strict=True):
+            source, before = shard.open(), rows
             for batch in source.batches((plan.person, plan.item, plan.response)):
                 values = score_array(batch[2], self._reading.scoring)
                 hit = _equals(batch[0], person) & _equals(batch[1], item) & (values >= 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from os import PathLike
 
 from discreet.errors import DiscreetError
-from discreet.tables.origins import Part, is_query, names_database, open_origin, plan_source
+from discreet.tables.dataset import Shard, is_query, names_database, open_dataset, plan_source
 from discreet.tables.paths import find_files, unpacked_size
 from discreet.tables.resources import Resources, available_memory
 from discreet.tables.roles import LongPlan, Reading
@@ -34,15 +34,15 @@ def is_too_large(source: str | PathLike[str], reading: Reading | None = None) ->
         files = find_files(source)
         if sum(unpacked_size(file) for file in files) < SURELY_SMALL:
             return False
-        parts = open_origin(source, {}, Resources(), reading).parts
-        needed = sum(_bytes_needed(part, reading or Reading()) for part in parts)
+        shards = open_dataset(source, {}, Resources(), reading).shards
+        needed = sum(_bytes_needed(shard, reading or Reading()) for shard in shards)
     except (DiscreetError, OSError):
         return False
     return needed > available_memory() / 2
 
 
-def _bytes_needed(part: Part, reading: Reading) -> float:
-    plan = plan_source(part.open(), reading)
+def _bytes_needed(shard: Shard, reading: Reading) -> float:
+    plan = plan_source(shard.open(), reading)
     if isinstance(plan, LongPlan):
-        return part.rows * LONG_ROW
-    return part.rows * (WIDE_ROW + WIDE_CELL * len(plan.items))
+        return shard.rows * LONG_ROW
+    return shard.rows * (WIDE_ROW + WIDE_CELL * len(plan.items))

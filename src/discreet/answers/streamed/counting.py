@@ -15,18 +15,18 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, cast
 
-from discreet.answers.streamed.accumulate import Checkpoint, State, Tally, fingerprint_run
+from discreet.answers.streamed.accumulate import Accumulator, Checkpoint, State, fingerprint_run
 from discreet.answers.streamed.batches import Batch, Rows, bucket_batches, ordered_batches
-from discreet.answers.streamed.blocks import Block, ItemNames, LongRows, NotNumbers, plan_parts
+from discreet.answers.streamed.blocks import Block, ItemNames, LongRows, NotNumbers, plan_shards
 from discreet.answers.streamed.grouping import Buckets, OutOfOrder, choose_bits
 from discreet.answers.streamed.wide import WideRows
 from discreet.atomic import make_temporary
 from discreet.counts.memory import Weighting
 from discreet.counts.table import PairCounts
 from discreet.jit import load_kernels
+from discreet.tables.dataset import Dataset, Encodings, describe_source, open_dataset
 from discreet.tables.delimited import NotUtf8
 from discreet.tables.ids import check_items
-from discreet.tables.origins import Encodings, Origin, describe_source, open_origin
 from discreet.tables.paths import warn_encoding
 from discreet.tables.resources import Progress, Reporter, Resources, run_ahead
 from discreet.tables.roles import LongPlan, Reading, WidePlan
@@ -115,21 +115,21 @@ class Job:
 
     def __post_init__(self) -> None:
         self.encodings: Encodings = {}
-        self._kept: Origin | None = None
+        self._kept: Dataset | None = None
 
     @property
     def name(self) -> str:
         """What messages call the source: without a password."""
         return describe_source(self.source)
 
-    def open(self) -> Origin:
-        """Find the parts of the source: anew, unless that would be other rows."""
+    def open(self) -> Dataset:
+        """Find the shards of the source: anew, unless that would be other rows."""
         if self._kept is not None:
             return self._kept
-        origin = open_origin(self.source, self.encodings, self.resources, self.reading)
-        if not origin.lasting:
-            self._kept = origin
-        return origin
+        dataset = open_dataset(self.source, self.encodings, self.resources, self.reading)
+        if not dataset.lasting:
+            self._kept = dataset
+        return dataset
 
     def close(self) -> None:
         """Give back what a server or a query holds for this job."""
@@ -142,10 +142,10 @@ class Job:
         return ItemNames(self.items or known, closed=self.items is not None)
 
     def long_rows(
-        self, origin: Origin, plans: list[LongPlan], names: ItemNames, *, as_text: bool
+        self, dataset: Dataset, plans: list[LongPlan], names: ItemNames, *, as_text: bool
     ) -> LongRows:
         """Return the reader of long rows."""
-        return LongRows(origin.parts, plans, self.reading, names, as_text=as_text)
+        return LongRows(dataset.shards, plans, self.reading, names, as_text=as_text)
 
 
 class _Run:
@@ -159,17 +159,17 @@ class _Run:
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self._job, self._weighting = job, weighting
-        self._origin = job.open()
-        self._plans = plan_parts(self._origin.parts, job.reading)
+        self._dataset = job.open()
+        self._plans = plan_shards(self._dataset.shards, job.reading)
         fingerprint = ""
         if checkpoint is not None:
-            fingerprint = fingerprint_run(self._origin, job.reading, weighting, job.items)
+            fingerprint = fingerprint_run(self._dataset, job.reading, weighting, job.items)
         self._checkpoint = Checkpoint(checkpoint, fingerprint)
-        self._report = Reporter(progress, self._origin.rows)
-        if self._origin.rows > MANY_ROWS:
+        self._report = Reporter(progress, self._dataset.rows)
+        if self._dataset.rows > MANY_ROWS:
             load_kernels()
         # Going on within a query's rows would need the same rows in the same order again.
-        same_again = self._origin.lasting or checkpoint is None
+        same_again = self._dataset.lasting or checkpoint is None
         self._fresh = State("ordered" if same_again else "buckets")
 
     def count(self) -> PairCounts:
@@ -194,12 +194,12 @@ class _Run:
 
     def _count_from(self, start: PairCounts | None, state: State) -> PairCounts:
         names = self._job.item_names(() if start is None else start.items)
-        tally = Tally(start)
+        tally = Accumulator(start)
         self._report.rows = state.rows
         if isinstance(self._plans[0], WidePlan):
             self._count_wide(tally, state, names)
         else:
-            rows = self._job.long_rows(self._origin, self._plans, names, as_text=state.as_text)
+            rows = self._job.long_rows(self._dataset, self._plans, names, as_text=state.as_text)
             if state.phase == "ordered":
                 reading, place = self._job.reading, (state.row, state.finished, state.last)
                 self._count_ordered(tally, state, ordered_batches(rows, reading, *place))
@@ -207,9 +207,9 @@ class _Run:
                 self._count_buckets(tally, state, rows, rows.blocks(), self._job.reading)
         return tally.counts(names.names)
 
-    def _count_wide(self, tally: Tally, state: State, names: ItemNames) -> None:
+    def _count_wide(self, tally: Accumulator, state: State, names: ItemNames) -> None:
         plans = cast(list[WidePlan], self._plans)
-        rows = WideRows(self._origin.parts, plans, self._job.reading, names)
+        rows = WideRows(self._dataset.shards, plans, self._job.reading, names)
         begun = state.phase == "ordered" and state.row > 0
         if begun or (state.phase == "ordered" and not rows.persons_come_back(self._job.resources)):
             self._count_ordered(tally, state, rows.batches(state.row, state.finished))
@@ -219,7 +219,7 @@ class _Run:
         reading = replace(self._job.reading, one_means="right")
         self._count_buckets(tally, state, rows, rows.blocks(), reading)
 
-    def _count_ordered(self, tally: Tally, state: State, batches: Iterator[Batch]) -> None:
+    def _count_ordered(self, tally: Accumulator, state: State, batches: Iterator[Batch]) -> None:
         rows = state.rows
         with closing(batches):  # type: ignore[type-var]
             for batch in batches:
@@ -234,7 +234,12 @@ class _Run:
                 self._report.add(batch.rows)
 
     def _count_buckets(
-        self, tally: Tally, state: State, rows: Rows, blocks: Iterable[Block], reading: Reading
+        self,
+        tally: Accumulator,
+        state: State,
+        rows: Rows,
+        blocks: Iterable[Block],
+        reading: Reading,
     ) -> None:
         keeps = self._checkpoint.folder is not None
         with _BucketFolder(self._checkpoint, self._job.resources) as folder:
@@ -261,7 +266,7 @@ class _Run:
     def _distribute(
         self, folder: Path, state: State, blocks: Iterable[Block]
     ) -> tuple[Buckets, State]:
-        cells = self._origin.rows
+        cells = self._dataset.rows
         if isinstance(self._plans[0], WidePlan):
             cells *= max(len(plan.items) for plan in self._plans)
         self._report.total = 2 * cells

@@ -18,23 +18,23 @@ from typing import Any, cast
 import pyarrow as pa
 
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.blocks import plan_parts
+from discreet.answers.streamed.blocks import plan_shards
 from discreet.atomic import create_private
 from discreet.errors import BadResponses
+from discreet.tables.dataset import Dataset, Shard, no_rows, open_dataset
 from discreet.tables.long import LongTable
-from discreet.tables.origins import Origin, Part, open_origin
 from discreet.tables.resources import Resources
 from discreet.tables.roles import LongPlan, Reading, WidePlan
 from discreet.tables.wide import WideTable
 
 
-def copy_origin(origin: Origin, plans: Sequence[LongPlan | WidePlan], folder: Path) -> Origin:
-    """Copy all parts into a folder; the result reads the copies, under the parts' names."""
-    parts = [
-        _copy_part(part, _columns(plan), folder / f"part-{number:04}.arrow")
-        for number, (part, plan) in enumerate(zip(origin.parts, plans, strict=True))
+def copy_dataset(dataset: Dataset, plans: Sequence[LongPlan | WidePlan], folder: Path) -> Dataset:
+    """Copy all shards into a folder; the result reads the copies, under the shards' names."""
+    shards = [
+        _copy_shard(shard, _columns(plan), folder / f"shard-{number:04}.arrow")
+        for number, (shard, plan) in enumerate(zip(dataset.shards, plans, strict=True))
     ]
-    return Origin(tuple(parts), steady=True)
+    return Dataset(tuple(shards), steady=True)
 
 
 def _columns(plan: LongPlan | WidePlan) -> list[int]:
@@ -43,8 +43,8 @@ def _columns(plan: LongPlan | WidePlan) -> list[int]:
     return [*([] if plan.person is None else [plan.person]), *plan.items]
 
 
-def _copy_part(part: Part, columns: list[int], path: Path) -> Part:
-    source = part.open()
+def _copy_shard(shard: Shard, columns: list[int], path: Path) -> Shard:
+    source = shard.open()
     rows, writer = 0, None
     names = [str(number) for number in columns]  # a query's own names may be there twice
     try:
@@ -60,7 +60,7 @@ def _copy_part(part: Part, columns: list[int], path: Path) -> Part:
         if writer is not None:
             writer.close()
     copy = _Copy(source.name, tuple(source.names), tuple(columns), path, rows)
-    return Part(part.name, lambda: copy, rows, (*part.identity, str(path)))
+    return Shard(shard.name, lambda: copy, rows, (*shard.identity, str(path)))
 
 
 @dataclass(frozen=True)
@@ -119,22 +119,19 @@ def load_responses(
     <Responses: 1 persons, 1 items, 1 answers (100% filled)>
     """
     plan = reading or Reading()
-    with closing(open_origin(source, {}, resources or Resources(), plan)) as origin:
-        return _load(origin.parts, plan)
+    with closing(open_dataset(source, {}, resources or Resources(), plan)) as dataset:
+        return _load(dataset.shards, plan)
 
 
-def _load(parts: Sequence[Part], plan: Reading) -> Responses:
-    plans = plan_parts(parts, plan)
+def _load(shards: Sequence[Shard], plan: Reading) -> Responses:
+    plans = plan_shards(shards, plan)
     long, wide = LongTable(plan), WideTable(plan)
-    for part, columns in zip(parts, cast(list[LongPlan | WidePlan], plans), strict=True):
+    for shard, columns in zip(shards, cast(list[LongPlan | WidePlan], plans), strict=True):
         before = long.n_rows + wide.n_rows
         if isinstance(columns, LongPlan):
-            long.add_source(part.open(), columns)
+            long.add_source(shard.open(), columns)
         else:
-            wide.add_source(part.open(), columns)
+            wide.add_source(shard.open(), columns)
         if long.n_rows + wide.n_rows == before:
-            raise BadResponses(
-                f"{part.name} has column names but no rows below them, so there are no answers to "
-                "read. Check that it was written completely."
-            )
+            raise no_rows(shard)
     return Responses(*(long if long.n_rows else wide).finish())

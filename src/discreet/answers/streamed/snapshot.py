@@ -21,16 +21,16 @@ import numpy as np
 
 from discreet.answers.responses import Responses
 from discreet.answers.streamed.batches import Batch, bucket_batches, ordered_batches
-from discreet.answers.streamed.blocks import LongRows, NotNumbers, plan_parts
+from discreet.answers.streamed.blocks import LongRows, NotNumbers, plan_shards
 from discreet.answers.streamed.counting import Job
 from discreet.answers.streamed.grouping import Buckets, OutOfOrder, check_order, choose_bits
-from discreet.answers.streamed.materialise import copy_origin
+from discreet.answers.streamed.materialise import copy_dataset
 from discreet.answers.streamed.wide import WideRows
 from discreet.atomic import make_temporary
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.secure import RandomSource
 from discreet.tables.delimited import NotUtf8
-from discreet.tables.origins import Origin
+from discreet.tables.dataset import Dataset
 from discreet.tables.paths import warn_encoding
 from discreet.tables.resources import Progress, Reporter, run_ahead
 from discreet.tables.roles import LongPlan, WidePlan
@@ -82,9 +82,9 @@ class Snapshot(Closable):
         self._job, self._progress = job, progress
         self._folder: Path | None = None
         self._remove: Callable[[], Any] = lambda: None
-        self._origin = job.open()
-        self._identity = _identify(self._origin)
-        self._plans: Any = plan_parts(self._origin.parts, job.reading)
+        self._dataset = job.open()
+        self._identity = _identify(self._dataset)
+        self._plans: Any = plan_shards(self._dataset.shards, job.reading)
         self._is_copy = self._is_closed = False
         self._is_known = False  # whether the order and the kind of ids have been seen
         self._pass: Pass | None = None
@@ -92,7 +92,7 @@ class Snapshot(Closable):
     @property
     def is_steady(self) -> bool:
         """Whether the source itself gives the same rows again; a query need not."""
-        return self._origin.steady
+        return self._dataset.steady
 
     def close(self) -> None:
         """Delete what was copied; without it that happens when nobody needs the snapshot."""
@@ -109,7 +109,7 @@ class Snapshot(Closable):
             raise BadUsage(f"{self._job.name} was closed; open it again to go through it.")
         if self._pass is None:
             self._pass = self._prepare()
-        report = Reporter(self._progress, self._origin.rows)
+        report = Reporter(self._progress, self._dataset.rows)
         for batch in self._pass():
             yield batch
             report.add(batch.rows)
@@ -159,16 +159,16 @@ class Snapshot(Closable):
         return self._prepare_long(self._plans, in_order=not is_bucketed, as_text=as_text)
 
     def _hold_still(self) -> None:
-        if not self._origin.steady and not self._is_copy:
-            self._origin = copy_origin(self._origin, self._plans, self._private_folder())
+        if not self._dataset.steady and not self._is_copy:
+            self._dataset = copy_dataset(self._dataset, self._plans, self._private_folder())
             self._is_copy = True
 
     def _prepare_wide(self, plans: list[WidePlan]) -> Pass:
         job = self._job
-        rows = WideRows(self._origin.parts, plans, job.reading, job.item_names())
+        rows = WideRows(self._dataset.shards, plans, job.reading, job.item_names())
         if not rows.persons_come_back(job.resources):
             return lambda: self._read_again(rows.batches())
-        cells = self._origin.rows * max(len(plan.items) for plan in plans)
+        cells = self._dataset.rows * max(len(plan.items) for plan in plans)
         buckets = self._distribute(rows.blocks(), cells, as_text=True)
         # A wide table has turned right and wrong around already where that was asked for.
         reading = replace(job.reading, one_means="right")
@@ -181,11 +181,11 @@ class Snapshot(Closable):
                 ordered_batches(self._long_rows(plans, as_text=as_text), reading)
             )
         rows = self._long_rows(plans, as_text=as_text)
-        buckets = self._distribute(rows.blocks(), self._origin.rows, as_text=as_text)
+        buckets = self._distribute(rows.blocks(), self._dataset.rows, as_text=as_text)
         return lambda: bucket_batches(buckets, rows, reading, range(1 << buckets.bits))
 
     def _long_rows(self, plans: list[LongPlan], *, as_text: bool) -> LongRows:
-        return self._job.long_rows(self._origin, plans, self._job.item_names(), as_text=as_text)
+        return self._job.long_rows(self._dataset, plans, self._job.item_names(), as_text=as_text)
 
     def _look_at_ids(self, plans: list[LongPlan]) -> tuple[bool, bool]:
         """Return whether ids ascend, and whether they must be kept as text."""
@@ -258,8 +258,8 @@ class Snapshot(Closable):
         )
 
 
-def _identify(origin: Origin) -> tuple[tuple[str, ...], ...]:
-    return tuple(part.identity for part in origin.parts)
+def _identify(dataset: Dataset) -> tuple[tuple[str, ...], ...]:
+    return tuple(shard.identity for shard in dataset.shards)
 
 
 @contextmanager

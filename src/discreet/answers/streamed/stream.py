@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.accumulate import Tally
+from discreet.answers.streamed.accumulate import Accumulator
 from discreet.answers.streamed.batches import Batch
 from discreet.answers.streamed.counting import Job
 from discreet.answers.streamed.snapshot import Snapshot, explain_encoding
@@ -65,7 +65,7 @@ def count_stream(
     weighting: Weighting | None = None,
 ) -> PairCounts:
     """Add up the counts of batches of whole persons, each with the items of the one before."""
-    tally = Tally()
+    tally = Accumulator()
     for batch in batches:
         tally.add(batch.items, cast(Any, batch.store), weighting)
     return tally.counts(items)

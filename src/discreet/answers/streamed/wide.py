@@ -19,8 +19,8 @@ from discreet.answers.responses import Responses
 from discreet.answers.streamed.batches import Batch
 from discreet.answers.streamed.blocks import Block, ItemNames
 from discreet.errors import BadResponses, BadUsage, DiscreetError
+from discreet.tables.dataset import Shard, no_rows
 from discreet.tables.long import read_ids
-from discreet.tables.origins import Part
 from discreet.tables.resources import Resources, explain_query, run_ahead
 from discreet.tables.roles import Reading, WidePlan
 from discreet.tables.source import RowPlaces, Source
@@ -34,23 +34,23 @@ class WideRows:
     """The rows of a wide table of any size; the counterpart of ``LongRows``."""
 
     def __init__(
-        self, parts: Sequence[Part], plans: Sequence[WidePlan], reading: Reading, items: ItemNames
+        self, shards: Sequence[Shard], plans: Sequence[WidePlan], reading: Reading, items: ItemNames
     ) -> None:
-        self._parts, self._plans, self._reading = parts, plans, reading
+        self._shards, self._plans, self._reading = shards, plans, reading
         self.items = items
-        for part, plan in zip(parts, plans, strict=True):
-            names = part.open().names
+        for shard, plan in zip(shards, plans, strict=True):
+            names = shard.open().names
             items.encode([names[number] for number in plan.items])
         self._check_numbering()
 
     def _check_numbering(self) -> None:
         numbered = [plan.person is None for plan in self._plans]
-        for part, other in zip(self._parts, numbered, strict=True):
+        for shard, other in zip(self._shards, numbered, strict=True):
             if other != numbered[0]:
                 raise BadResponses(
-                    f"{part.name} has {'no' if other else 'a'} person column, but the files before "
-                    f"it have {'one' if other else 'none'}. Give all files a person column, or "
-                    "none."
+                    f"{shard.name} has {'no' if other else 'a'} person column, but the files "
+                    f"before it have {'one' if other else 'none'}. Give all files a person "
+                    "column, or none."
                 )
 
     # -- persons who come back ---------------------------------------------------------------
@@ -76,8 +76,8 @@ class WideRows:
 
     def _ids(self, schema: Any) -> Iterator[Any]:
         places = RowPlaces()
-        for part, plan in zip(self._parts, self._plans, strict=True):
-            source = part.open()
+        for shard, plan in zip(self._shards, self._plans, strict=True):
+            source = shard.open()
             places.begin(source)
             for (column,) in source.batches((plan.person or 0,)):
                 ids = read_ids(column, source.names[plan.person or 0], "person", places)
@@ -114,8 +114,8 @@ class WideRows:
         while done and sum(done) > skip:
             done.pop()
         at = sum(done)
-        for part, plan in zip(self._parts[len(done) :], self._plans[len(done) :], strict=True):
-            source, first = part.open(), at
+        for shard, plan in zip(self._shards[len(done) :], self._plans[len(done) :], strict=True):
+            source, first = shard.open(), at
             for batch, n_rows in _gather(source, plan):
                 at += n_rows
                 if at > skip:
@@ -123,14 +123,11 @@ class WideRows:
                     yield self._pack(source, plan, batch, n_rows, at, at - first, tuple(done))
             done.append(at - first)
             if at == first:
-                raise BadResponses(
-                    f"{part.name} has column names but no rows below them, so there are no answers "
-                    "to read. Check that it was written completely."
-                )
+                raise no_rows(shard)
 
     def _pack(
         self, source: Source, plan: WidePlan, batch: list[list[Any]], n_rows: int,
-        at: int, in_part: int, finished: tuple[int, ...],
+        at: int, in_shard: int, finished: tuple[int, ...],
     ) -> _Slab:  # fmt: skip
         columns = _columns(plan)
         local = WidePlan(
@@ -139,14 +136,14 @@ class WideRows:
             (),
         )
         table = WideTable(self._reading)
-        table.add_source(_Rows(source, columns, batch, in_part - n_rows), local)
+        table.add_source(_Rows(source, columns, batch, in_shard - n_rows), local)
         answers = Responses(*table.finish())
         return _Slab(answers, plan.person is None, n_rows, at, finished)
 
     def find_answer(self, person: str, item: str, number: int) -> str:
         """Return the place of a person's first, second, ... answer to an item, for a message."""
-        for part, plan in zip(self._parts, self._plans, strict=True):
-            source, rows = part.open(), 0
+        for shard, plan in zip(self._shards, self._plans, strict=True):
+            source, rows = shard.open(), 0
             for batch, n_rows in _gather(source, plan):
                 slab = self._pack(source, plan, batch, n_rows, 0, rows + n_rows, ())
                 cells = slab.answers.select([item]).to_array()[:, 0]

@@ -1,6 +1,6 @@
-"""Find out what a source is: files, a database, a server or a query, and open it part by part.
+"""Find out what a source is: files, a database, a server or a query, and open it shard by shard.
 
-In: what the user named. Out: parts that can be opened again and again, each a
+In: what the user named. Out: shards that can be opened again and again, each a
 :class:`~discreet.tables.source.Source`, with an estimate of its rows and an identity that
 changes when the data changes. Files are read by the same readers as in memory, so that every
 rule about names, blanks and encodings is the same.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BadUsage
+from discreet.errors import BadResponses, BadUsage
 from discreet.tables.delimited import DelimitedSource
 from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.paths import find_files, names_server, read_head, sniff, unpacked_size
@@ -33,7 +33,7 @@ Encodings = dict[Path, str]
 
 
 @dataclass(frozen=True)
-class Part:
+class Shard:
     """One file, table or query."""
 
     name: str
@@ -47,24 +47,24 @@ def _hold_nothing() -> None:
 
 
 @dataclass(frozen=True)
-class Origin:
+class Dataset:
     """Everything that is read as one table.
 
     Attributes
     ----------
-    parts
+    shards
         In the order in which they are read.
     steady
-        Whether reading these parts again gives the same rows in the same order: true of files
+        Whether reading these shards again gives the same rows in the same order: true of files
         and stored tables, not promised for a query.
     lasting
         Whether another program would find the same rows again: not on a server, where tables
         change, and not promised for a query.
     close
-        Gives back what the parts hold on to; afterwards they cannot be read.
+        Gives back what the shards hold on to; afterwards they cannot be read.
     """
 
-    parts: tuple[Part, ...]
+    shards: tuple[Shard, ...]
     steady: bool
     lasting: bool = True
     close: Callable[[], object] = _hold_nothing
@@ -72,7 +72,7 @@ class Origin:
     @property
     def rows(self) -> int:
         """Estimated number of rows."""
-        return sum(part.rows for part in self.parts)
+        return sum(shard.rows for shard in self.shards)
 
 
 def is_query(source: object) -> bool:
@@ -107,13 +107,13 @@ def _is_database(path: Path) -> bool:
         return False
 
 
-def open_origin(
+def open_dataset(
     source: str | os.PathLike[str],
     encodings: Encodings,
     resources: Resources,
     reading: Reading | None = None,
-) -> Origin:
-    """Return the parts of a path, folder, pattern, database, server or query.
+) -> Dataset:
+    """Return the shards of a path, folder, pattern, database, server or query.
 
     Parameters
     ----------
@@ -136,8 +136,16 @@ def open_origin(
         return _open_database(os.fspath(source), resources)
     files = find_files(source)
     said = reading or Reading()
-    parts = tuple(_open_file(file, encodings, said, len(files)) for file in files)
-    return Origin(parts, steady=True)
+    shards = tuple(_open_file(file, encodings, said, len(files)) for file in files)
+    return Dataset(shards, steady=True)
+
+
+def no_rows(shard: Shard) -> BadResponses:
+    """Return the refusal of a table that ends below its head."""
+    return BadResponses(
+        f"{shard.name} has column names but no rows below them, so there are no answers to read. "
+        "Check that it was written completely."
+    )
 
 
 def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
@@ -147,13 +155,13 @@ def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
     return plan_columns(source.names, reading, source.name)
 
 
-def _open_file(path: Path, encodings: Encodings, reading: Reading, files: int) -> Part:
+def _open_file(path: Path, encodings: Encodings, reading: Reading, files: int) -> Shard:
     head = read_head(path)
     kind = sniff(path, head)
     status = path.stat()
     identity = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns))
     if kind == "parquet":
-        return Part(str(path), lambda: _parquet(path), _parquet_rows(path), identity)
+        return Shard(str(path), lambda: _parquet(path), _parquet_rows(path), identity)
     unpacked = unpacked_size(path)
     if kind == "jsonl":
         # A record with several answers has at most as many as colons.
@@ -161,10 +169,12 @@ def _open_file(path: Path, encodings: Encodings, reading: Reading, files: int) -
         records.check_alone(files)
         answers = max(head.count(b":" if records.has_several_answers else b"\n"), 1)
         rows = max(unpacked * answers // len(head), 1)
-        return Part(str(path), lambda: JsonLinesSource(path, reading), rows, identity)
+        return Shard(str(path), lambda: JsonLinesSource(path, reading), rows, identity)
     lines = max(head.count(b"\n"), 1)
     rows = max(unpacked * lines // len(head), 1)
-    return Part(str(path), lambda: DelimitedSource(path, head, encodings.get(path)), rows, identity)
+    return Shard(
+        str(path), lambda: DelimitedSource(path, head, encodings.get(path)), rows, identity
+    )
 
 
 def _parquet(path: Path) -> Source:
@@ -187,15 +197,15 @@ def _parquet_rows(path: Path) -> int:
 # -- DuckDB --------------------------------------------------------------------------------
 
 
-def _open_query(query: str, resources: Resources) -> Origin:
+def _open_query(query: str, resources: Resources) -> Dataset:
     text = query.strip().rstrip(";")
     connection = resources.connect(None)
-    return Origin(
-        (_query_part(connection, text, "the query", (text,)),), steady=False, lasting=False
+    return Dataset(
+        (_query_shard(connection, text, "the query", (text,)),), steady=False, lasting=False
     )
 
 
-def _open_database(source: str, resources: Resources) -> Origin:
+def _open_database(source: str, resources: Resources) -> Dataset:
     place, _, wanted = source.partition("::")
     path = Path(place)
     connection = resources.connect(path)
@@ -203,12 +213,12 @@ def _open_database(source: str, resources: Resources) -> Origin:
     identity = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns), wanted)
     if is_query(wanted):
         text = wanted.strip().rstrip(";")
-        part = _query_part(connection, text, "the query", identity)
-        return Origin((part,), steady=False, lasting=False)
+        shard = _query_shard(connection, text, "the query", identity)
+        return Dataset((shard,), steady=False, lasting=False)
     table, is_stored = _find_table(connection, path, wanted)
     text = f"SELECT * FROM {table}"  # noqa: S608 (quoted by _find_table)
-    part = _query_part(connection, text, f"{path}, {table}", identity)
-    return Origin((part,), steady=is_stored, lasting=is_stored)
+    shard = _query_shard(connection, text, f"{path}, {table}", identity)
+    return Dataset((shard,), steady=is_stored, lasting=is_stored)
 
 
 def _find_table(connection: Any, path: Path, wanted: str) -> tuple[str, bool]:
@@ -238,7 +248,7 @@ def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _query_part(connection: Any, text: str, name: str, identity: tuple[str, ...]) -> Part:
+def _query_shard(connection: Any, text: str, name: str, identity: tuple[str, ...]) -> Shard:
     import duckdb
 
     with explain_query(name):
@@ -248,7 +258,7 @@ def _query_part(connection: Any, text: str, name: str, identity: tuple[str, ...]
         rows = int(connection.execute(f"SELECT count(*) FROM ({text})").fetchone()[0])  # noqa: S608
     names = tuple(str(column) for column in relation.columns)
     identity = (*identity, duckdb.__version__)
-    return Part(name, lambda: QuerySource(connection, text, name, names), rows, identity)
+    return Shard(name, lambda: QuerySource(connection, text, name, names), rows, identity)
 
 
 class QuerySource:
