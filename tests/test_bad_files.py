@@ -21,9 +21,8 @@ from discreet.answers.read_judges import read_comparisons
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.answers.spark.layout import sort_naturally
-from discreet.answers.streamed.accumulate import Checkpoint
-from discreet.answers.streamed.counting import count_source
-from discreet.answers.streamed.grouping import Buckets
+from discreet.answers.streamed.buckets import Buckets
+from discreet.answers.streamed.counting import Checkpoint, count_source
 from discreet.cli.failures import describe
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import set_threads, thread_count

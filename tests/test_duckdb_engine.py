@@ -19,25 +19,15 @@ from hypothesis import strategies as st
 from discreet.answers.opening import count_pairs, open_answers
 from discreet.answers.protocol import PersonTotals
 from discreet.answers.reading import read_responses
-from discreet.answers.streamed import (
-    accumulate as checkpoint,
-)
-from discreet.answers.streamed import (
-    batches,
-    blocks,
-    choosing,
-)
-from discreet.answers.streamed import (
-    grouping as buckets,
-)
-from discreet.answers.streamed import (
-    grouping as ordered,
-)
+from discreet.answers.streamed import batches, blocks, buckets
+from discreet.answers.streamed import counting as checkpoint
+from discreet.answers.streamed.accumulate import count_stream
 from discreet.answers.streamed.counting import count_source
-from discreet.answers.streamed.stream import count_stream, stream_responses
+from discreet.answers.streamed.passes import stream_responses
 from discreet.counts.table import PairCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import SeededSource
+from discreet.tables import dataset
 from discreet.tables.resources import Progress, Resources
 from discreet.tables.roles import Reading
 
@@ -48,7 +38,7 @@ DATA = Path(__file__).parents[1].parent / "shared" / "data"
 def way(request, monkeypatch):
     """Force one way through the rows, with many small batches and buckets."""
     compiled = request.param == "compiled"
-    for module in (batches, blocks, ordered):
+    for module in (batches, blocks):
         monkeypatch.setattr(module, "worth_compiling", lambda _: compiled)
     make_small(monkeypatch)
     return request.param
@@ -465,7 +455,7 @@ def test_ctrl_c_leaves_nothing_behind(small, tmp_path, order):
 
 KILLED = """
 import sys, time
-from discreet.answers.streamed import batches, grouping as buckets, accumulate as checkpoint
+from discreet.answers.streamed import batches, buckets, counting as checkpoint
 from discreet.answers.streamed.counting import count_source
 from discreet.tables import resources as settings
 checkpoint.INTERVAL = 0.0
@@ -521,15 +511,15 @@ def test_capped_batches_keep_at_most_the_cap_of_every_person(small, tmp_path):
 
 def test_auto_takes_memory_for_small_files_and_disk_for_large_ones(tmp_path, monkeypatch):
     folder = write(tmp_path / "answers", table("ordered"), "parquet", 1)
-    assert not choosing.is_too_large(folder)
-    monkeypatch.setattr(choosing, "SURELY_SMALL", 0)
-    assert not choosing.is_too_large(folder)
-    monkeypatch.setattr(choosing, "available_memory", lambda: 2 * 9 * 240 - 2)
-    assert choosing.is_too_large(folder)
-    monkeypatch.setattr(choosing, "available_memory", lambda: 2 * 9 * 240)
-    assert not choosing.is_too_large(folder)
-    assert choosing.is_too_large("SELECT 1 AS person")
-    assert not choosing.is_too_large(tmp_path / "nothing.csv")
+    assert not dataset.is_too_large(folder)
+    monkeypatch.setattr(dataset, "SURELY_SMALL", 0)
+    assert not dataset.is_too_large(folder)
+    monkeypatch.setattr(dataset, "available_memory", lambda: 2 * 9 * 240 - 2)
+    assert dataset.is_too_large(folder)
+    monkeypatch.setattr(dataset, "available_memory", lambda: 2 * 9 * 240)
+    assert not dataset.is_too_large(folder)
+    assert dataset.is_too_large("SELECT 1 AS person")
+    assert not dataset.is_too_large(tmp_path / "nothing.csv")
 
 
 # -- real data -------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from discreet.answers.opening import count_pairs
 from discreet.answers.reading import read_responses
-from discreet.answers.streamed import accumulate as checkpoint
-from discreet.answers.streamed import choosing
+from discreet.answers.streamed import counting as checkpoint
+from discreet.answers.streamed.accumulate import count_stream
 from discreet.answers.streamed.counting import count_source
-from discreet.answers.streamed.stream import count_stream, stream_responses
+from discreet.answers.streamed.passes import stream_responses
 from discreet.errors import BadResponses
-from discreet.tables import jsonl
+from discreet.tables import dataset, jsonl
 from discreet.tables import resources as limits
 from discreet.tables.roles import Reading
 from test_duckdb_engine import Stop, make_small, same, stop_after
@@ -169,14 +169,14 @@ def test_a_stopped_run_goes_on_without_counting_twice(tmp_path, monkeypatch):
 
 
 def test_the_size_of_json_lines_is_estimated_in_answers(tmp_path, monkeypatch):
-    monkeypatch.setattr(choosing, "SURELY_SMALL", 0)
+    monkeypatch.setattr(dataset, "SURELY_SMALL", 0)
     people = [(p, {f"q{i}": 1 for i in range(10)}) for p in range(50)]
     for form in ("long", "py-irt"):
         file = write(tmp_path / f"{form}.jsonl", as_records(people, form))
-        monkeypatch.setattr(choosing, "available_memory", lambda: 2 * 9 * 400)
-        assert choosing.is_too_large(file)
-        monkeypatch.setattr(choosing, "available_memory", lambda: 2 * 9 * 650)
-        assert not choosing.is_too_large(file)
+        monkeypatch.setattr(dataset, "available_memory", lambda: 2 * 9 * 400)
+        assert dataset.is_too_large(file)
+        monkeypatch.setattr(dataset, "available_memory", lambda: 2 * 9 * 650)
+        assert not dataset.is_too_large(file)
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch):

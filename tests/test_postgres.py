@@ -23,11 +23,11 @@ from commandline import discreet
 from discreet.answers.opening import count_pairs
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
-from discreet.answers.streamed import accumulate as checkpoint
-from discreet.answers.streamed.choosing import is_too_large
-from discreet.answers.streamed.counting import Job, count_source
+from discreet.answers.streamed import counting as checkpoint
+from discreet.answers.streamed.accumulate import count_stream
+from discreet.answers.streamed.counting import count_source
 from discreet.answers.streamed.materialise import load_responses
-from discreet.answers.streamed.stream import count_stream, stream_responses
+from discreet.answers.streamed.passes import stream_responses
 from discreet.counts.sql import read_counts, write_query
 from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
 from discreet.models.calibrate import fit
@@ -35,6 +35,7 @@ from discreet.publishing.release import release
 from discreet.simulation import simulate
 from discreet.tables import postgres
 from discreet.tables import resources as limits
+from discreet.tables.dataset import is_too_large, open_dataset
 from discreet.tables.postgres import parse_address
 from discreet.tables.resources import Resources
 from discreet.tables.roles import Reading
@@ -363,7 +364,7 @@ def test_tables_are_found_in_schemas_views_and_partitions(server):
     )  # fmt: skip
     steady = {"a.shared": True, "a.dot.ted": True, "b.seen": False, "b.kept": True, "b.cut": True}
     for wanted, is_steady in steady.items():
-        dataset = Job(server.address(wanted), None, Reading(), Resources()).open()
+        dataset = open_dataset(server.address(wanted), {}, Resources())
         assert (dataset.steady, dataset.lasting) == (is_steady, False)
         assert count_pairs(server.address(wanted)).persons == (8 if wanted == "b.cut" else 1)
     with pytest.raises(BadUsage, match=r"has no table 'shared' for this user. Its tables are: "):
@@ -497,7 +498,7 @@ def test_a_checkpoint_goes_on_with_the_rows_it_copied_and_holds_no_password(
 
 def test_identities_hold_no_password(server):
     grow(server)
-    (shard,) = Job(server.address("growing"), None, Reading(), Resources()).open().shards
+    (shard,) = open_dataset(server.address("growing"), {}, Resources()).shards
     assert not holds_password(pickle.dumps(shard.identity) + shard.name.encode())
 
 

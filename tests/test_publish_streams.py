@@ -21,21 +21,8 @@ from discreet.answers.opening import count_pairs, open_answers
 from discreet.answers.protocol import Held, PersonTotals, refuse_travel
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
-from discreet.answers.streamed import (
-    answers as persons,
-)
-from discreet.answers.streamed import (
-    batches,
-    choosing,
-    snapshot,
-    wide,
-)
-from discreet.answers.streamed import (
-    grouping as buckets,
-)
-from discreet.answers.streamed import (
-    snapshot as steps,
-)
+from discreet.answers.streamed import answers as persons
+from discreet.answers.streamed import batches, buckets, passes, transforms, wide
 from discreet.answers.streamed.answers import open_stream
 from discreet.counts.table import PairCounts
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
@@ -230,8 +217,8 @@ def test_json_lines_are_released(tmp_path, ledger):
 def test_large_files_go_out_of_core_by_themselves(tmp_path, monkeypatch):
     folder = write(tmp_path / "answers", table())
     expected = values_of(folder)
-    monkeypatch.setattr(choosing, "SURELY_SMALL", 0)
-    monkeypatch.setattr(choosing, "available_memory", lambda: 100)
+    monkeypatch.setattr(dataset, "SURELY_SMALL", 0)
+    monkeypatch.setattr(dataset, "available_memory", lambda: 100)
 
     def refuse(*_arguments, **_settings):
         raise AssertionError("read into memory")
@@ -392,7 +379,7 @@ def test_a_streamed_cap_holds_for_every_person_and_comes_from_one_draw(tmp_path,
 
 
 def test_the_check_of_the_cap_notices_a_stream_that_ignores_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(steps.Cap, "apply", lambda _self, batch: batch)
+    monkeypatch.setattr(transforms.Cap, "apply", lambda _self, batch: batch)
     assert not keeps_the_cap(capped_counts(pattern_folder(tmp_path)))
 
 
@@ -406,13 +393,16 @@ def test_the_check_of_the_cap_notices_persons_split_over_buckets(tmp_path, monke
 
 def test_the_check_of_the_cap_notices_persons_split_over_batches(tmp_path, monkeypatch):
     """Rows in no order, cut as if they were in order: every run of one id counts as a person."""
-    monkeypatch.setattr(snapshot, "check_order", lambda _persons: None)
-    folder = pattern_folder(tmp_path)
-    with pytest.raises(BadUsage, match="changed while"):  # the cutter looks again by itself
-        capped_counts(folder)
+    folder = pattern_folder(tmp_path, order="sorted")
+    with open_stream(folder) as answers, monkeypatch.context() as patch:
+        assert answers.n_persons == 400
+        pattern_folder(tmp_path)
+        patch.setattr(passes.Passes, "_check_unchanged", lambda _self: None)
+        with pytest.raises(BadUsage, match="changed while"):  # the cutter looks again by itself
+            answers.select(sorted(PATTERN)).count(None)
 
-    def cut_anywhere(rows, reading):
-        for batch in real(rows, reading):
+    def cut_anywhere(rows, place):
+        for batch in real(rows, place):
             store = batch.store
             middle = store.rows(0, store.n_persons)
             halves = np.where(np.arange(3) < 2, middle, -1), np.where(np.arange(3) < 2, -1, middle)
@@ -421,7 +411,7 @@ def test_the_check_of_the_cap_notices_persons_split_over_batches(tmp_path, monke
                 yield batches.Batch(batch.items, None, answers.store, batch.rows)
 
     real = batches.ordered_batches
-    monkeypatch.setattr(snapshot, "ordered_batches", cut_anywhere)
+    monkeypatch.setattr(passes, "ordered_batches", cut_anywhere)
     assert not keeps_the_cap(capped_counts(pattern_folder(tmp_path, order="sorted")))
 
 

@@ -35,6 +35,9 @@ MOVED: dict[str, tuple[str, ...]] = {
     "engines.outofcore": (
         "answers.streamed.counting",
         "answers.streamed.answers",
+        "answers.streamed.accumulate",
+        "answers.streamed.materialise",
+        "answers.streamed.passes",
         "tables.resources",
     ),
     "engines.spark": ("answers.spark.answers",),

@@ -164,7 +164,7 @@ def _choose_engine(source: Any, reading: Reading | None) -> str:
         return "spark"
     if not isinstance(source, str | PathLike):
         return "gpu" if _is_on_device(source) else "memory"
-    from discreet.answers.streamed.choosing import is_too_large
+    from discreet.tables.dataset import is_too_large
 
     return "disk" if is_too_large(source, reading) else "memory"
 

@@ -47,7 +47,7 @@ def is_large(source: str, reading: Reading) -> bool:
     """Say whether answers are in a database or too many for memory."""
     if _is_small_file(source):
         return False
-    from discreet.answers.streamed.choosing import is_too_large
+    from discreet.tables.dataset import is_too_large
 
     return is_too_large(source, plan_reading(reading))
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.tables.delimited import DelimitedSource
 from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.paths import find_files, names_server, read_head, sniff, unpacked_size
-from discreet.tables.resources import Resources, explain_query
+from discreet.tables.resources import Resources, available_memory, explain_query
 from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
 from discreet.tables.source import Source
 
@@ -28,6 +28,11 @@ _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
 _MAGIC = b"DUCK"
 """Bytes 8 to 12 of every DuckDB database file."""
 _BATCH_ROWS = 1 << 17
+
+LONG_ROW, WIDE_ROW, WIDE_CELL = 9, 40, 0.25
+"""Bytes in memory of a row of a long table, of a person's id, and of a cell of a wide table."""
+SURELY_SMALL = 1 << 25
+"""Bytes of files that are never looked into: even at a byte a row they make 300 MB."""
 
 Encodings = dict[Path, str]
 
@@ -192,6 +197,36 @@ def _parquet_rows(path: Path) -> int:
     except (pa.ArrowException, OSError):
         # Gzipped as a whole, or damaged: the reader says so; this is only an estimate.
         return path.stat().st_size
+
+
+# -- size ----------------------------------------------------------------------------------
+
+
+def is_too_large(source: str | os.PathLike[str], reading: Reading | None = None) -> bool:
+    """Say whether ``engine="auto"`` should leave a source where it is.
+
+    Queries and databases stay there. Files are read into memory unless their answers would take
+    more than half of the memory that is free. Sources that cannot be read are left to the reader,
+    which says what is wrong with them.
+    """
+    if is_query(source) or names_database(source):
+        return True
+    try:
+        files = find_files(source)
+        if sum(unpacked_size(file) for file in files) < SURELY_SMALL:
+            return False
+        shards = open_dataset(source, {}, Resources(), reading).shards
+        needed = sum(_bytes_needed(shard, reading or Reading()) for shard in shards)
+    except (DiscreetError, OSError):
+        return False
+    return needed > available_memory() / 2
+
+
+def _bytes_needed(shard: Shard, reading: Reading) -> float:
+    plan = plan_source(shard.open(), reading)
+    if isinstance(plan, LongPlan):
+        return shard.rows * LONG_ROW
+    return shard.rows * (WIDE_ROW + WIDE_CELL * len(plan.items))
 
 
 # -- DuckDB --------------------------------------------------------------------------------

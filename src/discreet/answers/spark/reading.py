@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.answers.spark.layout import NAME, Layout
-from discreet.answers.streamed.batches import answered_rows, store_rows
+from discreet.answers.streamed.batches import store_rows
 from discreet.answers.streamed.blocks import ItemNames, LongRows
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.store.planes import BitPlanes, SparseRows
@@ -137,16 +137,13 @@ def _read_long(tables: Iterator[Any], layout: Layout, plan: LongPlan) -> Iterato
         value.append(block.value)
     codes, ids = persons.encode()
     values = np.concatenate(value)
-    kept = answered_rows(values)
 
-    def place(index: int) -> str:
-        answer = values[index if kept is None else kept[index]]
-        return f"a row of {NAME[0].lower()}{NAME[1:]} with answer {answer}"
+    def place(row: int) -> str:
+        return f"a row of {NAME[0].lower()}{NAME[1:]} with answer {values[row]}"
 
     try:
-        store = store_rows(
-            codes, np.concatenate(item), values, kept, ids, layout.items, layout.reading, place
-        )
+        items = np.concatenate(item)
+        store = store_rows(codes, items, values, ids, layout.items, layout.reading, place)
     except BadResponses as again:
         raise _without_order(again) from None
     yield Persons(store, ids)

@@ -1,84 +1,118 @@
-"""Add counts of batches up while new items still appear.
+"""Add answers of batches up while new items still appear.
 
-In: batches of whole persons. Out: :class:`~discreet.counts.PairCounts`. Items only ever join
-at the end of the list, so the matrix grows and nothing moves.
+In: batches of whole persons. Out: totals of items, and :class:`~discreet.counts.PairCounts`. Items
+only ever join at the end of the list, so arrays grow and nothing moves.
 """
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import json
-import os
-import pickle
-import shutil
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from os import PathLike
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from discreet.atomic import make_folder
+from discreet.answers.responses import Responses
+from discreet.answers.streamed.passes import Passes
 from discreet.counts.matrix import add_into, add_matrices, grow_matrix, is_sparse, settle_matrix
 from discreet.counts.memory import Weighting, count_matrix
 from discreet.counts.table import PairCounts, name_weighting
-from discreet.errors import BadUsage
-from discreet.store.planes import BitPlanes, SparseRows
-from discreet.tables.dataset import Dataset
-from discreet.tables.roles import Reading
+from discreet.types import Int64Array
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+@dataclass
+class ItemTotals:
+    """Items, how often each was answered and answered right, and how many persons there are."""
+
+    items: tuple[str, ...] = ()
+    answers: Int64Array = field(default_factory=_NONE.copy)
+    right: Int64Array = field(default_factory=_NONE.copy)
+    persons: int = 0
+
+    def add(self, items: tuple[str, ...], store: Any) -> None:
+        """Add more persons, who may bring new items."""
+        answers, right = store.item_totals()
+        self.grow(items)
+        self.answers, self.right = self.answers + answers, self.right + right
+        self.persons += store.n_persons
+
+    def grow(self, items: tuple[str, ...]) -> None:
+        """Make room for a list of items that begins with these."""
+        more = (0, len(items) - len(self.items))
+        self.answers, self.right = np.pad(self.answers, more), np.pad(self.right, more)
+        self.items = items
+
+    def select(self, items: tuple[str, ...]) -> ItemTotals:
+        """Return the totals of these items; zero for items that nobody answered."""
+        place = {name: number for number, name in enumerate(self.items)}
+        columns = [place.get(name, len(self.items)) for name in items]
+        answers, right = (np.append(values, 0)[columns] for values in (self.answers, self.right))
+        return ItemTotals(items, answers, right, self.persons)
+
+
+def find_totals(passes: Passes) -> ItemTotals:
+    """Go through all persons once."""
+    return passes.fold(ItemTotals, lambda totals, batch: totals.add(batch.items, batch.store))
 
 
 class Accumulator:
     """Counts so far."""
 
-    def __init__(self, start: PairCounts | None = None) -> None:
-        empty = np.zeros(0, dtype=np.int64)
+    def __init__(self, start: PairCounts | None = None, items: tuple[str, ...] = ()) -> None:
+        self.totals = ItemTotals()
         self._pairs = _Pairs(np.zeros((0, 0), dtype=np.int64))
+        self._weighting = "none"
         if start is not None:
+            self.totals = ItemTotals(start.items, start.answers, start.right, start.persons)
             self._pairs = _Pairs(start.right_wrong.copy())
-        self._answers = empty if start is None else start.answers.copy()
-        self._right = empty if start is None else start.right.copy()
-        self._items: tuple[str, ...] = () if start is None else start.items
-        self._weighting = "none" if start is None else start.weighting
-        self.persons = 0 if start is None else start.persons
+            self._weighting = start.weighting
+        self._grow(items)
 
-    def add(
-        self, items: tuple[str, ...], store: BitPlanes | SparseRows, weighting: Weighting | None
-    ) -> None:
+    @property
+    def persons(self) -> int:
+        """Persons so far."""
+        return self.totals.persons
+
+    def add(self, items: tuple[str, ...], store: Any, weighting: Weighting | None) -> None:
         """Count one batch."""
-        answers, right = store.item_totals()
         self._grow(items)
         self._pairs.add(count_matrix(store, weighting))
-        self._answers += answers
-        self._right += right
+        self.totals.add(items, store)
         self._weighting = name_weighting(weighting)
-        self.persons += store.n_persons
 
     def _grow(self, items: tuple[str, ...]) -> None:
-        more = len(items) - len(self._items)
-        if more:
+        if len(items) > len(self.totals.items):
             self._pairs.grow(len(items))
-            self._answers = np.pad(self._answers, (0, more))
-            self._right = np.pad(self._right, (0, more))
-        self._items = items
+            self.totals.grow(items)
 
-    def counts(self, items: Sequence[str] | None = None) -> PairCounts:
+    def counts(self, items: Sequence[str] = ()) -> PairCounts:
         """Return the counts so far, also for listed items that nobody answered."""
-        self._grow(self._items if items is None else tuple(items))
+        self._grow(tuple(items))
         total = self._pairs.total()
         return PairCounts(
-            items=self._items,
+            items=self.totals.items,
             # Only an array is added to in place.
             right_wrong=total if is_sparse(total) else total.copy(),
-            answers=self._answers.copy(),
-            right=self._right.copy(),
-            persons=self.persons,
+            answers=self.totals.answers,
+            right=self.totals.right,
+            persons=self.totals.persons,
             weighting=self._weighting,
         )
+
+
+def count_stream(
+    batches: Iterable[Responses],
+    *,
+    items: Sequence[str] | None = None,
+    weighting: Weighting | None = None,
+) -> PairCounts:
+    """Add up the counts of batches of whole persons, each with the items of the one before."""
+    sums = Accumulator()
+    for batch in batches:
+        sums.add(batch.items, batch.store, weighting)
+    return sums.counts(items or ())
 
 
 class _Pairs:
@@ -125,155 +159,3 @@ class _Pairs:
 
 def _is_light(before: Any, after: Any) -> bool:
     return is_sparse(after) is False or before.nnz <= 2 * after.nnz
-
-
-# Keep partial counts on disk, so that a run that was killed can go on.
-#
-# A checkpoint is a folder with one file of counts that also says which rows or buckets are in
-# them. The file is replaced in one step: whatever happens, what is in the counts and what is said
-# to be in them agree, so nobody is counted twice. A fingerprint of the source, of the options and
-# of the weighting guards against going on with other data. Confidential, like all counts.
-
-INTERVAL = 5.0
-"""Seconds between two checkpoints: a crash costs no more work than that."""
-
-SLOW_SAVE, SHARE = 0.5, 10.0
-"""A save that takes longer than this many seconds (very many items) happens less often, so that
-saving takes at most a tenth of the time."""
-
-STATE_VERSION = 1
-
-
-@dataclass(frozen=True)
-class State:
-    """What the counts of a checkpoint hold.
-
-    Attributes
-    ----------
-    phase
-        "ordered": the rows before ``row``. "buckets": the buckets in ``done``.
-    row, finished, last
-        First row that is not in the counts; rows of finished parts; the last person counted.
-    bits, sizes, done, as_text
-        How many buckets there are (a power of two), their rows, which of them are counted; the
-        kind of ids.
-    rows
-        Rows counted so far.
-    """
-
-    phase: str
-    row: int = 0
-    finished: tuple[int, ...] = ()
-    last: int | str | None = None
-    bits: int = 0
-    sizes: tuple[int, ...] = ()
-    done: tuple[int, ...] = ()
-    as_text: bool = False
-    rows: int = 0
-
-
-def fingerprint_run(
-    dataset: Dataset, reading: Reading, weighting: Weighting | None, items: object
-) -> str:
-    """Return a digest of everything that decides about the counts."""
-    try:
-        weights = pickle.dumps(weighting)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise BadUsage(
-            "a weighting must be picklable when a checkpoint is kept, so that going on with "
-            f"another one is noticed; found {weighting!r} ({error})"
-        ) from None
-    facts = [[shard.identity for shard in dataset.shards], asdict(reading), items, STATE_VERSION]
-    return hashlib.sha256(json.dumps(facts).encode() + weights).hexdigest()
-
-
-class Checkpoint:
-    """A folder with partial counts and, where rows had to be distributed, the rows.
-
-    Parameters
-    ----------
-    folder
-        Made if it is not there; None keeps nothing.
-    fingerprint
-        Of this run; a checkpoint with another one is refused.
-    """
-
-    def __init__(self, folder: str | PathLike[str] | None, fingerprint: str) -> None:
-        self.folder = None if folder is None else Path(folder)
-        self._fingerprint = fingerprint
-        self._saved, self._pause = time.monotonic(), INTERVAL
-        if self.folder is not None:
-            make_folder(self.folder)
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Keep other processes out: two runs would overwrite each other's counts."""
-        if self.folder is None:
-            yield
-            return
-        handle = os.open(self.folder, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-        except BlockingIOError:
-            raise BadUsage(
-                f"the checkpoint in '{self.folder}' is in use by another process, and two would "
-                "overwrite each other's counts. Wait until it ends, or name another folder."
-            ) from None
-        finally:
-            os.close(handle)
-
-    @property
-    def _file(self) -> Path:
-        return (self.folder or Path()) / "counts.npz"
-
-    def load(self) -> tuple[PairCounts, State] | None:
-        """Return counts and state of an earlier run; None if there was none."""
-        if self.folder is None:
-            return None
-        if not self._file.exists():
-            self._begin()
-            return None
-        counts = PairCounts.load(self._file)
-        note = counts.note
-        if note.get("fingerprint") != self._fingerprint:
-            raise BadUsage(
-                f"the checkpoint in '{self.folder}' belongs to other data or other options (a file "
-                "may have changed since). Going on would mix the two. Delete the folder to start "
-                "anew, or name another one."
-            )
-        lists = {key: tuple(note["state"][key]) for key in ("finished", "sizes", "done")}
-        return counts, State(**{**note["state"], **lists})
-
-    def _begin(self) -> None:
-        """Clear away rows that were being distributed when an earlier run was killed."""
-        shutil.rmtree(self.bucket_folder, ignore_errors=True)
-
-    @property
-    def bucket_folder(self) -> Path:
-        """Where distributed rows are kept."""
-        return (self.folder or Path()) / "rows"
-
-    def is_due(self) -> bool:
-        """Say whether it is time to save."""
-        return self.folder is not None and time.monotonic() - self._saved >= self._pause
-
-    def save(self, counts: PairCounts, state: State) -> None:
-        """Write counts and state in one step."""
-        if self.folder is None:
-            return
-        note = {"fingerprint": self._fingerprint, "state": asdict(state)}
-        began = time.monotonic()
-        counts.save(self._file, note=note)
-        self._saved = time.monotonic()
-        took = self._saved - began
-        self._pause = INTERVAL if took <= SLOW_SAVE else SHARE * took
-
-    def remove(self) -> None:
-        """Delete the checkpoint of a run that is done; other files in the folder stay."""
-        if self.folder is None:
-            return
-        shutil.rmtree(self.bucket_folder, ignore_errors=True)
-        self._file.unlink(missing_ok=True)
-        if not any(self.folder.iterdir()):
-            self.folder.rmdir()

@@ -15,17 +15,10 @@ from typing import Any, cast
 
 from discreet.answers.protocol import Held, Job, fold_blocks
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.accumulate import Accumulator
-from discreet.answers.streamed.counting import Job as Task
-from discreet.answers.streamed.counting import count_job
-from discreet.answers.streamed.snapshot import (
-    Cap,
-    ItemTotals,
-    Selection,
-    Snapshot,
-    explain_encoding,
-    find_totals,
-)
+from discreet.answers.streamed.accumulate import Accumulator, ItemTotals, find_totals
+from discreet.answers.streamed.counting import count_passes
+from discreet.answers.streamed.passes import Passes
+from discreet.answers.streamed.transforms import Cap, Selection
 from discreet.counts.memory import Weighting
 from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage, DiscreetError
@@ -64,8 +57,8 @@ def open_stream(
     ...     answers.items, answers.n_persons, answers.n_answers
     (('q1', 'q2'), 2, 3)
     """
-    task = Task(source, None, reading or Reading(), resources or Resources())
-    return StreamedAnswers(_Source(task, progress))
+    passes = Passes(source, reading=reading, resources=resources, progress=progress)
+    return StreamedAnswers(_Source(passes))
 
 
 def __getattr__(name: str) -> Any:
@@ -79,28 +72,23 @@ def __getattr__(name: str) -> Any:
 class _Source:
     """A source, and what the passes over it have taught."""
 
-    def __init__(self, task: Task, progress: Callable[[Progress], None] | None) -> None:
-        self._task, self._progress = task, progress
-        try:
-            self.snapshot = Snapshot(task, progress)
-        except BaseException:
-            task.close()
-            raise
+    def __init__(self, passes: Passes) -> None:
+        self.passes = passes
         self._totals: ItemTotals | None = None
 
     @property
     def totals(self) -> ItemTotals:
         """Items, their totals and the number of persons: learnt by a pass if need be."""
         if self._totals is None:
-            self._totals = find_totals(self.snapshot)
+            self._totals = find_totals(self.passes)
         return self._totals
 
     def count(self, weighting: Weighting | None) -> PairCounts:
         """Count pairs in one pass, and learn the totals."""
-        if self._totals is None and not self.snapshot.is_steady:
+        if self._totals is None and not self.passes.is_steady:
             # A query that nobody has asked before is counted as it comes, without a copy.
-            return count_job(self._task, weighting, progress=self._progress)
-        tally = self.snapshot.fold(
+            return count_passes(self.passes, weighting)
+        tally = self.passes.fold(
             Accumulator, lambda tally, batch: tally.add(batch.items, batch.store, weighting)
         )
         counts = tally.counts()
@@ -140,12 +128,12 @@ class StreamedAnswers(Held):
 
     def close(self) -> None:
         """Delete what was copied from the source."""
-        self._source.snapshot.close()
+        self._source.passes.close()
 
     @property
     def lasts(self) -> bool:  # type: ignore[override]
         """Whether the source gives the same rows again; a query need not."""
-        return self._source.snapshot.is_steady
+        return self._source.passes.is_steady
 
     @property
     def items(self) -> tuple[str, ...]:
@@ -184,7 +172,7 @@ class StreamedAnswers(Held):
 
     @property
     def _is_capped(self) -> bool:
-        return any(isinstance(step, Cap) for step in self._transforms)
+        return any(isinstance(one, Cap) for one in self._transforms)
 
     def select(self, items: Sequence[object]) -> StreamedAnswers:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
@@ -204,17 +192,16 @@ class StreamedAnswers(Held):
 
     def batches(self) -> Iterator[Responses]:
         """Yield batches of whole persons, all with the same items."""
-        for step in self._transforms:
-            step.begin()
+        for transform in self._transforms:
+            transform.begin()
         last = Selection(self.items)
         persons = 0
-        with explain_encoding():
-            for batch in self._source.snapshot.batches():
-                answers = Responses(batch.items, None, batch.store)
-                for step in self._transforms:
-                    answers = step.apply(answers)
-                persons += answers.n_persons
-                yield last.apply(answers)
+        for batch in self._source.passes.batches():
+            answers = Responses(batch.items, None, batch.store)
+            for transform in self._transforms:
+                answers = transform.apply(answers)
+            persons += answers.n_persons
+            yield last.apply(answers)
         self._source.check_persons(persons)
 
     def _stores(self) -> Iterator[AnswerStore]:

@@ -1,23 +1,25 @@
 """Long rows of any size as batches of whole persons.
 
-Two ways, one result: rows in person order are cut where the person changes; others are first
-distributed into buckets by a hash of the person. Answers are stored by the same function as in
-memory, which also refuses a person's second answer to an item.
+Two ways, one result: rows in person order are cut where the person changes, as long as ids only
+ever ascend (:class:`OutOfOrder` at the first one that does not, because then a person might come
+back later); others are first distributed into buckets by a hash of the person. Answers are stored
+by the same function as in memory, which also refuses a person's second answer to an item. Every
+batch says how far the pass has come, so that another one can go on from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from discreet.answers.streamed.blocks import ItemNames, LongRows
-from discreet.answers.streamed.grouping import Buckets, Span, cut_persons, unpack
+from discreet.answers.streamed.blocks import Block, ItemNames, LongRows
+from discreet.answers.streamed.buckets import Buckets
 from discreet.jit import worth_compiling
 from discreet.store.pack_numpy import empty_planes
 from discreet.store.planes import BitPlanes, SparseRows, prefers_planes
@@ -26,21 +28,44 @@ from discreet.tables.long import store_answers
 from discreet.tables.resources import run_ahead
 from discreet.tables.roles import Reading
 from discreet.tables.values import read_integers
-
-PLAIN_ROW = 2e-8
-"""Seconds that NumPy needs to store a row."""
-
-
-class Rows(Protocol):
-    """What long and wide tables share once their rows are distributed."""
-
-    items: ItemNames
-
-    def find_answer(self, person: str, item: str, number: int) -> str: ...
-
+from discreet.types import Int8Array, Int32Array
 
 TARGET_ROWS = 1 << 20
 """Rows of a batch in person order: enough to make counting efficient, some 20 MB."""
+PLAIN_RUN, PLAIN_STORE = 1e-8, 2e-8
+"""Seconds that NumPy needs per row to find persons, and to store answers."""
+
+
+class OutOfOrder(Exception):
+    """An id was followed by a smaller one."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """How far a pass has come: what the batches so far hold.
+
+    Attributes
+    ----------
+    phase
+        "ordered": the rows before ``row``. "buckets": the buckets in ``done``.
+    row, finished, last
+        First row that is still to come; rows of finished shards; the last person so far.
+    bits, sizes, done, as_text
+        How many buckets there are (a power of two), their rows, which of them are done; the kind
+        of ids. Sizes are kept of buckets on disk only: others cannot be come back to.
+    rows
+        Rows done so far, for progress.
+    """
+
+    phase: str = "ordered"
+    row: int = 0
+    finished: tuple[int, ...] = ()
+    last: int | str | None = None
+    bits: int = 0
+    sizes: tuple[int, ...] = ()
+    done: tuple[int, ...] = ()
+    as_text: bool = False
+    rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,96 +82,202 @@ class Batch:
         The answers.
     rows
         Rows behind the batch.
-    stop, finished
-        In person order: the first row after the batch, and the rows of finished shards.
-    bucket
-        Otherwise: the number of the bucket.
+    place
+        Where the pass stands behind this batch.
     """
 
     items: tuple[str, ...]
     persons: Any
     store: BitPlanes | SparseRows
     rows: int
-    stop: int = 0
-    finished: tuple[int, ...] = ()
-    bucket: int = -1
+    place: Place = Place()
 
 
-def ordered_batches(
-    rows: LongRows,
-    reading: Reading,
-    skip: int = 0,
-    finished: Sequence[int] = (),
-    after: int | str | None = None,
-) -> Iterator[Batch]:
+class Rows(Protocol):
+    """What long and wide tables share once their rows are distributed."""
+
+    items: ItemNames
+    reading: Reading
+
+    def find_answer(self, person: str, item: str, number: int) -> str: ...
+
+
+# -- rows in person order ----------------------------------------------------------------------
+
+
+def ordered_batches(rows: LongRows, place: Place) -> Iterator[Batch]:
     """Yield batches as long as ids ascend; raises ``OutOfOrder`` where they do not."""
-    with closing(run_ahead(rows.blocks(skip, finished))) as blocks:
-        for span in cut_persons(blocks, TARGET_ROWS, after):
+    with closing(run_ahead(rows.blocks(place.row, place.finished))) as blocks:
+        for span in cut_persons(blocks, TARGET_ROWS, place.last):
             items = tuple(rows.items.names[: span.n_items])
-            store = _store_span(span, items, rows, reading)
             count = span.stop - span.start
-            yield Batch(items, span.ids, store, count, span.stop, span.finished)
+            last = span.ids[-1]
+            place = replace(
+                place,
+                row=span.stop,
+                finished=span.finished,
+                last=str(last) if isinstance(last, str) else int(last),
+                rows=place.rows + count,
+            )
+            find = partial(_find_row, rows, span.start)
+            store = store_rows(*span.coded, span.ids, items, rows.reading, find)
+            yield Batch(items, span.ids, store, count, place)
 
 
-def _store_span(
-    span: Span, items: tuple[str, ...], rows: LongRows, reading: Reading
-) -> BitPlanes | SparseRows:
-    kept = answered_rows(span.value)
-
-    def place(index: int) -> str:
-        return rows.places.place(span.start + (index if kept is None else int(kept[index])))
-
-    return store_rows(span.person, span.item, span.value, kept, span.ids, items, reading, place)
+def _find_row(rows: LongRows, start: int, row: int) -> str:
+    return rows.places.place(start + row)
 
 
-def bucket_batches(
-    buckets: Buckets, rows: Rows, reading: Reading, wanted: Sequence[int]
-) -> Iterator[Batch]:
-    """Yield one batch per bucket."""
+@dataclass(frozen=True)
+class Span:
+    """Rows ``start`` to ``stop``: all rows of some persons.
+
+    ``coded`` are person codes from 0 that ascend, item codes and answers; ``ids`` the ids behind
+    the person codes.
+    """
+
+    coded: tuple[Int32Array, Int32Array, Int8Array]
+    ids: Any
+    n_items: int
+    start: int
+    stop: int
+    finished: tuple[int, ...]
+
+
+def cut_persons(
+    blocks: Iterable[Block], target_rows: int, after: int | str | None = None
+) -> Iterator[Span]:
+    """Yield spans of about ``target_rows`` rows; every id must be greater than ``after``."""
+    gathered = _Gathered(after)
+    for block in blocks:
+        gathered.add(block)
+        if gathered.rows >= target_rows and gathered.n_persons > 1:
+            yield gathered.take(keep_last=True)
+    if gathered.rows:
+        yield gathered.take(keep_last=False)
+
+
+class _Gathered:
+    """Rows that wait to be cut."""
+
+    def __init__(self, after: int | str | None) -> None:
+        self._after = after
+        self._coded: list[tuple[Int32Array, Int32Array, Int8Array]] = []
+        self._ids: list[Any] = []
+        self.rows = self.n_persons = 0
+
+    def add(self, block: Block) -> None:
+        codes, ids = _find_runs(block.person)
+        if self.n_persons:
+            last = self._ids[-1][-1]
+            if ids[0] == last:
+                codes, ids = codes - np.int32(1), ids[1:]
+            elif ids[0] < last:
+                raise OutOfOrder
+        elif self._after is not None and ids[0] <= self._after:
+            raise OutOfOrder
+        self._coded.append((codes + np.int32(self.n_persons), block.item, block.value))
+        if len(ids):
+            self._ids.append(ids)
+        self.rows += len(codes)
+        self.n_persons += len(ids)
+        self._block = block
+
+    def take(self, *, keep_last: bool) -> Span:
+        """Return the rows of all persons, or of all but the last, who may go on."""
+        person, item, value = (np.concatenate(parts) for parts in zip(*self._coded, strict=True))
+        ids, cut = np.concatenate(self._ids), self.rows
+        if keep_last:
+            cut = int(np.searchsorted(person, np.int32(self.n_persons - 1)))
+        end = self._block.start + len(self._block.value)
+        span = Span(
+            (person[:cut], item[:cut], value[:cut]), ids[:-1] if keep_last else ids,
+            self._block.n_items, end - self.rows, end - self.rows + cut, self._block.finished,
+        )  # fmt: skip
+        rest = np.zeros(len(person) - cut, dtype=np.int32)
+        self._coded, self._ids = [(rest, item[cut:], value[cut:])], [ids[-1:]]
+        self.rows, self.n_persons = len(rest), 1
+        return span
+
+
+def _find_runs(person: Any) -> tuple[Int32Array, Any]:
+    """Return ascending codes per row and the ids behind them, as an array of numbers or texts."""
+    if isinstance(person, np.ndarray):
+        if worth_compiling(PLAIN_RUN * len(person)):
+            return _find_runs_compiled(person)
+        changed = person[1:] != person[:-1]
+        if (person[1:] < person[:-1]).any():
+            raise OutOfOrder
+        codes = np.zeros(len(person), dtype=np.int32)
+        np.cumsum(changed, out=codes[1:])
+        starts = np.concatenate([[0], np.flatnonzero(changed) + 1])
+        return codes, person[starts]
+    codes, words = read_integers(person.indices), person.dictionary
+    steps = np.diff(codes)
+    # First appearances are numbered 0, 1, ...: a step of 0 or 1 means that nobody came back.
+    if codes[0] != 0 or codes[-1] != len(words) - 1 or ((steps < 0) | (steps > 1)).any():
+        raise OutOfOrder
+    texts = np.array(words.to_pylist(), dtype=object)
+    if (texts[1:] <= texts[:-1]).any():
+        raise OutOfOrder
+    return codes, texts
+
+
+def _find_runs_compiled(person: npt.NDArray[np.int64]) -> tuple[Int32Array, Any]:
+    from discreet.answers.streamed.kernels import number_runs
+
+    codes, starts = np.empty((2, len(person)), dtype=np.int32)
+    runs = number_runs(person, codes, starts)
+    if runs < 0:
+        raise OutOfOrder
+    return codes, person[starts[:runs]]
+
+
+# -- rows in buckets ---------------------------------------------------------------------------
+
+
+def bucket_batches(buckets: Buckets, rows: Rows, place: Place) -> Iterator[Batch]:
+    """Yield one batch per bucket that is not done."""
     items = tuple(rows.items.names)
-    with closing(run_ahead(_read_buckets(buckets, wanted), ahead=1)) as tables:
-        for bucket, codes, ids, packed in tables:
-            item, value = unpack(packed)
-            kept = answered_rows(value)
-            place = _Lookup(rows, ids, items, codes, item, kept)
-            store = store_rows(codes, item, value, kept, ids, items, reading, place)
-            yield Batch(items, ids, store, len(codes), bucket=bucket)
+    left = [bucket for bucket in range(1 << buckets.bits) if bucket not in place.done]
+    with closing(run_ahead(map(buckets.read, left), ahead=1)) as tables:
+        for bucket, (coded, ids) in zip(left, tables, strict=True):
+            find = partial(_find_again, rows, ids, items, *coded)
+            store = store_rows(*coded, ids, items, rows.reading, find)
+            count = len(coded[0])
+            place = replace(place, done=(*place.done, bucket), rows=place.rows + count)
+            yield Batch(items, ids, store, count, place)
 
 
-def _read_buckets(
-    buckets: Buckets, wanted: Sequence[int]
-) -> Iterator[tuple[int, npt.NDArray[np.int32], Any, npt.NDArray[np.int32]]]:
-    for bucket in wanted:
-        table = buckets.read(bucket)
-        person = table.column("person").combine_chunks().dictionary_encode()
-        codes = read_integers(person.indices)
-        ids = person.dictionary
-        if pa.types.is_integer(ids.type):
-            ids = read_integers(ids)
-        packed = [read_integers(chunk) for chunk in table.column("answer").chunks]
-        empty = np.zeros(0, dtype=np.int32)
-        yield bucket, codes, ids, np.concatenate([empty, *packed])
+def _find_again(
+    rows: Rows, ids: Any, items: Sequence[str], person: Any, item: Any, value: Any, row: int
+) -> str:
+    """Find the place of a row by reading everything again: only for a message."""
+    before = slice(0, row + 1)
+    same = (person[before] == person[row]) & (item[before] == item[row]) & (value[before] >= 0)
+    return rows.find_answer(str(ids[int(person[row])]), items[item[row]], int(same.sum()))
 
 
-def answered_rows(value: npt.NDArray[np.int8]) -> npt.NDArray[np.intp] | None:
-    """Return the rows that hold an answer; None for all."""
-    return np.flatnonzero(value >= 0) if value.min(initial=0) < 0 else None
+# -- storing -----------------------------------------------------------------------------------
 
 
 def store_rows(
-    person: Any, item: Any, value: Any, kept: Any, ids: Any,
-    items: Sequence[str], reading: Reading, place: Any,
+    person: Any, item: Any, value: Any, ids: Any,
+    items: Sequence[str], reading: Reading, place: Callable[[int], str],
 ) -> BitPlanes | SparseRows:  # fmt: skip
-    """Store coded rows, of which ``kept`` (None for all) hold an answer.
+    """Store coded rows, of which those with the value -1 hold no answer.
 
-    Does what :func:`discreet.tables.long.store_answers` does, in one pass where it can.
+    Does what :func:`discreet.tables.long.store_answers` does, in one pass where it can. ``place``
+    says where a row stands.
     """
     planes = _mark_planes(person, item, value, len(ids), len(items))
     if planes is not None:
         return planes if reading.one_means == "right" else flip_answers(planes)
-    if kept is not None:
-        person, item, value = person[kept], item[kept], value[kept]
-    return store_answers(person, item, value == 1, ids, items, reading, place)
+    if value.min(initial=0) >= 0:
+        return store_answers(person, item, value == 1, ids, items, reading, place)
+    kept = np.flatnonzero(value >= 0)
+    coded = person[kept], item[kept], value[kept] == 1
+    return store_answers(*coded, ids, items, reading, lambda index: place(int(kept[index])))
 
 
 def _mark_planes(
@@ -155,7 +286,7 @@ def _mark_planes(
     """Fill bit planes in one pass; None where rows are better, few or repeated."""
     if not prefers_planes(n_persons, n_items, len(person)):
         return None
-    if not worth_compiling(PLAIN_ROW * len(person)):
+    if not worth_compiling(PLAIN_STORE * len(person)):
         return None
     from discreet.answers.streamed.kernels import mark_answers
 
@@ -166,20 +297,3 @@ def _mark_planes(
     mask = np.uint64((1 << shift) - 1)
     again = mark_answers(person, item, value, *planes, np.uint64(shift), mask)
     return None if again else BitPlanes(*planes, n_persons)
-
-
-class _Lookup:
-    """Find the row of an answer by reading everything again: only for a message."""
-
-    def __init__(
-        self, rows: Rows, ids: Any, items: Sequence[str], codes: Any, item: Any, kept: Any
-    ) -> None:
-        self._rows, self._ids, self._items = rows, ids, items
-        self._codes, self._item, self._kept = codes, item, kept
-
-    def __call__(self, index: int) -> str:
-        row = index if self._kept is None else int(self._kept[index])
-        code, item = self._codes[row], self._item[row]
-        before = slice(0, row + 1) if self._kept is None else self._kept[: index + 1]
-        same = (self._codes[before] == code) & (self._item[before] == item)
-        return self._rows.find_answer(str(self._ids[int(code)]), self._items[item], int(same.sum()))

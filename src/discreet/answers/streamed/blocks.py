@@ -82,6 +82,21 @@ def plan_shards(shards: Sequence[Shard], reading: Reading) -> list[LongPlan] | l
     return plans
 
 
+def list_columns(plan: LongPlan | WidePlan) -> list[int]:
+    """Return the numbers of the columns that hold persons and answers."""
+    if isinstance(plan, LongPlan):
+        return [plan.person, plan.item, plan.response]
+    return [*([] if plan.person is None else [plan.person]), *plan.items]
+
+
+def lie_before(row: int, finished: Sequence[int]) -> list[int]:
+    """Return the rows of those finished shards that lie wholly before a row."""
+    done = list(finished)
+    while done and sum(done) > row:
+        done.pop()
+    return done
+
+
 class ItemNames:
     """Item names in order of first appearance, or a closed list of them."""
 
@@ -123,6 +138,8 @@ class LongRows:
         Whether ids are kept as text although they may be numbers.
     """
 
+    width = 1
+
     def __init__(
         self,
         shards: Sequence[Shard],
@@ -132,16 +149,10 @@ class LongRows:
         *,
         as_text: bool,
     ) -> None:
-        self._shards, self._plans, self._reading = shards, plans, reading
-        self.items = items
+        self._shards, self._plans = shards, plans
+        self.reading, self.items, self.as_text = reading, items, as_text
         self._numbers = np.zeros(0, dtype=np.int32)
-        self._as_text = as_text
         self.places = RowPlaces()
-
-    @property
-    def as_text(self) -> bool:
-        """Whether ids are kept as text."""
-        return self._as_text
 
     def blocks(self, skip: int = 0, finished: Sequence[int] = ()) -> Iterator[Block]:
         """Yield all rows from number ``skip`` on.
@@ -153,9 +164,7 @@ class LongRows:
         finished
             Rows of the shards that lie wholly before ``skip``: they are not opened.
         """
-        done = [rows for rows in finished if rows]
-        while done and sum(done) > skip:
-            done.pop()
+        done = lie_before(skip, finished)
         for shard, rows in zip(self._shards, done, strict=False):
             self.places.begin(shard.open())
             self.places.n_rows += rows
@@ -170,7 +179,7 @@ class LongRows:
     def _read_shard(
         self, source: Source, plan: LongPlan, skip: int, finished: tuple[int, ...]
     ) -> Iterator[Block]:
-        columns = (plan.person, plan.item, plan.response)
+        columns = list_columns(plan)
         names = [source.names[number] for number in columns]
         self.places.begin(source)
         for batch in source.batches(columns):
@@ -192,10 +201,10 @@ class LongRows:
 
     def _read_persons(self, column: Any, name: str) -> Any:
         whole = pa.types.is_signed_integer(column.type) and not column.null_count
-        if whole and not self._as_text:
+        if whole and not self.as_text:
             return read_integers(column).astype(np.int64, copy=False)
         ids = read_ids(column, name, "person", self.places)
-        if self._as_text:
+        if self.as_text:
             return ids
         if not pc.all(pc.match_substring_regex(ids.dictionary, _WHOLE)).as_py():
             raise NotNumbers
@@ -231,7 +240,7 @@ class LongRows:
         self._numbers = table[: np.flatnonzero(table >= 0).max(initial=-1) + 1]
 
     def _read_answers(self, column: Any, name: str) -> Int8Array:
-        scoring = self._reading.scoring
+        scoring = self.reading.scoring
         if column.type == pa.int8() and not column.null_count and scoring.at_least is None:
             values = read_integers(column)
             if int(values.view(np.uint8).max(initial=0)) <= 1:
@@ -245,22 +254,13 @@ class LongRows:
         value = column[row].as_py()
         raise BadResponses(explain_bad_answer(where, name, value, scoring, wide=False))
 
-    def persons(self) -> Iterator[Any]:
-        """Yield the ids alone, of all rows."""
-        for shard, plan in zip(self._shards, self._plans, strict=True):
-            source = shard.open()
-            self.places.begin(source)
-            for (column,) in source.batches((plan.person,)):
-                yield self._read_persons(column, source.names[plan.person])
-                self.places.n_rows += len(column)
-
     def find_answer(self, person: str, item: str, number: int) -> str:
         """Return the place of a person's first, second, ... answer to an item, for a message."""
         rows = 0
         for shard, plan in zip(self._shards, self._plans, strict=True):
             source, before = shard.open(), rows
-            for batch in source.batches((plan.person, plan.item, plan.response)):
-                values = score_array(batch[2], self._reading.scoring)
+            for batch in source.batches(list_columns(plan)):
+                values = score_array(batch[2], self.reading.scoring)
                 hit = _equals(batch[0], person) & _equals(batch[1], item) & (values >= 0)
                 found = np.flatnonzero(hit)
                 if len(found) >= number:

@@ -1,38 +1,46 @@
-"""Count a source of any size: the engine behind ``engine="duckdb"``.
+"""Count a source of any size: the engine behind ``engine="disk"``.
 
 In: a path, a pattern, a database or a query. Out: exactly the counts that the memory engine
-gives. Rows in person order are counted as they are read; the first row out of order discards
-what was counted so far and starts anew with buckets.
+gives. Partial counts can be kept on disk, so that a run that was killed can go on: a checkpoint is
+a folder with one file of counts that also says which rows or buckets are in them. The file is
+replaced in one step: whatever happens, what is in the counts and what is said to be in them agree,
+so nobody is counted twice. A fingerprint of the source, of the options and of the weighting guards
+against going on with other data. Confidential, like all counts.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import json
+import os
+import pickle
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
-from typing import Any, cast
 
-from discreet.answers.streamed.accumulate import Accumulator, Checkpoint, State, fingerprint_run
-from discreet.answers.streamed.batches import Batch, Rows, bucket_batches, ordered_batches
-from discreet.answers.streamed.blocks import Block, ItemNames, LongRows, NotNumbers, plan_shards
-from discreet.answers.streamed.grouping import Buckets, OutOfOrder, choose_bits
-from discreet.answers.streamed.wide import WideRows
-from discreet.atomic import make_temporary
+from discreet.answers.streamed.accumulate import Accumulator
+from discreet.answers.streamed.batches import Place
+from discreet.answers.streamed.passes import Passes, Restart
+from discreet.atomic import make_folder
 from discreet.counts.memory import Weighting
 from discreet.counts.table import PairCounts
-from discreet.jit import load_kernels
-from discreet.tables.dataset import Dataset, Encodings, describe_source, open_dataset
-from discreet.tables.delimited import NotUtf8
-from discreet.tables.ids import check_items
-from discreet.tables.paths import warn_encoding
-from discreet.tables.resources import Progress, Reporter, Resources, run_ahead
-from discreet.tables.roles import LongPlan, Reading, WidePlan
+from discreet.errors import BadUsage
+from discreet.tables.resources import Progress, Resources
+from discreet.tables.roles import Reading
 
-MANY_ROWS = 5_000_000
-"""Rows from which on the compiled loops are worth their loading time at once."""
+INTERVAL = 5.0
+"""Seconds between two checkpoints: a crash costs no more work than that."""
+
+SLOW_SAVE, SHARE = 0.5, 10.0
+"""A save that takes longer than this many seconds (very many items) happens less often, so that
+saving takes at most a tenth of the time."""
+
+STATE_VERSION = 1
 
 
 def count_source(
@@ -76,226 +84,124 @@ def count_source(
     array([[0, 1],
            [0, 0]])
     """
-    job = Job(
-        source,
-        None if items is None else check_items(items, len(items)),
-        reading or Reading(),
-        resources or Resources(),
-    )
-    try:
-        return count_job(job, weighting, checkpoint=checkpoint, progress=progress)
-    finally:
-        job.close()
+    with Passes(
+        source, items=items, reading=reading, resources=resources, progress=progress
+    ) as passes:
+        return count_passes(passes, weighting, checkpoint)
 
 
-def count_job(
-    job: Job,
+def count_passes(
+    passes: Passes,
     weighting: Weighting | None = None,
-    *,
     checkpoint: str | PathLike[str] | None = None,
-    progress: Callable[[Progress], None] | None = None,
 ) -> PairCounts:
-    """Count what a job reads; see :func:`count_source`."""
-    while True:
-        try:
-            return _Run(job, weighting, checkpoint, progress).count()
-        except NotUtf8 as found:
-            # Rare: the first megabytes were UTF-8. Everything is read again, this file otherwise.
-            job.encodings[found.path] = warn_encoding(found.path)
+    """Count in the first pass over a source; see :func:`count_source`."""
+    if checkpoint is None:
+        return _count(passes, weighting, None)
+    keeper = Checkpoint(checkpoint, _fingerprint(passes, weighting))
+    with keeper.lock():
+        counts = _count(passes, weighting, keeper)
+        keeper.remove()
+    return counts
 
 
-@dataclass
-class Job:
-    """What is to be read, and how."""
-
-    source: str | PathLike[str]
-    items: tuple[str, ...] | None
-    reading: Reading
-    resources: Resources
-
-    def __post_init__(self) -> None:
-        self.encodings: Encodings = {}
-        self._kept: Dataset | None = None
-
-    @property
-    def name(self) -> str:
-        """What messages call the source: without a password."""
-        return describe_source(self.source)
-
-    def open(self) -> Dataset:
-        """Find the shards of the source: anew, unless that would be other rows."""
-        if self._kept is not None:
-            return self._kept
-        dataset = open_dataset(self.source, self.encodings, self.resources, self.reading)
-        if not dataset.lasting:
-            self._kept = dataset
-        return dataset
-
-    def close(self) -> None:
-        """Give back what a server or a query holds for this job."""
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
-
-    def item_names(self, known: Sequence[str] = ()) -> ItemNames:
-        """Return the item list, closed if the caller gave one."""
-        return ItemNames(self.items or known, closed=self.items is not None)
-
-    def long_rows(
-        self, dataset: Dataset, plans: list[LongPlan], names: ItemNames, *, as_text: bool
-    ) -> LongRows:
-        """Return the reader of long rows."""
-        return LongRows(dataset.shards, plans, self.reading, names, as_text=as_text)
-
-
-class _Run:
-    """One attempt at counting, with its checkpoint and its progress."""
-
-    def __init__(
-        self,
-        job: Job,
-        weighting: Weighting | None,
-        checkpoint: str | PathLike[str] | None,
-        progress: Callable[[Progress], None] | None,
-    ) -> None:
-        self._job, self._weighting = job, weighting
-        self._dataset = job.open()
-        self._plans = plan_shards(self._dataset.shards, job.reading)
-        fingerprint = ""
-        if checkpoint is not None:
-            fingerprint = fingerprint_run(self._dataset, job.reading, weighting, job.items)
-        self._checkpoint = Checkpoint(checkpoint, fingerprint)
-        self._report = Reporter(progress, self._dataset.rows)
-        if self._dataset.rows > MANY_ROWS:
-            load_kernels()
-        # Going on within a query's rows would need the same rows in the same order again.
-        same_again = self._dataset.lasting or checkpoint is None
-        self._fresh = State("ordered" if same_again else "buckets")
-
-    def count(self) -> PairCounts:
-        with self._checkpoint.lock():
-            return self._count()
-
-    def _count(self) -> PairCounts:
-        saved = self._checkpoint.load()
-        start, state = saved or (None, self._fresh)
-        while True:
-            try:
-                counts = self._count_from(start, state)
-            except NotNumbers:
-                start, state = None, replace(self._fresh, phase=state.phase, as_text=True)
-            except OutOfOrder:
-                start, state = None, State("buckets", as_text=state.as_text)
-            else:
-                self._checkpoint.remove()
-                self._report.finish()
-                return counts
-            self._report.rows = 0
-
-    def _count_from(self, start: PairCounts | None, state: State) -> PairCounts:
-        names = self._job.item_names(() if start is None else start.items)
-        tally = Accumulator(start)
-        self._report.rows = state.rows
-        if isinstance(self._plans[0], WidePlan):
-            self._count_wide(tally, state, names)
+def _count(passes: Passes, weighting: Weighting | None, keeper: Checkpoint | None) -> PairCounts:
+    start, place = (keeper and keeper.load()) or (None, None)
+    sums = Accumulator(start)
+    for step in passes.first(place, sums.totals.items, keeper.rows if keeper else None):
+        if isinstance(step, Restart):
+            sums = Accumulator(items=step.items)
         else:
-            rows = self._job.long_rows(self._dataset, self._plans, names, as_text=state.as_text)
-            if state.phase == "ordered":
-                reading, place = self._job.reading, (state.row, state.finished, state.last)
-                self._count_ordered(tally, state, ordered_batches(rows, reading, *place))
-            else:
-                self._count_buckets(tally, state, rows, rows.blocks(), self._job.reading)
-        return tally.counts(names.names)
-
-    def _count_wide(self, tally: Accumulator, state: State, names: ItemNames) -> None:
-        plans = cast(list[WidePlan], self._plans)
-        rows = WideRows(self._dataset.shards, plans, self._job.reading, names)
-        begun = state.phase == "ordered" and state.row > 0
-        if begun or (state.phase == "ordered" and not rows.persons_come_back(self._job.resources)):
-            self._count_ordered(tally, state, rows.batches(state.row, state.finished))
-            return
-        state = replace(state, phase="buckets", as_text=True)
-        # A wide table has turned right and wrong around already where that was asked for.
-        reading = replace(self._job.reading, one_means="right")
-        self._count_buckets(tally, state, rows, rows.blocks(), reading)
-
-    def _count_ordered(self, tally: Accumulator, state: State, batches: Iterator[Batch]) -> None:
-        rows = state.rows
-        with closing(batches):  # type: ignore[type-var]
-            for batch in batches:
-                tally.add(batch.items, batch.store, self._weighting)
-                rows += batch.rows
-                if self._checkpoint.is_due():
-                    last = None if batch.persons is None else _plain_id(batch.persons[-1])
-                    done = replace(
-                        state, row=batch.stop, finished=batch.finished, last=last, rows=rows
-                    )
-                    self._checkpoint.save(tally.counts(), done)
-                self._report.add(batch.rows)
-
-    def _count_buckets(
-        self,
-        tally: Accumulator,
-        state: State,
-        rows: Rows,
-        blocks: Iterable[Block],
-        reading: Reading,
-    ) -> None:
-        keeps = self._checkpoint.folder is not None
-        with _BucketFolder(self._checkpoint, self._job.resources) as folder:
-            if state.sizes:
-                buckets = Buckets(folder, state.bits, as_text=state.as_text)
-                buckets.sizes = list(state.sizes)
-            else:
-                buckets, state = self._distribute(folder, state, blocks)
-                if keeps and buckets.on_disk:
-                    self._checkpoint.save(tally.counts(rows.items.names), state)
-            left = [b for b in range(1 << buckets.bits) if b not in state.done]
-            done, counted = list(state.done), state.rows
-            for batch in bucket_batches(buckets, rows, reading, left):
-                tally.add(batch.items, batch.store, self._weighting)
-                done.append(batch.bucket)
-                counted += batch.rows
-                if not keeps:
-                    buckets.remove(batch.bucket)
-                elif buckets.on_disk and self._checkpoint.is_due():
-                    state = replace(state, done=tuple(done), rows=counted)
-                    self._checkpoint.save(tally.counts(), state)
-                self._report.add(batch.rows)
-
-    def _distribute(
-        self, folder: Path, state: State, blocks: Iterable[Block]
-    ) -> tuple[Buckets, State]:
-        cells = self._dataset.rows
-        if isinstance(self._plans[0], WidePlan):
-            cells *= max(len(plan.items) for plan in self._plans)
-        self._report.total = 2 * cells
-        bits = choose_bits(cells, self._job.resources.memory)
-        buckets = Buckets(folder, bits, as_text=state.as_text)
-        with closing(run_ahead(iter(blocks))) as ahead:
-            buckets.fill(ahead, self._report.add)
-        sizes = tuple(buckets.sizes) if buckets.on_disk else ()
-        return buckets, replace(state, bits=bits, sizes=sizes, rows=self._report.rows)
+            sums.add(step.items, step.store, weighting)
+        if keeper and keeper.is_due(step.place):
+            keeper.save(sums.counts(), step.place)
+    return sums.counts()
 
 
-class _BucketFolder:
-    """Where distributed rows go: into the checkpoint, or into a folder that is deleted."""
-
-    def __init__(self, checkpoint: Checkpoint, resources: Resources) -> None:
-        self._kept = checkpoint.bucket_folder if checkpoint.folder is not None else None
-        self._resources = resources
-        self._made: Path | None = None
-
-    def __enter__(self) -> Path:
-        if self._kept is not None:
-            return self._kept
-        self._made = make_temporary(self._resources.folder, "discreet-rows-")
-        return self._made
-
-    def __exit__(self, *_: object) -> None:
-        if self._made is not None:
-            shutil.rmtree(self._made, ignore_errors=True)
+def _fingerprint(passes: Passes, weighting: Weighting | None) -> str:
+    """Return a digest of everything that decides about the counts."""
+    try:
+        weights = pickle.dumps(weighting)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise BadUsage(
+            "a weighting must be picklable when a checkpoint is kept, so that going on with "
+            f"another one is noticed; found {weighting!r} ({error})"
+        ) from None
+    identity = [shard.identity for shard in passes.dataset.shards]
+    facts = [identity, asdict(passes.reading), passes.listed, STATE_VERSION]
+    return hashlib.sha256(json.dumps(facts).encode() + weights).hexdigest()
 
 
-def _plain_id(value: Any) -> int | str:
-    return str(value) if isinstance(value, str) else int(value)
+class Checkpoint:
+    """A folder with partial counts and, where rows had to be distributed, the rows.
+
+    Parameters
+    ----------
+    folder
+        Made if it is not there.
+    fingerprint
+        Of this run; a checkpoint with another one is refused.
+    """
+
+    def __init__(self, folder: str | PathLike[str], fingerprint: str) -> None:
+        self.folder = Path(folder)
+        self.rows = self.folder / "rows"
+        self._file = self.folder / "counts.npz"
+        self._fingerprint = fingerprint
+        self._saved, self._pause = time.monotonic(), INTERVAL
+        make_folder(self.folder)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes out: two runs would overwrite each other's counts."""
+        handle = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise BadUsage(
+                f"the checkpoint in '{self.folder}' is in use by another process, and two would "
+                "overwrite each other's counts. Wait until it ends, or name another folder."
+            ) from None
+        finally:
+            os.close(handle)
+
+    def load(self) -> tuple[PairCounts, Place] | None:
+        """Return counts and place of an earlier run; None if there was none."""
+        if not self._file.exists():
+            # Rows that were being distributed when an earlier run was killed.
+            shutil.rmtree(self.rows, ignore_errors=True)
+            return None
+        counts = PairCounts.load(self._file)
+        note = counts.note
+        if note.get("fingerprint") != self._fingerprint:
+            raise BadUsage(
+                f"the checkpoint in '{self.folder}' belongs to other data or other options (a file "
+                "may have changed since). Going on would mix the two. Delete the folder to start "
+                "anew, or name another one."
+            )
+        lists = {key: tuple(note["state"][key]) for key in ("finished", "sizes", "done")}
+        return counts, Place(**{**note["state"], **lists})
+
+    def is_due(self, place: Place) -> bool:
+        """Say whether to save: now and then, and when all rows have been distributed to disk."""
+        if place.sizes and not place.done:
+            return True
+        is_time = time.monotonic() - self._saved >= self._pause
+        return is_time and bool(place.row or place.sizes)
+
+    def save(self, counts: PairCounts, place: Place) -> None:
+        """Write counts and place in one step."""
+        note = {"fingerprint": self._fingerprint, "state": asdict(place)}
+        began = time.monotonic()
+        counts.save(self._file, note=note)
+        self._saved = time.monotonic()
+        took = self._saved - began
+        self._pause = INTERVAL if took <= SLOW_SAVE else SHARE * took
+
+    def remove(self) -> None:
+        """Delete the checkpoint of a run that is done; other files in the folder stay."""
+        shutil.rmtree(self.rows, ignore_errors=True)
+        self._file.unlink(missing_ok=True)
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()

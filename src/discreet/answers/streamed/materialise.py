@@ -1,9 +1,9 @@
-"""Copy the rows of a query once, so that every later pass sees the same rows.
+"""Copy the rows of a source once: to disk for several passes, or into memory for good.
 
 A query may give other rows the second time. What needs several passes (the number of persons,
 the ledger's fingerprint and the counts of one release must be those of the same rows) reads
 the copy instead. Only the columns that hold answers are copied, into a folder that only its
-owner can open.
+owner can open. What needs all answers at once reads a database, a server or a query into memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.blocks import plan_shards
+from discreet.answers.streamed.blocks import list_columns, plan_shards
 from discreet.atomic import create_private
 from discreet.errors import BadResponses
 from discreet.tables.dataset import Dataset, Shard, no_rows, open_dataset
@@ -31,16 +31,10 @@ from discreet.tables.wide import WideTable
 def copy_dataset(dataset: Dataset, plans: Sequence[LongPlan | WidePlan], folder: Path) -> Dataset:
     """Copy all shards into a folder; the result reads the copies, under the shards' names."""
     shards = [
-        _copy_shard(shard, _columns(plan), folder / f"shard-{number:04}.arrow")
+        _copy_shard(shard, list_columns(plan), folder / f"shard-{number:04}.arrow")
         for number, (shard, plan) in enumerate(zip(dataset.shards, plans, strict=True))
     ]
-    return Dataset(tuple(shards), steady=True)
-
-
-def _columns(plan: LongPlan | WidePlan) -> list[int]:
-    if isinstance(plan, LongPlan):
-        return [plan.person, plan.item, plan.response]
-    return [*([] if plan.person is None else [plan.person]), *plan.items]
+    return Dataset(tuple(shards), steady=True, lasting=False)
 
 
 def _copy_shard(shard: Shard, columns: list[int], path: Path) -> Shard:
@@ -95,9 +89,6 @@ class _Copy:
     def place(self, row: int) -> str:
         """Return the row, counted from 1."""
         return f"{self.name}, row {row + 1} of its result"
-
-
-# Read a database, a server or a query into memory, for what needs all answers at once.
 
 
 def load_responses(

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.batches import Batch
-from discreet.answers.streamed.blocks import Block, ItemNames
+from discreet.answers.streamed.batches import Batch, OutOfOrder, Place
+from discreet.answers.streamed.blocks import Block, ItemNames, lie_before, list_columns
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.tables.dataset import Shard, no_rows
 from discreet.tables.long import read_ids
@@ -33,20 +33,25 @@ CELLS = 1 << 24
 class WideRows:
     """The rows of a wide table of any size; the counterpart of ``LongRows``."""
 
+    as_text = True
+
     def __init__(
         self, shards: Sequence[Shard], plans: Sequence[WidePlan], reading: Reading, items: ItemNames
     ) -> None:
         self._shards, self._plans, self._reading = shards, plans, reading
-        self.items = items
+        self.items, self._is_numbered = items, plans[0].person is None
+        # The rows that `blocks` yields have turned right and wrong around where that was asked for.
+        self.reading = replace(reading, one_means="right")
+        self.width = max(len(plan.items) for plan in plans)
         for shard, plan in zip(shards, plans, strict=True):
             names = shard.open().names
             items.encode([names[number] for number in plan.items])
         self._check_numbering()
 
     def _check_numbering(self) -> None:
-        numbered = [plan.person is None for plan in self._plans]
-        for shard, other in zip(self._shards, numbered, strict=True):
-            if other != numbered[0]:
+        for shard, plan in zip(self._shards, self._plans, strict=True):
+            other = plan.person is None
+            if other != self._is_numbered:
                 raise BadResponses(
                     f"{shard.name} has {'no' if other else 'a'} person column, but the files "
                     f"before it have {'one' if other else 'none'}. Give all files a person "
@@ -55,10 +60,10 @@ class WideRows:
 
     # -- persons who come back ---------------------------------------------------------------
 
-    def persons_come_back(self, resources: Resources) -> bool:
-        """Say whether an id stands in more than one row."""
-        if self._plans[0].person is None:
-            return False
+    def check_order(self, resources: Resources) -> None:
+        """Raise ``OutOfOrder`` where an id stands in more than one row."""
+        if self._is_numbered:
+            return
         schema = pa.schema([("person", pa.string())])
         failures: list[Exception] = []
         ids = _keep_failure(self._ids(schema), failures)
@@ -72,7 +77,8 @@ class WideRows:
         except BadUsage as error:
             lost = DiscreetError(f"the persons of a wide table could not be compared: {error}")
             raise (failures[0] if failures else lost) from None
-        return bool(again)
+        if again:
+            raise OutOfOrder
 
     def _ids(self, schema: Any) -> Iterator[Any]:
         places = RowPlaces()
@@ -86,84 +92,73 @@ class WideRows:
 
     # -- batches -----------------------------------------------------------------------------
 
-    def batches(self, skip: int = 0, finished: Sequence[int] = ()) -> Iterator[Batch]:
-        """Yield the rows from number ``skip`` on, each of them a whole person."""
+    def batches(self, place: Place) -> Iterator[Batch]:
+        """Yield the rows from a place on, each of them a whole person."""
         items = tuple(self.items.names)
-        with closing(run_ahead(self._slabs(skip, finished))) as slabs:
-            for slab in slabs:
-                table = slab.answers if slab.answers.items == items else slab.answers.select(items)
-                persons = None if slab.numbered else slab.answers.persons
+        with closing(run_ahead(self._slabs(place))) as slabs:
+            for answers, behind in slabs:
+                table = answers if answers.items == items else answers.select(items)
+                persons = None if self._is_numbered else answers.persons
                 store: Any = table.store
-                yield Batch(items, persons, store, slab.rows, slab.stop, slab.finished)
+                yield Batch(items, persons, store, behind.rows - place.rows, behind)
+                place = behind
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows as long ones: every answer, and one row for who has none."""
-        for slab in self._slabs(0, ()):
-            cells = slab.answers.select(self.items.names).to_array()
+        for answers, place in self._slabs(Place()):
+            cells = answers.select(self.items.names).to_array()
             cells[(cells < 0).all(axis=1), 0] = -3
             row, item = np.nonzero(cells != -1)
             value = np.maximum(cells[row, item], -1).astype(np.int8)
             ids = pa.DictionaryArray.from_arrays(
-                pa.array(row, pa.int32()), pa.array(slab.answers.persons, pa.string())
+                pa.array(row, pa.int32()), pa.array(answers.persons, pa.string())
             )
-            start = slab.stop - slab.rows
-            yield Block(ids, item.astype(np.int32), value, len(self.items.names), start, ())
+            yield Block(ids, item.astype(np.int32), value, len(self.items.names), place.row, ())
 
-    def _slabs(self, skip: int, finished: Sequence[int]) -> Iterator[_Slab]:
-        done = list(finished)
-        while done and sum(done) > skip:
-            done.pop()
+    def _slabs(self, place: Place) -> Iterator[tuple[Responses, Place]]:
+        """Yield some rows, and the place behind them."""
+        done = lie_before(place.row, place.finished)
         at = sum(done)
-        for shard, plan in zip(self._shards[len(done) :], self._plans[len(done) :], strict=True):
+        left = zip(self._shards[len(done) :], self._plans[len(done) :], strict=True)
+        for shard, plan in left:
             source, first = shard.open(), at
             for batch, n_rows in _gather(source, plan):
                 at += n_rows
-                if at > skip:
+                if at > place.row:
                     # A checkpoint lies between two slabs, and slabs fall the same way again.
-                    yield self._pack(source, plan, batch, n_rows, at, at - first, tuple(done))
+                    answers = self._pack(source, plan, batch, at - n_rows - first)
+                    place = replace(place, row=at, finished=tuple(done), rows=place.rows + n_rows)
+                    yield answers, place
             done.append(at - first)
             if at == first:
                 raise no_rows(shard)
 
-    def _pack(
-        self, source: Source, plan: WidePlan, batch: list[list[Any]], n_rows: int,
-        at: int, in_shard: int, finished: tuple[int, ...],
-    ) -> _Slab:  # fmt: skip
-        columns = _columns(plan)
+    def _pack(self, source: Source, plan: WidePlan, batch: list[list[Any]], at: int) -> Responses:
+        columns = list_columns(plan)
         local = WidePlan(
             None if plan.person is None else columns.index(plan.person),
             tuple(columns.index(number) for number in plan.items),
             (),
         )
         table = WideTable(self._reading)
-        table.add_source(_Rows(source, columns, batch, in_shard - n_rows), local)
-        answers = Responses(*table.finish())
-        return _Slab(answers, plan.person is None, n_rows, at, finished)
+        table.add_source(_Rows(source, columns, batch, at), local)
+        return Responses(*table.finish())
 
     def find_answer(self, person: str, item: str, number: int) -> str:
         """Return the place of a person's first, second, ... answer to an item, for a message."""
         for shard, plan in zip(self._shards, self._plans, strict=True):
             source, rows = shard.open(), 0
             for batch, n_rows in _gather(source, plan):
-                slab = self._pack(source, plan, batch, n_rows, 0, rows + n_rows, ())
-                cells = slab.answers.select([item]).to_array()[:, 0]
-                hits = np.flatnonzero((slab.answers.persons == person) & (cells >= 0))
+                answers = self._pack(source, plan, batch, rows)
+                cells = answers.select([item]).to_array()[:, 0]
+                hits = np.flatnonzero((answers.persons == person) & (cells >= 0))
                 if len(hits) >= number:
                     # Rows that were joined into one person no longer stand at their own number.
-                    joined = slab.answers.n_persons < n_rows
+                    joined = answers.n_persons < n_rows
                     return source.name if joined else source.place(rows + int(hits[number - 1]))
                 number -= len(hits)
                 rows += n_rows
         return "a row that is no longer there"
-
-
-@dataclass(frozen=True)
-class _Slab:
-    answers: Responses
-    numbered: bool
-    rows: int
-    stop: int
-    finished: tuple[int, ...]
 
 
 def _keep_failure(batches: Iterator[Any], failures: list[Exception]) -> Iterator[Any]:
@@ -175,14 +170,9 @@ def _keep_failure(batches: Iterator[Any], failures: list[Exception]) -> Iterator
         raise
 
 
-def _columns(plan: WidePlan) -> list[int]:
-    person = [] if plan.person is None else [plan.person]
-    return [*person, *plan.items]
-
-
 def _gather(source: Source, plan: WidePlan) -> Iterator[tuple[list[list[Any]], int]]:
     """Yield a source's batches, several small ones together."""
-    columns = _columns(plan)
+    columns = list_columns(plan)
     target = max(1, CELLS // len(columns))
     held: list[list[Any]] = []
     rows = 0

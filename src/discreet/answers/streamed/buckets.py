@@ -1,0 +1,177 @@
+"""Distribute rows that are in no order into buckets of whole persons, on disk if need be.
+
+In: blocks of rows. Out: per bucket, person ids, item codes and answers in the order of the rows.
+A person's bucket is a hash of the id, so all rows of a person meet in one bucket, which fits into
+memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from discreet.answers.streamed.blocks import Block
+from discreet.atomic import create_private, make_folder, naming
+from discreet.errors import BadUsage
+from discreet.tables.values import read_integers
+from discreet.types import Int8Array, Int32Array
+
+BYTES_A_ROW = 64
+"""Memory that a row of a bucket takes at most while it is counted (measured, text ids)."""
+MOST_BITS = 9
+"""512 buckets: half as many files as a process may usually have open."""
+SLAB_ROWS = 1 << 20
+"""Rows distributed together, so that a bucket's share is worth a write."""
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 divided by the golden ratio: multiplying by it spreads neighbouring ids evenly."""
+
+
+def choose_bits(rows: int, memory: int) -> int:
+    """Return the power of two of buckets that makes each fit into a third of the memory."""
+    buckets = 1
+    while rows * BYTES_A_ROW / buckets > memory / 3 and buckets < 1 << MOST_BITS:
+        buckets *= 2
+    return buckets.bit_length() - 1
+
+
+class Buckets:
+    """2^bits files of rows in a folder, or one table in memory when there is one bucket.
+
+    Parameters
+    ----------
+    folder, bits
+        Where the files are, and how many.
+    as_text
+        Whether ids are texts.
+    sizes
+        Rows of each bucket that was filled before.
+    """
+
+    def __init__(
+        self, folder: Path, bits: int, *, as_text: bool, sizes: Sequence[int] = ()
+    ) -> None:
+        self.folder, self.bits = folder, bits
+        self.sizes = list(sizes) or [0] * (1 << bits)
+        self._schema = pa.schema(
+            [("person", pa.string() if as_text else pa.int64()), ("answer", pa.int32())]
+        )
+        self._held: list[Any] = []
+        self._writers: list[Any] = []
+        self._slab: list[tuple[Any, Any, Any]] = []
+        self._hash: Any = None
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether rows are written to files."""
+        return self.bits > 0
+
+    def fill(self, blocks: Iterable[Block], rows_done: Callable[[int], None]) -> None:
+        """Take in all rows; on any failure the files are closed."""
+        with ExitStack() as files:
+            if self.on_disk:
+                make_folder(self.folder)
+                self._writers = [self._open(bucket, files) for bucket in range(1 << self.bits)]
+            for block in blocks:
+                with naming(self.folder):
+                    self._add(block)
+                rows_done(len(block.value))
+            with naming(self.folder):
+                self._flush()
+
+    def read(self, bucket: int) -> tuple[tuple[Int32Array, Int32Array, Int8Array], Any]:
+        """Return person codes, item codes and answers of one bucket, and the persons' ids."""
+        table = self._read_table(bucket)
+        person = table.column("person").combine_chunks().dictionary_encode()
+        ids = person.dictionary
+        if pa.types.is_integer(ids.type):
+            ids = read_integers(ids)
+        packed = np.concatenate(
+            [np.zeros(0, np.int32), *map(read_integers, table.column("answer").chunks)]
+        )
+        return (read_integers(person.indices), packed >> 2, ((packed & 3) - 1).astype(np.int8)), ids
+
+    def _read_table(self, bucket: int) -> Any:
+        if not self.on_disk:
+            return pa.Table.from_batches(self._held, self._schema)
+        try:
+            with pa.memory_map(str(self._path(bucket))) as file:
+                table = pa.ipc.open_stream(file).read_all()
+        except (OSError, pa.ArrowException) as error:
+            raise BadUsage(self._damaged(bucket)) from error
+        if table.num_rows != self.sizes[bucket]:
+            raise BadUsage(self._damaged(bucket))
+        return table
+
+    def _damaged(self, bucket: int) -> str:
+        return (
+            f"{self._path(bucket)} does not hold the {self.sizes[bucket]:,} rows that were written "
+            "to it: it was changed, or lost when the machine stopped. Delete the checkpoint and "
+            "start anew."
+        )
+
+    def _path(self, bucket: int) -> Path:
+        return self.folder / f"bucket-{bucket:04}.arrows"
+
+    def _open(self, bucket: int, files: ExitStack) -> Any:
+        path = self._path(bucket)
+        path.unlink(missing_ok=True)
+        create_private(path)
+        file = files.enter_context(pa.OSFile(str(path), "wb"))
+        return files.enter_context(pa.ipc.new_stream(file, self._schema))
+
+    def _add(self, block: Block) -> None:
+        packed = (block.item << 2) | (block.value + np.int8(1))
+        if not self.on_disk:
+            self._held.append(self._batch(_plain(block.person), packed.astype(np.int32)))
+            return
+        self._slab.append((_plain(block.person), packed, self._spread(block.person)))
+        if sum(len(packed) for _, packed, _ in self._slab) >= SLAB_ROWS:
+            self._flush()
+
+    def _batch(self, person: Any, packed: Any) -> Any:
+        return pa.record_batch([person, pa.array(packed, pa.int32())], schema=self._schema)
+
+    def _spread(self, person: Any) -> npt.NDArray[np.uint16]:
+        """Return the bucket of every row."""
+        shift = np.uint64(64 - self.bits)
+        if isinstance(person, np.ndarray):
+            return ((person.view(np.uint64) * _ODD) >> shift).astype(np.uint16)
+        words = (self._hash_words(person.dictionary) >> shift).astype(np.uint16)
+        return np.asarray(words[read_integers(person.indices)])
+
+    def _hash_words(self, words: Any) -> npt.NDArray[np.uint64]:
+        if self._hash is None:
+            import duckdb
+
+            self._hash = duckdb.connect()
+        table = self._hash.from_arrow(pa.table({"word": words}))
+        return np.asarray(table.project("hash(word) AS number").fetchnumpy()["number"])
+
+    def _flush(self) -> None:
+        if not self._slab:
+            return
+        persons, packed, bucket = zip(*self._slab, strict=True)
+        self._slab = []
+        target = np.concatenate(bucket)
+        # Stable, so that a bucket keeps the order of the rows: "first" and "last" depend on it.
+        order = np.argsort(target, kind="stable")
+        taken = pa.concat_arrays(persons).take(pa.array(order))
+        batch = self._batch(taken, np.concatenate(packed)[order])
+        edges = np.searchsorted(target[order], np.arange((1 << self.bits) + 1))
+        for number, writer in enumerate(self._writers):
+            start, stop = int(edges[number]), int(edges[number + 1])
+            if stop > start:
+                self.sizes[number] += stop - start
+                writer.write_batch(batch.slice(start, stop - start))
+
+
+def _plain(person: Any) -> Any:
+    if isinstance(person, np.ndarray):
+        return pa.array(person, pa.int64())
+    return person.dictionary.take(person.indices)

@@ -1,0 +1,348 @@
+"""Go through the persons of a source of any size, once or again and again.
+
+In: a path, a pattern, a database, a server or a query. Out: passes over batches of whole persons,
+every person in exactly one of them. The first pass takes rows to be in person order, ids to be
+whole numbers and text to be UTF-8 until they turn out not to be: then it says that all it gave is
+to be forgotten, and starts anew, with rows distributed into buckets, ids as text or another
+encoding. Later passes see the same rows: they read the buckets, or the source again, and fail if
+that was changed in the meantime. A source that need not give the same rows again is copied first.
+What was copied or distributed goes when the passes are closed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.answers.responses import Responses
+from discreet.answers.streamed.batches import (
+    Batch,
+    OutOfOrder,
+    Place,
+    bucket_batches,
+    ordered_batches,
+)
+from discreet.answers.streamed.blocks import ItemNames, LongRows, NotNumbers, plan_shards
+from discreet.answers.streamed.buckets import Buckets, choose_bits
+from discreet.answers.streamed.materialise import copy_dataset
+from discreet.answers.streamed.wide import WideRows
+from discreet.atomic import make_temporary
+from discreet.errors import BadUsage
+from discreet.jit import load_kernels
+from discreet.tables.dataset import Dataset, Encodings, describe_source, open_dataset
+from discreet.tables.delimited import NotUtf8
+from discreet.tables.ids import check_items
+from discreet.tables.paths import warn_encoding
+from discreet.tables.resources import Progress, Reporter, Resources, run_ahead
+from discreet.tables.roles import Reading, WidePlan
+
+Total = TypeVar("Total")
+
+MANY_ROWS = 5_000_000
+"""Rows from which on the compiled loops are worth their loading time at once."""
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Word that all batches so far are to be forgotten: the pass starts anew, from a place.
+
+    Attributes
+    ----------
+    items
+        Items known by now, in the order in which the batches will have them.
+    place
+        Where the pass stands: before all persons.
+    """
+
+    items: tuple[str, ...]
+    place: Place
+    rows: int = 0
+
+
+class Passes:
+    """The persons of a source, pass after pass.
+
+    Parameters
+    ----------
+    source
+        What the user named.
+    items
+        The item list and its order; an item that is not on it is refused.
+    reading, resources
+        Column names, layout and scoring; memory, and a folder for what does not fit.
+    progress
+        Called a few times a second, anew for every pass.
+    """
+
+    def __init__(
+        self,
+        source: str | PathLike[str],
+        *,
+        items: Sequence[str] | None = None,
+        reading: Reading | None = None,
+        resources: Resources | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.listed = None if items is None else check_items(items, len(items))
+        self.reading, self._resources = reading or Reading(), resources or Resources()
+        self._source, self._progress = source, progress
+        self._encodings: Encodings = {}
+        self.dataset = self._open()
+        self._identity = _identify(self.dataset)
+        self._plans: Any = None
+        self._again: Callable[[], Iterator[Batch]] | None = None
+        self._folder: Path | None = None
+        self._remove: Callable[[], Any] = lambda: None
+        self._is_closed = False
+        # Whether the source was changed while rows were distributed; None where they were not.
+        self._is_torn: bool | None = None
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the source itself gives the same rows again; a query need not."""
+        return self.dataset.steady
+
+    @property
+    def name(self) -> str:
+        """What messages call the source: without a password."""
+        return describe_source(self._source)
+
+    def close(self) -> None:
+        """Delete what was copied; without it that happens when nobody needs the passes."""
+        self._remove()
+        self.dataset.close()
+        self._again, self._is_closed = None, True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- the first pass ----------------------------------------------------------------------
+
+    def first(
+        self, place: Place | None = None, known: Sequence[str] = (), keep: Path | None = None
+    ) -> Iterator[Batch | Restart]:
+        """Yield batches of whole persons, and word when all so far are to be forgotten.
+
+        Parameters
+        ----------
+        place, known
+            Where an earlier pass stood, and the items that it knew.
+        keep
+            A folder for distributed rows that outlives this pass, so that another can go on.
+        """
+        self._check_open()
+        if self.dataset.rows > MANY_ROWS:
+            load_kernels()
+        # Going on within a query's rows would need the same rows in the same order again.
+        fresh = Place("ordered" if self.dataset.lasting or keep is None else "buckets")
+        place = place or fresh
+        report = Reporter(self._progress, self.dataset.rows)
+        while True:
+            report.rows = place.rows
+            try:
+                yield from self._try(place, known, keep, report)
+                break
+            except NotUtf8 as found:
+                # Rare: the first megabytes were UTF-8. All is read again, this file otherwise.
+                self._encodings[found.path] = warn_encoding(found.path)
+                place = fresh
+            except NotNumbers:
+                place = Place(place.phase, as_text=True)
+            except OutOfOrder:
+                place = Place("buckets", as_text=place.as_text)
+            known = ()
+            yield Restart((), place)
+        report.finish()
+
+    def _try(
+        self, place: Place, known: Sequence[str], keep: Path | None, report: Reporter
+    ) -> Iterator[Batch | Restart]:
+        rows = self._rows(place, known)
+        is_ordered = place.phase == "ordered"
+        if is_ordered and not place.row and isinstance(rows, WideRows):
+            rows.check_order(self._resources)
+        steps = _ordered(rows, place) if is_ordered else self._spread(rows, place, keep, report)
+        with closing(steps):  # type: ignore[type-var]
+            for step in steps:
+                yield step
+                report.add(step.rows)
+        if is_ordered and self.is_steady:
+            begin = Place(as_text=place.as_text)
+            self._again = lambda: _ordered(self._rows(begin), begin)
+
+    def _rows(self, place: Place, known: Sequence[str] = ()) -> LongRows | WideRows:
+        """Return the reader of the rows."""
+        plans, shards = self._plan(), self.dataset.shards
+        names = ItemNames(self.listed or known, closed=self.listed is not None)
+        if isinstance(plans[0], WidePlan):
+            return WideRows(shards, plans, self.reading, names)
+        return LongRows(shards, plans, self.reading, names, as_text=place.as_text)
+
+    def _plan(self) -> Any:
+        if self._plans is None:
+            self._plans = plan_shards(self.dataset.shards, self.reading)
+        return self._plans
+
+    def _spread(
+        self, rows: LongRows | WideRows, place: Place, keep: Path | None, report: Reporter
+    ) -> Iterator[Batch | Restart]:
+        """Distribute the rows, unless an earlier pass did so, and yield bucket after bucket."""
+        folder = keep or self._private_folder() / "rows"
+        cells = self.dataset.rows * rows.width
+        bits = place.bits if place.sizes else choose_bits(cells, self._resources.memory)
+        buckets = Buckets(folder, bits, as_text=rows.as_text, sizes=place.sizes)
+        if not place.sizes:
+            report.total = 2 * cells
+            with closing(run_ahead(rows.blocks())) as blocks:
+                buckets.fill(blocks, report.add)
+            self._is_torn = self._is_changed()
+            sizes = tuple(buckets.sizes) if buckets.on_disk else ()
+            place = Place("buckets", 0, (), None, bits, sizes, (), rows.as_text, report.rows)
+        begin = replace(place, done=(), rows=0)
+        self._again = lambda: bucket_batches(buckets, rows, begin)
+        if not place.done:
+            yield Restart(tuple(rows.items.names), place)
+        yield from bucket_batches(buckets, rows, place)
+
+    def _private_folder(self) -> Path:
+        """Return a folder that only its owner can open and that goes with the passes."""
+        if self._folder is None:
+            self._folder = make_temporary(self._resources.folder, "discreet-rows-")
+            self._remove = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        return self._folder
+
+    # -- later passes ------------------------------------------------------------------------
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield batches of whole persons, the same in every pass.
+
+        The items of a batch are those known so far: a beginning of the final list.
+        """
+        self._check_open()
+        again = self._again or self._settle()
+        self._check_unchanged()
+        report = Reporter(self._progress, self.dataset.rows)
+        try:
+            for batch in again():
+                yield batch
+                report.add(batch.rows)
+        except (OutOfOrder, NotNumbers, NotUtf8):
+            raise self._changed() from None
+        self._check_unchanged()
+        report.finish()
+
+    def fold(self, start: Callable[[], Total], add: Callable[[Total, Batch], object]) -> Total:
+        """Add all batches to something that can be begun anew, in the first pass or a later one."""
+        total = start()
+        if self._again is None:
+            self.materialise()
+            with closing(self.first()) as steps:  # type: ignore[type-var]
+                for step in steps:
+                    if isinstance(step, Batch):
+                        add(total, step)
+                        continue
+                    total = start()
+                    if self._again is not None:
+                        break  # Rows have been distributed: what is left is a pass like any other.
+                else:
+                    return total
+        for batch in self.batches():
+            add(total, batch)
+        return total
+
+    def materialise(self) -> None:
+        """Copy the rows of a source that need not give them again."""
+        if not self.is_steady:
+            source = self.dataset
+            self.dataset = copy_dataset(source, self._plan(), self._private_folder())
+            source.close()
+
+    def _settle(self) -> Callable[[], Iterator[Batch]]:
+        """Find out how rows are to be read: what is handed out cannot be called back."""
+        self.materialise()
+        with closing(self.first()) as steps:  # type: ignore[type-var]
+            while self._again is None:
+                next(steps, None)
+        return self._again
+
+    # -- rows that must not change -----------------------------------------------------------
+
+    def _open(self) -> Dataset:
+        return open_dataset(self._source, self._encodings, self._resources, self.reading)
+
+    def _is_changed(self) -> bool:
+        # A copy does not change: nobody else writes into its folder.
+        return self.dataset.lasting and _identify(self._open()) != self._identity
+
+    def _check_unchanged(self) -> None:
+        if self._is_changed() if self._is_torn is None else self._is_torn:
+            raise self._changed()
+
+    def _changed(self) -> BadUsage:
+        return BadUsage(
+            f"{self.name} was changed while it was being read, so that one pass over it would not "
+            "see what another saw. Wait until nobody writes to it, or copy it, and start anew."
+        )
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise BadUsage(f"{self.name} was closed; open it again to go through it.")
+
+
+def _ordered(rows: LongRows | WideRows, place: Place) -> Iterator[Batch]:
+    return rows.batches(place) if isinstance(rows, WideRows) else ordered_batches(rows, place)
+
+
+def _identify(dataset: Dataset) -> tuple[tuple[str, ...], ...]:
+    return tuple(shard.identity for shard in dataset.shards)
+
+
+def stream_responses(
+    source: str | PathLike[str],
+    *,
+    items: Sequence[str] | None = None,
+    reading: Reading | None = None,
+    resources: Resources | None = None,
+) -> Iterator[Responses]:
+    """Yield batches of whole persons; every person is in exactly one of them.
+
+    Parameters
+    ----------
+    source, reading, resources
+        As in :func:`discreet.answers.streamed.counting.count_source`.
+    items
+        The items of every batch, in this order; an item that is not on the list is refused.
+        By default a batch has the items seen so far: a beginning of the final list.
+
+    Examples
+    --------
+    >>> query = ("SELECT * FROM (VALUES ('ann', 'q1', 1), ('bob', 'q1', 0), ('ann', 'q2', 0)) "
+    ...          "AS answers(person, item, response)")
+    >>> [sorted(batch.persons) for batch in stream_responses(query, items=["q1", "q2"])]
+    [['ann', 'bob']]
+    """
+    with Passes(source, items=items, reading=reading, resources=resources) as passes:
+        for batch in passes.batches():
+            answers = Responses(batch.items, _as_texts(batch.persons), batch.store)
+            listed = passes.listed or batch.items
+            yield answers if batch.items == listed else answers.select(listed)
+
+
+def _as_texts(ids: Any) -> Any:
+    if ids is None or isinstance(ids, pa.Array):
+        return ids
+    if ids.dtype == np.int64:
+        return pa.array(ids).cast(pa.string())
+    return pa.array(ids, pa.string())
