@@ -293,7 +293,7 @@ def test_release_reads_a_server(server, tmp_path):
         budget = Budget(2.0, 1e-6)
         found = release(server.address(wanted), budget, items=items, max_answers=4, ledger=book)
         assert found.estimate.items == tuple(items)
-        for file in tmp_path.iterdir():
+        for file in filter(Path.is_file, tmp_path.rglob("*")):
             assert not holds_password(file.read_bytes())
 
 
@@ -508,7 +508,7 @@ def test_a_server_that_goes_away_in_the_middle_is_reported(server, monkeypatch):
         "SELECT p AS person, i AS item, 1 AS response "
         "FROM generate_series(1, 300000) p, generate_series(1, 10) i"
     )
-    source = postgres.open_server(server.address(query)).parts[0].open()
+    source = postgres.open_server(server.address(query)).shards[0].open()
     batches = source.batches((0, 1, 2))
     next(batches)
     server.stop()
