@@ -13,7 +13,7 @@ from scipy.stats import binom
 from discreet.errors import BadUsage
 from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.audit import Verdict, audit_mechanism, find_audited
-from discreet.privacy.audit.attacks import APPROACHES, Size, make_attacks
+from discreet.privacy.audit.attacks import Size, make_attacks
 from discreet.privacy.audit.power import (
     MISTAKES,
     choose_runs,
@@ -22,7 +22,7 @@ from discreet.privacy.audit.power import (
     prove_factor,
 )
 from discreet.privacy.audit.statistics import MATTERS
-from discreet.privacy.mechanisms import MECHANISMS
+from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
 from discreet.privacy.mechanisms.comparisons import NetWins
 from discreet.privacy.mechanisms.sparse import SparsePairs
 from discreet.privacy.noise.backends import ExactNoise
@@ -31,7 +31,7 @@ from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
 
 PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}
-ADDITIVE = sorted(set(APPROACHES) - {"randomized-response"})
+ADDITIVE = sorted(set(MECHANISMS) - {"randomized-response"})
 SMALL = Size(10, 5)
 # Few, so that the tests are fast: enough for noise that is too small by half.
 RUNS = 100
@@ -181,7 +181,7 @@ def test_both_promises_about_graphs_hold_and_too_little_noise_refutes_them(noise
 
 
 @pytest.mark.parametrize("relation", list(Neighbours))
-@pytest.mark.parametrize("name", sorted(APPROACHES))
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
 def test_an_honest_mechanism_is_not_refuted_and_the_bound_comes_close(name, relation):
     if name == "randomized-response" and relation is Neighbours.ADD_REMOVE:
         pytest.skip("it promises nothing about who answered")
@@ -191,13 +191,15 @@ def test_an_honest_mechanism_is_not_refuted_and_the_bound_comes_close(name, rela
 
 
 def test_every_mechanism_has_an_attack():
-    assert set(APPROACHES) == {*MECHANISMS, "net-wins", "win-pairs"}
+    for name in MECHANISMS:
+        assert attacks_on(name)
+    assert set(MECHANISMS) == {*mechanisms_for("answers"), "net-wins", "win-pairs"}
     with pytest.raises(BadUsage, match="there is no mechanism called 'magic'"):
         find_audited("magic")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(APPROACHES))
+@pytest.mark.parametrize("name", sorted(MECHANISMS))
 def test_an_audit_of_its_own_length_is_consistent_and_finds_a_fault_of_1_2(name):
     options = {"size": Size(), "runs": None}
     assert run(name, **options).verdict is Verdict.CONSISTENT

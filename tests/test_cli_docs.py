@@ -12,7 +12,9 @@ from commandline import discreet
 from discreet.cli.app import app
 from discreet.cli.options import MECHANISM_NAMES
 from discreet.models.methods import METHODS
-from discreet.privacy.mechanisms import MECHANISMS
+from discreet.privacy.mechanisms import mechanisms_for
+
+MECHANISMS = mechanisms_for("answers")
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 BLOCK = re.compile(

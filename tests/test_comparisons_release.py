@@ -23,8 +23,6 @@ from discreet.output.statement import write_statement
 from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.mechanisms.comparisons import (
-    UNIT,
-    ComparedPublic,
     JudgeWeights,
     NetWins,
     WinPairs,
@@ -32,8 +30,10 @@ from discreet.privacy.mechanisms.comparisons import (
     pick_comparison_mechanism,
 )
 from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.protocol import ComparedPublic
 from discreet.publishing.release import release_comparisons
 from discreet.publishing.verification import read_released_ranking
+from discreet.results.kinds import KINDS
 from discreet.secure import SeededSource
 from discreet.simulation import simulate_comparisons
 
@@ -189,7 +189,7 @@ def test_with_a_generous_budget_the_release_is_near_the_confidential_ranking(mec
 
 def test_the_guarantee_names_the_judge_and_the_noise_source():
     released = release(made_votes().comparisons)
-    assert released.guarantee.unit == UNIT
+    assert released.guarantee.unit == KINDS["comparisons"].unit
     assert released.guarantee.epsilon == 1.0
     assert not released.guarantee.is_private
     assert released.record["judges"] == 400

@@ -15,7 +15,7 @@ from commandline import LSAT_ITEMS, discreet
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
 from discreet.privacy.ledger.vault import Vault, find_vault, open_vault
-from discreet.privacy.mechanisms import MECHANISMS
+from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs
 from discreet.privacy.mechanisms.sparse import SparsePairs
@@ -23,6 +23,8 @@ from discreet.privacy.noise.backends import ExactNoise
 from discreet.publishing.delivery import BUNDLE_BYTES, ITEM_BYTES, Delivery
 from discreet.secure import SeededSource
 from discreet.simulation import simulate_comparisons
+
+MECHANISMS = mechanisms_for("answers")
 
 DRIVER = Path(__file__).with_name("delivery_driver.py")
 PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}

@@ -24,22 +24,22 @@ from discreet.privacy.accounting.random_graph import GraphMoves, _Curve, graph_b
 from discreet.privacy.accounting.spend import STORED_BITS, Spend
 from discreet.privacy.mechanisms import (
     AUTO_PAIRS,
-    MECHANISMS,
     find_mechanism,
+    graphs,
+    mechanisms_for,
     pick_mechanism,
 )
-from discreet.privacy.mechanisms import (
-    sparse as graphs,
-)
-from discreet.privacy.mechanisms.comparisons import ComparedPublic, NetWins
+from discreet.privacy.mechanisms.comparisons import NetWins
+from discreet.privacy.mechanisms.graphs import cut_bound
 from discreet.privacy.mechanisms.margin_moves import _upper_hull
 from discreet.privacy.mechanisms.margins import Margins
-from discreet.privacy.mechanisms.sparse import cut_bound
 from discreet.privacy.noise import samplers
-from discreet.privacy.protocol import NoiseLaw, Public
+from discreet.privacy.protocol import ComparedPublic, NoiseLaw, Public
 from discreet.results.estimate import Estimate, Solution, Status, two_sided_quantile
 from discreet.results.ranking import rank
 from discreet.secure import SeededSource
+
+MECHANISMS = mechanisms_for("answers")
 
 
 def test_the_coarser_bound_of_a_move_adds_up_over_the_coordinates_that_move():

@@ -12,8 +12,9 @@ from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage
 from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.mechanisms import margin_moves
+from discreet.privacy.mechanisms.base import fill_symmetric
 from discreet.privacy.mechanisms.margin_moves import extreme_moves, longest_moves
-from discreet.privacy.mechanisms.margins import Margins, PersonWeights, disagreement_matrix
+from discreet.privacy.mechanisms.margins import Margins, PersonWeights
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
 
@@ -187,7 +188,7 @@ def test_cells_are_the_totals_and_disagreements_of_the_weighted_counts():
     cells = Margins().cells(counts, calibration)
     assert cells["total"].tolist() == [0, -6, 6]
     assert cells["total"].sum() == 0
-    assert disagreement_matrix(cells["disagreement"], 3).tolist() == [
+    assert fill_symmetric(cells["disagreement"], 3).tolist() == [
         [0, 7, 5],
         [7, 0, 3],
         [5, 3, 0],

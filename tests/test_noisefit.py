@@ -23,7 +23,8 @@ from discreet.models.noisefit.solve import (
     solve_posterior,
     tanh_differences,
 )
-from discreet.models.released import ESTIMATORS, estimate_release
+from discreet.models.released import estimate_release
+from discreet.privacy.mechanisms import mechanisms_for
 
 
 def simulate(persons, items, rng, answered=1.0):
@@ -251,7 +252,7 @@ def test_the_fit_never_feeds_on_noise_alone(mechanism, seed):
 # --- without standard errors ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mechanism", sorted(ESTIMATORS))
+@pytest.mark.parametrize("mechanism", sorted(mechanisms_for("answers")))
 def test_difficulties_are_the_same_bit_for_bit_without_standard_errors(mechanism):
     import discreet
     from discreet.privacy.noise.backends import ExactNoise

@@ -23,9 +23,11 @@ from discreet.analysis.planning.setting import (
     expect_calibration,
 )
 from discreet.errors import BadUsage
-from discreet.privacy.mechanisms import MECHANISMS
+from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.margin_kernel import paired_moves
 from discreet.privacy.mechanisms.margin_moves import BINS, plain_paired_moves
+
+MECHANISMS = mechanisms_for("answers")
 
 studies = st.builds(
     lambda persons, items, share, epsilon, name: Setting(

@@ -25,11 +25,13 @@ from discreet.errors import (
     LedgerError,
 )
 from discreet.output.statement import write_statement
-from discreet.privacy.mechanisms import MECHANISMS
+from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise.backends import ExactNoise
 from discreet.publishing.bundle import bundle_texts, write_bundle
 from discreet.secure import SeededSource
+
+MECHANISMS = mechanisms_for("answers")
 
 FILES = {"difficulties.csv", "privacy.json", "statement.md", "registry.yaml", "report.html"}
 ITEMS = ["Item1", "Item2", "Item3", "Item4", "Item5"]

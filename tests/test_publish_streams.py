@@ -26,7 +26,7 @@ from discreet.answers.streamed import batches, buckets, passes, transforms, wide
 from discreet.answers.streamed.answers import open_stream
 from discreet.counts.table import PairCounts
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
-from discreet.privacy.mechanisms import MECHANISMS
+from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise.backends import ExactNoise
 from discreet.publishing import delivery
@@ -35,6 +35,8 @@ from discreet.secure import SeededSource
 from discreet.store.select import ROWS, add_digests, digest_rows
 from discreet.tables import dataset
 from discreet.tables.resources import Resources
+
+MECHANISMS = mechanisms_for("answers")
 
 BUDGET = discreet.Budget(1.0, 1e-6)
 PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}

@@ -30,15 +30,13 @@ from discreet.privacy.accounting.unit_moves import (
     counts_bound,
     counts_delta,
 )
-from discreet.privacy.mechanisms.sparse import (
-    FRESH_GRAPH_CONDITION,
-    SparsePairs,
+from discreet.privacy.mechanisms.graphs import (
     connection_probability,
     draw_connected_graph,
-    graph_moves,
     is_connected,
     round_probability,
 )
+from discreet.privacy.mechanisms.sparse import FRESH_GRAPH_CONDITION, SparsePairs, graph_moves
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
 

@@ -9,11 +9,13 @@ import pytest
 from discreet.answers.responses import Responses
 from discreet.errors import BadBudget, BadResponses, BadUsage, DiscreetError
 from discreet.privacy.accounting.budget import Budget, Neighbours
-from discreet.privacy.mechanisms import MECHANISMS, find_mechanism
+from discreet.privacy.mechanisms import find_mechanism, mechanisms_for
 from discreet.privacy.noise.backends import ExactNoise
 from discreet.privacy.protocol import NoiseLaw, Public
 from discreet.privacy.wall import Release, release_statistics
 from discreet.secure import SeededSource
+
+MECHANISMS = mechanisms_for("answers")
 
 ITEMS = ("a", "b", "c", "d")
 PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.options import (
-    MECHANISM_NAMES,
     AsJson,
     Delta,
     Epsilon,
     Relation,
     Shared,
     command,
+    explain_mechanisms,
+    name_mechanisms,
 )
 from discreet.cli.output import print_json, say, working
 
@@ -28,7 +29,7 @@ Attacked = Annotated[
     typer.Option(
         "--mechanism",
         metavar="NAME",
-        help=f"{MECHANISM_NAMES.rstrip('.')}; for comparisons net-wins or win-pairs.",
+        help=f"{name_mechanisms('answers')}; for comparisons {name_mechanisms('comparisons')}.",
     ),
 ]
 Neighbouring = Annotated[Relation, typer.Option(help="Between which data sets.")]
@@ -104,4 +105,4 @@ def _say_report(report: AuditReport, budget: Budget) -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Make ``audit`` a command of ``app``."""
-    command(app, "audit")(audit)
+    command(app, "audit", epilog=explain_mechanisms("answers", "comparisons"))(audit)

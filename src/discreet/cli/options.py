@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -22,6 +23,7 @@ import typer
 from discreet import __version__
 from discreet.cli.failures import guard
 from discreet.errors import refuse_address
+from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
 
 # Set before the libraries load: each reads its own variable, once.
 THREAD_VARIABLES = (
@@ -34,10 +36,23 @@ THREAD_VARIABLES = (
 )
 
 
-# Written out, because --help must not load the mechanisms; a test compares.
-MECHANISM_NAMES = (
-    "margins, laplace-margins, pairs, sparse-pairs, laplace-pairs or randomized-response."
-)
+def name_mechanisms(kind: str) -> str:
+    """Name the mechanisms for one kind of data; the registry loads none of them."""
+    *names, last = mechanisms_for(kind)
+    return f"{', '.join(names)} or {last}"
+
+
+def explain_mechanisms(*kinds: str) -> str:
+    """Say what each mechanism does, for the end of a command's help."""
+    entries = {name: one for name, one in MECHANISMS.items() if one.kind in kinds}
+    lines = [
+        fill(one.help, 78, initial_indent=f"  {name:21}", subsequent_indent=" " * 23)
+        for name, one in entries.items()
+    ]
+    return "\n".join(["\b", "Mechanisms:", *lines])  # \b: the lines are broken as they shall be
+
+
+MECHANISM_NAMES = name_mechanisms("answers") + "."
 
 
 class Layout(StrEnum):
@@ -211,11 +226,13 @@ OutFolder = Annotated[
 ]
 
 
-def command(app: typer.Typer, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def command(
+    app: typer.Typer, name: str, *, epilog: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a function as a command; dataclass parameters become groups of options."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        app.command(name)(spread(function))
+        app.command(name, epilog=epilog)(spread(function))
         return function
 
     return register

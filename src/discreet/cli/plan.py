@@ -16,6 +16,7 @@ from discreet.cli.options import (
     Relation,
     Shared,
     command,
+    explain_mechanisms,
 )
 from discreet.cli.output import Column, note, print_json, print_table, say, working
 from discreet.cli.writing import check_writable
@@ -196,4 +197,4 @@ def _write_page(made: Plan, page: Path, *, quiet: bool) -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Make ``plan`` a command of ``app``."""
-    command(app, "plan")(plan)
+    command(app, "plan", epilog=explain_mechanisms("answers"))(plan)

@@ -20,6 +20,7 @@ from discreet.cli.options import (
     Relation,
     Shared,
     command,
+    explain_mechanisms,
 )
 from discreet.cli.output import list_rows, note, print_columns, print_json, say
 from discreet.place import check_place
@@ -183,5 +184,5 @@ def verify(bundle: Verified, *, shared: Shared) -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Make ``release`` and ``verify`` commands of ``app``."""
-    command(app, "release")(release)
+    command(app, "release", epilog=explain_mechanisms("answers"))(release)
     command(app, "verify")(verify)

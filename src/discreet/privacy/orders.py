@@ -6,7 +6,7 @@ a release that was paid for and did not arrive can be made without paying again;
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -14,19 +14,7 @@ from typing import Any
 from discreet.errors import BadUsage
 from discreet.privacy.accounting.budget import Guarantee, Neighbours
 from discreet.privacy.accounting.spend import Spend
-from discreet.privacy.mechanisms import AnyMechanism
-from discreet.privacy.mechanisms.comparisons import ComparedPublic, NetWins, WinPairs
-from discreet.privacy.mechanisms.margins import Margins
-from discreet.privacy.mechanisms.pairs import DensePairs
-from discreet.privacy.mechanisms.response import RandomizedResponse
-from discreet.privacy.mechanisms.sparse import SparsePairs
-from discreet.privacy.protocol import Calibration, NoiseLaw, Public
-
-CLASSES: dict[str, Any] = {
-    one.__name__: one
-    for one in (DensePairs, Margins, NetWins, RandomizedResponse, SparsePairs, WinPairs)
-}
-PUBLIC = {"answers": Public, "comparisons": ComparedPublic}
+from discreet.privacy.protocol import PUBLIC, Calibration, Mechanism, NoiseLaw, Public
 
 
 @dataclass(frozen=True)
@@ -51,7 +39,7 @@ class Order:
 
     kind: str
     name: str
-    mechanism: AnyMechanism | None
+    mechanism: Mechanism | None
     public: Public
     calibration: Calibration
     choice: str
@@ -67,7 +55,9 @@ class Order:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; the spend is not among them, the ledger has it."""
         made, noise = self.mechanism, self.calibration
-        settings = asdict(made) if is_dataclass(made) and not isinstance(made, type) else {}
+        settings: dict[str, Any] = (
+            asdict(made) if is_dataclass(made) and not isinstance(made, type) else {}
+        )
         return {
             "kind": self.kind,
             "name": self.name,
@@ -85,9 +75,17 @@ class Order:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], spend: Spend) -> Order:
-        """Rebuild an order from `to_dict`."""
-        made = CLASSES.get(values["class"])
+    def from_dict(
+        cls,
+        values: Mapping[str, Any],
+        spend: Spend,
+        make: Callable[[str, str, dict[str, Any]], Mechanism | None],
+    ) -> Order:
+        """Rebuild an order from `to_dict`.
+
+        ``make`` turns a mechanism's name, its class's name and its settings into the mechanism:
+        :func:`discreet.privacy.mechanisms.remake_mechanism`.
+        """
         given = {name: _freeze(_unpack(value)) for name, value in values["mechanism"].items()}
         public = PUBLIC[values["kind"]](
             items=tuple(values["items"]),
@@ -108,14 +106,14 @@ class Order:
         return cls(
             kind=values["kind"],
             name=values["name"],
-            mechanism=None if made is None else made(**given),
+            mechanism=make(values["name"], values["class"], given),
             public=public,
             calibration=calibration,
             choice=values["choice"],
             unit=values["unit"],
         )
 
-    def require_mechanism(self) -> AnyMechanism:
+    def require_mechanism(self) -> Mechanism:
         """Return the mechanism, or say why it is not there."""
         if self.mechanism is None:
             raise BadUsage(

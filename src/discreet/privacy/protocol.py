@@ -1,15 +1,16 @@
-"""What every mechanism is made of.
+"""What the wall and a mechanism say to each other.
 
-In: public parameters and a budget. Out: what to count, how much noise it gets, what that
-spends. A mechanism never holds answers; it sees exact counts only in :meth:`Mechanism.cells`,
-which the wall calls and whose result the wall covers with noise.
+In: what everybody may know (items, cap, number of people), and a budget. Out: the noise that a
+mechanism needs, what it spends, and, once the data is counted, values that wait to be drawn.
+A mechanism never holds answers. The mechanisms themselves, with the fit of their values, their
+forecasts and the attacks on them, are in :mod:`discreet.privacy.mechanisms`.
 """
 
 from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import exp
@@ -17,11 +18,10 @@ from typing import Any, Literal, Protocol
 
 from discreet.answers.protocol import Contributions
 from discreet.counts.matrix import LARGE_ITEMS
-from discreet.counts.memory import Weighting
-from discreet.counts.table import PairCounts
 from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.accounting.spend import Spend
+from discreet.privacy.noise.backends import Noise
 from discreet.secure import RandomSource
 from discreet.types import Int64Array
 
@@ -58,6 +58,25 @@ class Public:
                 "one answer alone compares no two items"
             )
         object.__setattr__(self, "max_answers", min(self.max_answers, len(self.items)))
+
+
+@dataclass(frozen=True)
+class ComparedPublic(Public):
+    """What everybody may know before a release of comparisons.
+
+    ``max_answers`` is the cap on comparisons per judge, ``persons`` the number of judges. Judges
+    may compare more pairs than there are objects, and one comparison already says something.
+    """
+
+    def __post_init__(self) -> None:
+        check_item_list(self.items)
+        if self.max_answers < 1:
+            raise BadBudget(
+                f"max_comparisons must be at least 1, found {self.max_answers}: without a "
+                "comparison there is nothing to release"
+            )
+        most = len(self.items) * (len(self.items) - 1) // 2
+        object.__setattr__(self, "max_answers", min(self.max_answers, most))
 
 
 def check_item_list(items: tuple[str, ...]) -> None:
@@ -131,28 +150,49 @@ class Calibration:
     conditions: tuple[str, ...] = ()
 
 
+PUBLIC: dict[str, type[Public]] = {"answers": Public, "comparisons": ComparedPublic}
+"""What everybody may know before a release, by the kind of data."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Values that wait for their noise. Confidential until it is drawn.
+
+    Attributes
+    ----------
+    persons
+        How many were counted; the wall compares them with those that it was given.
+    shapes
+        Of each named array of values; they follow from public parameters alone.
+    draw
+        Draws the values; called once, after the ledger was charged.
+    """
+
+    persons: int
+    shapes: Mapping[str, tuple[int, ...]]
+    draw: Callable[[Noise], dict[str, Int64Array]]
+
+
 class Mechanism(Protocol):
-    """A way to turn exact counts into values that may be published."""
+    """A way to turn answers into values that may be published, as the wall sees it."""
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
 
     def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:
         """Find the least noise that keeps the budget; public parameters only."""
         ...
 
-    def weighting(self, public: Public, calibration: Calibration) -> Weighting | None:
-        """Integer weight of a person with (answered, right), or ``None`` for one each."""
+    def check_answers(self, answers: Any, persons: int | None) -> None:
+        """Refuse answers that this mechanism cannot release."""
         ...
 
-    def cells(self, counts: PairCounts, calibration: Calibration) -> dict[str, Int64Array]:
-        """Every number that gets noise, zero or not, by name. Confidential."""
+    def prepare(self, answers: Any, public: Public, calibration: Calibration) -> Draw:
+        """Count what is needed; whatever can go wrong does so here, before the charge."""
         ...
-
-
-# How many persons or judges a release is about, where that is public.
-#
-# In: what the steward fixed in advance, or nothing. Out: the number that everybody may know.
 
 
 def number_people(

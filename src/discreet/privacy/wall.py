@@ -13,20 +13,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 
-from discreet.answers.protocol import Answers, Contributions
+from discreet.answers.protocol import Contributions
 from discreet.errors import BadResponses, DiscreetError
 from discreet.markup import brief_repr
 from discreet.privacy.accounting.budget import Guarantee
-from discreet.privacy.mechanisms.response import COUNTED, RandomizedResponse
 from discreet.privacy.noise.backends import Noise
-from discreet.privacy.noise.coins import check_coin
 from discreet.privacy.noise.samplers import check_scale
 from discreet.privacy.orders import Order
-from discreet.privacy.protocol import Calibration, Mechanism, NoiseLaw, Public
+from discreet.privacy.protocol import Calibration, Draw, Mechanism, NoiseLaw, Public
 from discreet.types import Int64Array
 
 _SEAL = object()
@@ -90,7 +88,7 @@ class Safe(Protocol):
 def release_statistics(
     answers: Contributions,
     *,
-    mechanism: Mechanism | RandomizedResponse,
+    mechanism: Mechanism,
     public: Public,
     calibration: Calibration,
     guarantee: Guarantee,
@@ -107,25 +105,15 @@ def release_statistics(
     """
     check_answers(answers, public, mechanism)
     capped = answers.select(public.items).cap(public.max_answers, noise.source)
-    if isinstance(mechanism, RandomizedResponse):
-        shapes = dict.fromkeys(COUNTED, (len(public.items),) * 2)
-    else:
-        counts = capped.count(mechanism.weighting(public, calibration))
-        _check_persons(counts.persons, answers.n_persons)
-        cells = _exact_cells(counts, mechanism, calibration)
-        shapes = {name: exact.shape for name, exact in cells.items()}
-    head = _describe_values(shapes, is_private=noise.is_private)
+    prepared = mechanism.prepare(capped, public, calibration)
+    check_persons(prepared.persons, answers.n_persons)
+    head = _describe_values(prepared.shapes, is_private=noise.is_private)
     if safe is not None:
-        safe.prepare(len(head) + 8 * sum(map(prod, shapes.values())))
-    if isinstance(mechanism, RandomizedResponse):
-        values = mechanism.randomise(cast(Answers, capped), calibration, noise.source)
-    else:
-        values = {
-            name: exact + _draw(calibration.laws[name], exact.size, noise)
-            for name, exact in cells.items()
-        }
+        safe.prepare(len(head) + 8 * sum(map(prod, prepared.shapes.values())))
+    values = prepared.draw(noise)
+    _check_values(values, prepared.shapes, mechanism)
     if safe is not None:
-        safe.keep([head, *(values[name].astype("<i8").tobytes() for name in shapes)])
+        safe.keep([head, *(values[name].astype("<i8").tobytes() for name in prepared.shapes)])
     return Release(
         mechanism=mechanism.name,
         public=public,
@@ -165,13 +153,9 @@ def check_noise(calibration: Calibration) -> None:
     """Refuse noise that no sampler can draw exactly."""
     for name, law in calibration.laws.items():
         check_scale(law.scale, f"the scale of the noise on {name}")
-    if "answer_epsilon" in calibration.settings:
-        check_coin(calibration.settings["answer_epsilon"])
 
 
-def check_answers(
-    answers: Contributions, public: Public, mechanism: Mechanism | RandomizedResponse
-) -> None:
+def check_answers(answers: Contributions, public: Public, mechanism: Mechanism) -> None:
     """Refuse answers that cannot be released as asked; for the steward's eyes.
 
     Called before the ledger is charged, so that a mistake costs nothing, and again here.
@@ -190,28 +174,25 @@ def check_answers(
             "their public number. It must cover everybody who may be in the data: raise it, or "
             "take out who does not belong there"
         )
-    if isinstance(mechanism, RandomizedResponse):
-        mechanism.check_answers(cast(Answers, answers.select(public.items)), public.persons)
+    mechanism.check_answers(answers.select(public.items), public.persons)
 
 
-def _check_persons(counted: int, expected: int) -> None:
-    if counted != expected:
-        raise DiscreetError(
-            f"the release was prepared for {expected:,} persons, and {counted:,} were counted: the "
-            "answers changed in between, and nothing was released"
-        )
-
-
-def _exact_cells(
-    counts: Any, mechanism: Mechanism, calibration: Calibration
-) -> dict[str, Int64Array]:
-    cells = mechanism.cells(counts, calibration)
+def add_noise(
+    cells: Mapping[str, object], calibration: Calibration, mechanism: Mechanism, *, persons: int
+) -> Draw:
+    """Let exact cells wait for the noise of their laws; for mechanisms that add noise to counts."""
     if set(cells) != set(calibration.laws):
         raise DiscreetError(
             f"the mechanism {mechanism.name} has cells without a noise law; this is a defect "
             "of discreet, and nothing was released"
         )
-    return {name: _whole(exact, mechanism) for name, exact in cells.items()}
+    whole = {name: _whole(exact, mechanism) for name, exact in cells.items()}
+
+    def draw(noise: Noise) -> dict[str, Int64Array]:
+        laws = calibration.laws
+        return {name: exact + _draw(laws[name], exact.size, noise) for name, exact in whole.items()}
+
+    return Draw(persons, {name: exact.shape for name, exact in whole.items()}, draw)
 
 
 def _whole(exact: object, mechanism: Mechanism) -> Int64Array:
@@ -232,3 +213,28 @@ def _draw(law: NoiseLaw, size: int, noise: Noise) -> Int64Array:
     if law.family == "gaussian":
         return noise.gaussian(law.scale, size)
     return noise.laplace(law.scale, size)
+
+
+def check_persons(counted: int, expected: int) -> None:
+    """Refuse to release data in which there are not as many persons as there were before."""
+    if counted != expected:
+        raise DiscreetError(
+            f"the release was prepared for {expected:,} persons, and {counted:,} were counted: the "
+            "answers changed in between, and nothing was released"
+        )
+
+
+def _check_values(
+    values: Mapping[str, object], shapes: Mapping[str, tuple[int, ...]], mechanism: Mechanism
+) -> None:
+    """Refuse values other than the integers that were announced: floats carry bits past noise."""
+    found = {
+        name: array.shape
+        for name, array in values.items()
+        if isinstance(array, np.ndarray) and array.dtype == np.int64
+    }
+    if found != dict(shapes):
+        raise DiscreetError(
+            f"the mechanism {mechanism.name} drew values of a kind that must not be released; this "
+            "is a defect of discreet, and nothing was released"
+        )

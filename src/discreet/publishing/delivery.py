@@ -32,6 +32,7 @@ from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.file import believe
 from discreet.privacy.ledger.history import Entry
 from discreet.privacy.ledger.vault import Vault, find_vault, has_values, open_vault, remove_vault
+from discreet.privacy.mechanisms import remake_mechanism
 from discreet.privacy.noise.backends import ExactNoise, Noise
 from discreet.privacy.orders import Order
 from discreet.privacy.wall import Release, release_statistics, restore_release
@@ -240,7 +241,7 @@ def _read_order(book: Ledger, entry: Entry) -> Order:
             "was asked for, so it cannot be resumed."
         )
     with believe(book.path, f"release {entry.number}"):
-        return Order.from_dict(entry.order, entry.spend)
+        return Order.from_dict(entry.order, entry.spend, remake_mechanism)
 
 
 def _check_undrawn(book: Ledger, entry: Entry) -> None:

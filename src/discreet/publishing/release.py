@@ -10,7 +10,7 @@ comparisons of judges take the same way.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, cast
@@ -24,30 +24,21 @@ from discreet.models.released import check_estimator
 from discreet.privacy.accounting.budget import Budget
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.history import EVERYONE
-from discreet.privacy.mechanisms import AUTO, MECHANISMS, AnyMechanism, pick_mechanism
-from discreet.privacy.mechanisms.comparisons import (
-    COMPARISON_MECHANISMS,
-    NetWins,
-    WinPairs,
-    pick_comparison_mechanism,
+from discreet.privacy.mechanisms import (
+    AUTO,
+    CompleteMechanism,
+    check_mechanism,
+    choose_mechanism,
 )
 from discreet.privacy.noise.backends import ExactNoise, Noise
-from discreet.privacy.orders import PUBLIC, Order
-from discreet.privacy.protocol import Public, number_people
+from discreet.privacy.orders import Order
+from discreet.privacy.protocol import PUBLIC, number_people
 from discreet.privacy.wall import check_answers, check_noise
 from discreet.publishing.bundle import Published, PublishedRanking
 from discreet.publishing.delivery import OPENERS, open_delivery
 from discreet.results.kinds import KINDS
 
 LARGE_EPSILON = 5.0
-
-CHOICES: dict[
-    str, tuple[Mapping[str, Callable[[], AnyMechanism]], Callable[[Public], Any], str]
-] = {
-    "answers": (MECHANISMS, pick_mechanism, ""),
-    "comparisons": (COMPARISON_MECHANISMS, pick_comparison_mechanism, " for comparisons"),
-}
-"""The mechanisms for each kind of data, what chooses among them, and what messages call them."""
 
 
 def release(
@@ -57,7 +48,7 @@ def release(
     items: Sequence[str],
     max_answers: int | None = None,
     persons: int | Iterable[object] | None = None,
-    mechanism: str | AnyMechanism = AUTO,
+    mechanism: str | CompleteMechanism = AUTO,
     ledger: Ledger | str | PathLike[str] | None = None,
     population: str = EVERYONE,
     engine: str = "auto",
@@ -127,7 +118,7 @@ def release_comparisons(
     items: Sequence[str],
     max_comparisons: int,
     judges: int | Iterable[object] | None = None,
-    mechanism: str | NetWins | WinPairs = AUTO,
+    mechanism: str | CompleteMechanism = AUTO,
     ledger: Ledger | str | PathLike[str] | None = None,
     population: str = EVERYONE,
     noise: Noise | None = None,
@@ -192,7 +183,7 @@ class _Wanted:
     items: Sequence[str]
     cap: int | None
     people: int | Iterable[object] | None
-    mechanism: str | AnyMechanism
+    mechanism: str | CompleteMechanism
 
 
 @dataclass(frozen=True)
@@ -228,7 +219,8 @@ def charge_and_release(
     source: Any, kind: str, wanted: _Wanted, terms: Terms, *, engine: str = "auto"
 ) -> Published:
     """Do every step between what was asked for and a result, in the only order that is safe."""
-    _check_mechanism(wanted.mechanism, kind)
+    if isinstance(wanted.mechanism, str):
+        check_mechanism(wanted.mechanism, kind)
     book = terms.book
     with OPENERS[kind](source, engine) as data:
         order = _make_order(data, kind, wanted, terms.noise)
@@ -245,15 +237,6 @@ def charge_and_release(
             return delivery.draw(data, terms.noise)
 
 
-def _check_mechanism(mechanism: str | AnyMechanism, kind: str) -> None:
-    known, _, called = CHOICES[kind]
-    if isinstance(mechanism, str) and mechanism not in (AUTO, *known):
-        raise BadUsage(
-            f"there is no mechanism{called} called {mechanism!r}; choose one of: "
-            f"{', '.join([AUTO, *known])}"
-        )
-
-
 def _make_order(data: Contributions, kind: str, wanted: _Wanted, noise: Noise) -> Order:
     """Settle everything that is public: parameters, mechanism, noise."""
     if isinstance(wanted.items, str):
@@ -265,18 +248,9 @@ def _make_order(data: Contributions, kind: str, wanted: _Wanted, noise: Noise) -
     public = PUBLIC[kind](
         listed, cap, budget.neighbours, number, is_fixed=wanted.people is not None
     )
-    chosen, choice = _choose(wanted.mechanism, public, kind)
+    chosen, choice = choose_mechanism(wanted.mechanism, public, kind)
     calibration = chosen.calibrate(public, budget, noise.source)
     return Order(kind, chosen.name, chosen, public, calibration, choice, unit=words.unit)
-
-
-def _choose(mechanism: str | AnyMechanism, public: Public, kind: str) -> tuple[AnyMechanism, str]:
-    """Return the mechanism, and who chose it."""
-    known, pick, _ = CHOICES[kind]
-    if mechanism == AUTO:
-        return cast(tuple[AnyMechanism, str], pick(public))
-    chosen = known[mechanism]() if isinstance(mechanism, str) else mechanism
-    return chosen, f"{chosen.name}: named by the steward"
 
 
 def _describe_charge(

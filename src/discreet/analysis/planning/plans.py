@@ -23,7 +23,7 @@ from discreet.analysis.planning.solve import (
 )
 from discreet.errors import BadUsage
 from discreet.privacy.accounting.budget import Neighbours, as_neighbours
-from discreet.privacy.mechanisms import MECHANISMS, find_mechanism
+from discreet.privacy.mechanisms import check_mechanism, find_mechanism, mechanisms_for
 from discreet.results.warnings import Kind, Notice
 
 ACCURACY = (
@@ -126,12 +126,8 @@ class Plan:
 
     def compare(self) -> dict[str, Plan]:
         """Return the same study under every mechanism that has this guarantee."""
-        kept = {}
-        for name in MECHANISMS:
-            if name == "randomized-response" and self.neighbours is Neighbours.ADD_REMOVE:
-                continue
-            kept[name] = make_plan(replace(self.setting, mechanism=name))
-        return kept
+        names = plannable(self.neighbours)
+        return {name: make_plan(replace(self.setting, mechanism=name)) for name in names}
 
     def curve(self, over: str, values: Sequence[float]) -> list[Plan]:
         """Return this plan with ``over`` (persons, items, answers or epsilon) at each value."""
@@ -227,6 +223,7 @@ def plan(
     >>> discreet.plan(items=50, answers=20, epsilon=1.0, target_rmse=0.1).solved
     'persons'
     """
+    check_mechanism(mechanism)
     find_mechanism(mechanism)
     assumed = Assumptions(difficulty_spread, ability_spread, ability_mean)
     target = _target(target_rmse, target_overlap, items, difficulty_spread)
@@ -276,6 +273,12 @@ def plan(
     else:
         setting = build(answers=solve_answers(lambda a: build(answers=a), int(items or 2), wanted))
     return make_plan(setting, missing)
+
+
+def plannable(neighbours: Neighbours) -> list[str]:
+    """Names of the mechanisms for answers that can keep a promise between such data sets."""
+    known = mechanisms_for("answers")
+    return [name for name, entry in known.items() if neighbours in entry().relations]
 
 
 def make_plan(setting: Setting, solved: str = "rmse") -> Plan:

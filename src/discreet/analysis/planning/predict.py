@@ -13,19 +13,19 @@ spread) is a smooth factor fitted to simulations once: ``bench/planning.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from math import exp, log2, sqrt
+from dataclasses import dataclass
+from math import exp, sqrt
 from statistics import NormalDist
 
 import numpy as np
 
-from discreet.analysis.planning.setting import GRAPH_SEED, Assumptions, Setting, expect_calibration
+from discreet.analysis.planning.setting import GRAPH_SEED, Assumptions, Setting
 from discreet.models.noisefit.disagreements import MISFIT
 from discreet.models.noisefit.iterate import Around
 from discreet.models.noisefit.solve import PRIOR_ITEMS, PRIOR_SPREAD, SPREADS, laplacian
-from discreet.privacy.mechanisms.margins import PersonWeights
-from discreet.privacy.mechanisms.sparse import draw_connected_graph
-from discreet.privacy.protocol import Calibration
+from discreet.privacy.mechanisms import find_mechanism
+from discreet.privacy.mechanisms.base import Forecast
+from discreet.privacy.mechanisms.graphs import draw_connected_graph
 from discreet.secure import SeededSource
 from discreet.types import FloatArray
 
@@ -73,15 +73,6 @@ class Expected:
     density: float
 
 
-@dataclass(frozen=True)
-class Noise:
-    """Standard deviations of the noise in units of the person weights, and the weights."""
-
-    total: float
-    disagreement: float
-    weights: FloatArray
-
-
 def spread_difficulties(items: int, assumptions: Assumptions) -> FloatArray:
     """Quantiles of the assumed difficulties with the mean square that drawn ones would have."""
     size = min(items, THIN_ITEMS)
@@ -90,8 +81,12 @@ def spread_difficulties(items: int, assumptions: Assumptions) -> FloatArray:
     return np.asarray(quantiles * sqrt(square / float(np.mean(quantiles**2))))
 
 
-def expect_study(setting: Setting, weights: FloatArray) -> Expected:
-    """Return the expected disagreements; ``weights[k]``: of a person with k answers right."""
+def expect_study(setting: Setting, weights: FloatArray, density: float = 1.0) -> Expected:
+    """Return the expected disagreements.
+
+    ``weights[k]`` is that of a person with k answers right, ``density`` the share of the pairs
+    that are counted.
+    """
     assumed, m, a = setting.assumptions, setting.items, setting.answers
     difficulty = spread_difficulties(m, assumed)
     ability = assumed.ability_mean + assumed.ability_spread * _NODES
@@ -108,7 +103,7 @@ def expect_study(setting: Setting, weights: FloatArray) -> Expected:
         return np.asarray(both)
 
     square = score @ (a * inner**2)
-    counted, others, density = _counted_pairs(setting, len(difficulty))
+    counted, others = _counted_pairs(m, len(difficulty), density)
     return Expected(
         difficulty,
         pairs(score @ inner) * counted,
@@ -120,22 +115,19 @@ def expect_study(setting: Setting, weights: FloatArray) -> Expected:
     )
 
 
-def _counted_pairs(setting: Setting, size: int) -> tuple[FloatArray, float, float]:
-    """Return which pairs get counted, how many items each one stands for, and their share.
+def _counted_pairs(m: int, size: int, density: float) -> tuple[FloatArray, float]:
+    """Return which pairs get counted, and how many items each one stands for.
 
     A thinned random graph keeps the degrees instead of the share.
     """
-    m = setting.items
-    everything = 1 - np.eye(size)
-    if setting.mechanism != "sparse-pairs":
-        return everything, (m - 1) / (size - 1), 1.0
-    density = min(1.0, 1.1 * log2(m) / m)
+    if density == 1:
+        return 1 - np.eye(size), (m - 1) / (size - 1)
     share = min(1.0, density * (m - 1) / (size - 1))
     edges = draw_connected_graph(size, share, SeededSource(GRAPH_SEED))
     counted = np.zeros((size, size))
     counted[edges[:, 0], edges[:, 1]] = counted[edges[:, 1], edges[:, 0]] = 1.0
     degree = float(counted.sum()) / size
-    return counted, density * (m - 1) / degree, density
+    return counted, density * (m - 1) / degree
 
 
 def _scatter(
@@ -168,33 +160,6 @@ def _binomial(trials: int, probability: FloatArray) -> FloatArray:
     return np.asarray(np.exp(ways + k * odds + trials * np.log1p(-probability)[:, None]))
 
 
-def expect_noise(setting: Setting, calibration: Calibration) -> Noise:
-    """Return what the mechanism adds to the totals and the disagreements of this study."""
-    a = setting.answers
-    k = np.arange(a + 1)
-    if setting.mechanism == "randomized-response":
-        flip = 1 / (1 + exp(float(calibration.settings["answer_epsilon"])))
-        variance = flip * (1 - flip) / (1 - 2 * flip) ** 2
-        takers = setting.persons * a / setting.items
-        together = takers * (a - 1) / (setting.items - 1)
-        return Noise(
-            sqrt(variance * takers),
-            sqrt((2 * variance + 4 * variance**2) * together) / a,
-            np.full(a + 1, 1 / a),
-        )
-    if "total" in calibration.laws:
-        settings = calibration.settings
-        grid = settings["grid"]
-        weights = PersonWeights(grid, settings["longest"], settings["norm"])
-        return Noise(
-            sqrt(calibration.laws["total"].variance) / grid,
-            sqrt(calibration.laws["disagreement"].variance) / grid,
-            weights(np.full(a + 1, a), k) / grid,
-        )
-    sigma = sqrt(2 * calibration.laws["right_wrong"].variance)
-    return Noise(sigma, sigma, np.ones(a + 1))
-
-
 def predict_rmse(setting: Setting) -> float:
     """Root mean square error of the released difficulties, over items and studies.
 
@@ -204,8 +169,15 @@ def predict_rmse(setting: Setting) -> float:
     0.0
     """
     everything = setting.assumptions.difficulty_spread * sqrt((setting.items - 1) / setting.items)
-    raw = min(sqrt(predict_square(setting)) / everything, 1.0)
-    return everything * raw * _left_out(raw, setting)
+    forecast = forecast_release(setting)
+    raw = min(sqrt(_predict_square(setting, forecast)) / everything, 1.0)
+    return everything * raw * _left_out(raw, setting, forecast)
+
+
+def forecast_release(setting: Setting) -> Forecast:
+    """Ask the mechanism what its noise does to this study."""
+    mechanism = find_mechanism(setting.mechanism)
+    return mechanism.forecast(setting, mechanism.expect_calibration(setting))
 
 
 def predict_rmse_without_privacy(setting: Setting) -> float:
@@ -213,9 +185,9 @@ def predict_rmse_without_privacy(setting: Setting) -> float:
     return sqrt(predict_square_without_noise(setting)) * exp(LEFT_OUT_PLAIN * _thinned(setting))
 
 
-def _left_out(raw: float, setting: Setting) -> float:
+def _left_out(raw: float, setting: Setting, forecast: Forecast) -> float:
     """Factor for what the linear step leaves out, by the share of the spread that is lost."""
-    constants = LEFT_OUT["pairs" if "pairs" in setting.mechanism else "margins"]
+    constants = LEFT_OUT[forecast.fitted]
     features = (1.0, raw, raw**2, raw**3, _thinned(setting) * (1 - raw))
     return exp(sum(c * x for c, x in zip(constants, features, strict=True)))
 
@@ -226,27 +198,27 @@ def _thinned(setting: Setting) -> float:
 
 
 LEFT_OUT = {
-    "margins": (0.054, -0.81, 1.722, -0.95, 0.029),
+    "totals": (0.054, -0.81, 1.722, -0.95, 0.029),
     "pairs": (0.063, -0.869, 1.713, -0.882, -0.021),
 }
 LEFT_OUT_PLAIN = 0.05
-"""Constants of the factors, printed by ``bench/planning.py --fit``."""
+"""Constants of the factors by what is fitted, printed by ``bench/planning.py --fit``."""
 
 
 def predict_square(setting: Setting) -> float:
     """Mean square error of the linear step, before the fitted factor."""
-    calibration = expect_calibration(setting)
-    noise = expect_noise(setting, calibration)
-    study = expect_study(setting, noise.weights)
-    view = _pairs_view if "right_wrong" in calibration.laws else _totals_view
-    return _expected_risk(setting.items, study, view(setting, study, noise))
+    return _predict_square(setting, forecast_release(setting))
+
+
+def _predict_square(setting: Setting, forecast: Forecast) -> float:
+    study = expect_study(setting, forecast.weights, forecast.density)
+    view = _pairs_view if forecast.fitted == "pairs" else _totals_view
+    return _expected_risk(setting.items, study, view(setting, study, forecast))
 
 
 def predict_square_without_noise(setting: Setting) -> float:
     """Mean square error of the non-private estimate, before the small-sample factor."""
-    study = expect_study(
-        replace(setting, mechanism="margins"), np.full(setting.answers + 1, 1 / setting.answers)
-    )
+    study = expect_study(setting, np.full(setting.answers + 1, 1 / setting.answers))
     damped = (1 - _tanh(study.difficulty) ** 2) / 2
     slope = laplacian(study.disagreement * damped) * study.others
     sampling = _scale(laplacian(study.sampling * damped) * study.others, study.scatter)
@@ -295,7 +267,7 @@ class _Equations:
 View = Callable[[FloatArray, float], tuple[_Equations, _Equations]]
 
 
-def _totals_view(setting: Setting, study: Expected, noise: Noise) -> View:
+def _totals_view(setting: Setting, study: Expected, noise: Forecast) -> View:
     truth = study.difficulty
     typical = float(noise.weights[setting.answers // 2])
     trust = _trust(study, noise.disagreement, typical)
@@ -321,7 +293,7 @@ def _totals_view(setting: Setting, study: Expected, noise: Noise) -> View:
     return view
 
 
-def _pairs_view(setting: Setting, study: Expected, noise: Noise) -> View:
+def _pairs_view(setting: Setting, study: Expected, noise: Forecast) -> View:
     truth = study.difficulty
     trust = _trust(study, noise.disagreement, 1.0)
     typical = setting.answers * study.density

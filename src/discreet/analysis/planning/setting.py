@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -14,7 +13,6 @@ from discreet.errors import BadUsage
 from discreet.models.released import estimate_release
 from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.mechanisms import find_mechanism
-from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise.backends import ExactNoise
 from discreet.privacy.protocol import Calibration, Public
 from discreet.privacy.wall import release_statistics
@@ -23,12 +21,6 @@ from discreet.simulation import Simulation, simulate
 
 GRAPH_SEED = 7
 """`sparse-pairs` draws a public graph; plans look at one typical draw."""
-
-SIMILAR_ANSWERS = 40
-LARGEST_SIMILAR = 200
-"""Between these caps the noise of `margins` is similar to itself: with c times the answers its
-totals need sqrt(c) times the noise and its disagreements the same (within .5%, tested). Comparing
-all kinds of persons at 40 answers takes a thousandth of the time that it takes at 200."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +87,14 @@ class Setting:
         """Return the public parameters that a release of this study would have."""
         return make_public(self.items, self.answers, self.neighbours, self.persons)
 
+    def calibrate(self) -> Calibration:
+        """Return exactly the noise that a release of this study would get."""
+        return _calibrate(self.mechanism, self.items, self.answers, self.budget)
+
+    def resize(self, *, items: int, answers: int) -> Setting:
+        """Return the same study with other numbers of items and answers."""
+        return replace(self, items=items, answers=answers)
+
 
 def make_public(items: int, answers: int, neighbours: Neighbours, persons: int) -> Public:
     """Return public parameters with items "0", "1", ...."""
@@ -104,38 +104,20 @@ def make_public(items: int, answers: int, neighbours: Neighbours, persons: int) 
 
 def calibrate_setting(setting: Setting) -> Calibration:
     """Return exactly the noise that a release of this study would get."""
-    return _calibrate(
-        setting.mechanism,
-        setting.items,
-        setting.answers,
-        setting.budget,
-    )
+    return setting.calibrate()
 
 
 def expect_calibration(setting: Setting) -> Calibration:
     """Return the noise to plan with: the same, or for long answer sets nearly the same."""
-    long = SIMILAR_ANSWERS < setting.answers <= LARGEST_SIMILAR
-    paired = setting.neighbours is Neighbours.REPLACE_ONE
-    if not (long and paired and setting.mechanism == "margins"):
-        return calibrate_setting(setting)
-    ratio = setting.answers / SIMILAR_ANSWERS
-    items = max(SIMILAR_ANSWERS, round(setting.items / ratio))
-    similar = calibrate_setting(replace(setting, items=items, answers=SIMILAR_ANSWERS))
-    root = Fraction(math.sqrt(ratio))
-    total = similar.laws["total"]
-    return replace(
-        similar,
-        laws={**similar.laws, "total": replace(total, scale=total.scale * root)},
-        settings={**similar.settings, "longest": similar.settings["longest"] * math.sqrt(ratio)},
-    )
+    return find_mechanism(setting.mechanism).expect_calibration(setting)
 
 
 @lru_cache(maxsize=256)
 def _calibrate(mechanism: str, items: int, answers: int, budget: Budget) -> Calibration:
     chosen = find_mechanism(mechanism)
-    if isinstance(chosen, RandomizedResponse) and budget.neighbours is Neighbours.ADD_REMOVE:
+    if budget.neighbours not in chosen.relations:
         raise BadUsage(
-            "randomized-response shows how many persons there are, so it has no add-remove "
+            f"{chosen.name} shows how many persons there are, so it has no {budget.neighbours} "
             "guarantee; plan it with replace-one"
         )
     # No mechanism's default noise depends on the number of persons.

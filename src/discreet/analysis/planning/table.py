@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from discreet.analysis.planning.plans import plannable
 from discreet.analysis.planning.predict import predict_rmse, predict_rmse_without_privacy
 from discreet.analysis.planning.setting import Setting
-from discreet.privacy.accounting.budget import Neighbours
-from discreet.privacy.mechanisms import MECHANISMS
+from discreet.privacy.mechanisms import mechanisms_for
 
 WITHOUT = "without privacy"
 CHECKED_POINTS = 120
@@ -34,7 +34,7 @@ class Grid:
     items: tuple[int, ...] = (5, 7, 10, 11, 22, 45, 90, 180, 320, 500)
     steps: int = 5
     epsilons: tuple[float, ...] = tuple(0.05 * 200 ** (k / 7) for k in range(8))
-    mechanisms: tuple[str, ...] = tuple(MECHANISMS)
+    mechanisms: tuple[str, ...] = tuple(mechanisms_for("answers"))
 
     def answers(self, items: int) -> list[int]:
         """Return the numbers of answers at which a list of that length is computed."""
@@ -107,7 +107,8 @@ def tabulate(
 ) -> PlanTable:
     """Compute the errors at every point of the grid; all else as in ``setting``."""
     answers = [grid.answers(items) for items in grid.items]
-    names = [name for name in grid.mechanisms if _is_possible(name, setting)]
+    possible = plannable(setting.neighbours)
+    names = [name for name in grid.mechanisms if name in possible]
     whole = (len(names) + 1) * sum(map(len, answers))
     done = 0
     errors: dict[str, list[Any]] = {}
@@ -122,10 +123,6 @@ def tabulate(
                 if progress is not None:
                     progress(done, whole)
     return PlanTable(grid, answers, errors)
-
-
-def _is_possible(name: str, setting: Setting) -> bool:
-    return name != "randomized-response" or setting.neighbours is Neighbours.REPLACE_ONE
 
 
 def _block(name: str, setting: Setting, grid: Grid) -> Iterator[list[float]]:

@@ -26,14 +26,15 @@ from discreet.privacy.accounting.budget import Budget
 from discreet.privacy.audit.attacks import Attack, Size, make_attacks
 from discreet.privacy.audit.power import MISTAKES, choose_runs, find_detectable, prove_factor
 from discreet.privacy.audit.statistics import MATTERS
-from discreet.privacy.mechanisms import MECHANISMS, AnyMechanism
-from discreet.privacy.mechanisms.comparisons import COMPARISON_MECHANISMS
+from discreet.privacy.mechanisms import CompleteMechanism, find_mechanism
 from discreet.privacy.noise.backends import ExactNoise, Noise
 from discreet.privacy.wall import Release, release_statistics
 from discreet.types import FloatArray, Int64Array
 
 __all__ = ["AuditReport", "Size", "Verdict", "audit_mechanism", "find_audited"]
 
+find_audited = find_mechanism
+"""Every mechanism of the registry can be attacked."""
 
 CRUDE_RUNS = 200
 """A number without noise is seen in far fewer runs than noise that is too small."""
@@ -104,16 +105,8 @@ class AuditReport:
         return self.verdict is Verdict.CONSISTENT
 
 
-def find_audited(name: str) -> AnyMechanism:
-    """Return the mechanism of that name, for answers or for comparisons."""
-    known = {**MECHANISMS, **COMPARISON_MECHANISMS}
-    if name not in known:
-        raise BadUsage(f"there is no mechanism called {name!r}; choose one of: {', '.join(known)}")
-    return known[name]()
-
-
 def audit_mechanism(
-    mechanism: AnyMechanism,
+    mechanism: CompleteMechanism,
     budget: Budget,
     *,
     size: Size | None = None,
@@ -201,7 +194,7 @@ class PooledNoise:
 
 def _strike(
     attack: Attack,
-    mechanism: AnyMechanism,
+    mechanism: CompleteMechanism,
     runs: int,
     noise: Noise,
     release: Callable[..., Release],

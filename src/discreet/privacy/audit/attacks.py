@@ -13,30 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any
 
 import numpy as np
 
 from discreet.answers.judges import Comparisons
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage
 from discreet.privacy.accounting.budget import Budget, Neighbours
-from discreet.privacy.audit.statistics import (
-    MATTERS,
-    Moves,
-    Separation,
-    Statistic,
-    additive_statistic,
-    flip_statistic,
-    graph_statistic,
-)
-from discreet.privacy.mechanisms import AnyMechanism
-from discreet.privacy.mechanisms.comparisons import ComparedPublic
-from discreet.privacy.mechanisms.pairs import DensePairs
-from discreet.privacy.mechanisms.response import RandomizedResponse
-from discreet.privacy.mechanisms.sparse import SparsePairs
-from discreet.privacy.protocol import Calibration, Public
+from discreet.privacy.audit.statistics import MATTERS, Separation, Statistic
+from discreet.privacy.mechanisms import CompleteMechanism
+from discreet.privacy.protocol import PUBLIC, Calibration, Public
 from discreet.secure import RandomSource
 
 Contribution = tuple[Sequence[int], Sequence[int]]
@@ -91,25 +78,14 @@ class Attack:
 
 @dataclass(frozen=True)
 class Domain:
-    """What one person contributes, how it is gathered, how far it can be changed."""
+    """What one person contributes, how it is gathered, how far it can be changed.
 
-    public: Callable[..., Public]
+    ``stretch`` begins with the change that leaves the same items answered, or objects compared.
+    """
+
     gather: Callable[[list[Contribution], tuple[str, ...]], Any]
     stretch: Callable[[int, int], Iterator[tuple[Contribution, Contribution]]]
     most: Callable[[int], int]
-
-
-@dataclass(frozen=True)
-class Approach:
-    """How one mechanism is attacked: its data, its cells and its statistic."""
-
-    domain: Domain
-    statistic: Callable[[AnyMechanism, Public, Calibration, Moves, int], Statistic]
-    growth: float = 1.0
-    """A group's separation grows with this power of its size: where everybody's answers get
-    noise of their own, with the root."""
-    hides_silence: bool = True
-    """Whether the promise also covers who answered at all."""
 
 
 def gather_answers(people: list[Contribution], items: tuple[str, ...]) -> Responses:
@@ -128,16 +104,10 @@ def gather_comparisons(people: list[Contribution], items: tuple[str, ...]) -> Co
     return Comparisons(items, None, starts, winner, loser)
 
 
-def turn_answers(size: int, _: int) -> Iterator[tuple[Contribution, Contribution]]:
-    """Half of the answers right, and all of them turned round."""
-    right, wrong = range(0, size, 2), range(1, size, 2)
-    yield (right, wrong), (wrong, right)
-
-
 def stretch_answers(size: int, items: int) -> Iterator[tuple[Contribution, Contribution]]:
     """Half of the answers right; then turned round, half of them, elsewhere, or none."""
-    yield from turn_answers(size, items)
     right, wrong = range(0, size, 2), range(1, size, 2)
+    yield (right, wrong), (wrong, right)
     yield (right, wrong), NOTHING
     if size + len(wrong) <= items:
         yield (right, wrong), (range(size, size + len(wrong)), right)
@@ -163,30 +133,17 @@ def stretch_comparisons(size: int, items: int) -> Iterator[tuple[Contribution, C
         yield (first, second), NOTHING
 
 
-ANSWERS = Domain(Public, gather_answers, stretch_answers, lambda items: items)
-FLIPPED = replace(ANSWERS, stretch=turn_answers)
-COMPARED = Domain(
-    ComparedPublic,
-    gather_comparisons,
-    stretch_comparisons,
-    lambda items: items * (items - 1) // 2,
-)
-
-APPROACHES: dict[str, Approach] = {
-    "margins": Approach(ANSWERS, additive_statistic),
-    "laplace-margins": Approach(ANSWERS, additive_statistic),
-    "pairs": Approach(ANSWERS, additive_statistic),
-    "laplace-pairs": Approach(ANSWERS, additive_statistic),
-    "sparse-pairs": Approach(ANSWERS, graph_statistic),
-    "randomized-response": Approach(FLIPPED, flip_statistic, 0.5, hides_silence=False),
-    "net-wins": Approach(COMPARED, additive_statistic),
-    "win-pairs": Approach(COMPARED, additive_statistic),
+DOMAINS: dict[str, Domain] = {
+    "answers": Domain(gather_answers, stretch_answers, lambda items: items),
+    "comparisons": Domain(
+        gather_comparisons, stretch_comparisons, lambda items: items * (items - 1) // 2
+    ),
 }
-"""How every mechanism is attacked, by its name."""
+"""By the kind of data."""
 
 
 def make_attacks(
-    mechanism: AnyMechanism, budget: Budget, size: Size, source: RandomSource
+    mechanism: CompleteMechanism, budget: Budget, size: Size, source: RandomSource
 ) -> list[Attack]:
     """Build neighbouring data sets that stretch a mechanism, at the steward's own size.
 
@@ -197,7 +154,7 @@ def make_attacks(
     stage = _Stage(mechanism, budget, size, source)
     ends = stage.find_farthest()
     single = stage.measure(ends, 1)
-    wanted = (WANTED_SEPARATION / single.reach) ** (1 / stage.approach.growth)
+    wanted = (WANTED_SEPARATION / single.reach) ** (1 / mechanism.growth)
     group = round(min(max(wanted, 1), LARGEST_GROUP))
     found = stage.measure(ends, group)
     attacks = [stage.build("the farthest answers", ends, found, group, found.permitted)]
@@ -207,7 +164,7 @@ def make_attacks(
         name = "more answers than the cap"
         attacks.append(stage.build(name, over, beyond, group, found.ceiling))
     crude = {"one person's answers": ends}
-    if stage.approach.hides_silence:
+    if mechanism.hides_pattern:
         crude["answers against none"] = (ends[0], NOTHING)
     for name, pair in crude.items():
         attack = stage.build(name, pair, stage.measure(pair, 1), 1, single.permitted)
@@ -219,23 +176,20 @@ class _Stage:
     """Where one mechanism is attacked: its public parameters and its noise."""
 
     def __init__(
-        self, mechanism: AnyMechanism, budget: Budget, size: Size, source: RandomSource
+        self, mechanism: CompleteMechanism, budget: Budget, size: Size, source: RandomSource
     ) -> None:
-        if mechanism.name not in APPROACHES:
-            known = ", ".join(APPROACHES)
-            raise BadUsage(f"no attack on {mechanism.name!r} is known; choose one of: {known}")
         self.mechanism = mechanism
-        self.approach = APPROACHES[mechanism.name]
-        self.domain = self.approach.domain
+        self.domain = DOMAINS[mechanism.kind]
         self.replaces = budget.neighbours is Neighbours.REPLACE_ONE
         names = tuple(f"item {i}" for i in range(size.items))
         persons = 2 if self.replaces else None
-        self.public = self.domain.public(names, size.cap, budget.neighbours, persons)
+        self.public = PUBLIC[mechanism.kind](names, size.cap, budget.neighbours, persons)
         self.calibration = mechanism.calibrate(self.public, budget, source)
 
     def stretch(self, size: int) -> Iterator[tuple[Contribution, Contribution]]:
         """Two contributions of that size; under add-remove the second one is none."""
-        for one, other in self.domain.stretch(size, len(self.public.items)):
+        pairs = self.domain.stretch(size, len(self.public.items))
+        for one, other in pairs if self.mechanism.hides_pattern else islice(pairs, 1):
             yield (one, other) if self.replaces else (one, NOTHING)
 
     def find_farthest(self) -> tuple[Contribution, Contribution]:
@@ -247,20 +201,12 @@ class _Stage:
 
     def measure(self, pair: tuple[Contribution, Contribution], group: int) -> Statistic:
         """Return what tells apart a group with the one contribution from one with the other."""
-        cells = [self._exact(one) for one in pair]
+        gathered = [self.domain.gather([one], self.public.items) for one in pair]
+        cells = [
+            self.mechanism.attack_cells(one, self.public, self.calibration) for one in gathered
+        ]
         moves = {name: (cells[0][name], cells[1][name]) for name in cells[0]}
-        return self.approach.statistic(self.mechanism, self.public, self.calibration, moves, group)
-
-    def _exact(self, one: Contribution) -> dict[str, Any]:
-        """Return one person's exact cells; on all pairs where the edges are yet to be drawn."""
-        data = self.domain.gather([one], self.public.items)
-        mechanism = self.mechanism
-        if isinstance(mechanism, RandomizedResponse):
-            return {"right": np.isin(np.arange(len(data.items)), one[0]).astype(float)}
-        if isinstance(mechanism, SparsePairs):
-            mechanism = DensePairs()
-        weighting = mechanism.weighting(self.public, self.calibration)
-        return mechanism.cells(data.count(weighting), self.calibration)
+        return self.mechanism.statistic(self.public, self.calibration, moves, group)
 
     def build(
         self,

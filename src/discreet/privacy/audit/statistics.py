@@ -1,31 +1,27 @@
-"""Statistics that tell two neighbouring data sets apart, and how well they do.
+"""How well two neighbouring data sets can be told apart by what is released of them.
 
-In: a mechanism, its calibration, and the exact cells of one person on both sides. Out: the log
-likelihood ratio of a release, and its known distribution. How well two data sets can be told
-apart is put as a separation s: both are mixed up with the rate Phi(-s / 2), as two normal
-distributions s standard deviations apart are.
+In: a calibration, and the exact cells of one person on both sides. Out: the log likelihood ratio
+of a release, and its known distribution; the audit attacks with it. How well two data sets can be
+told apart is put as a separation s: both are mixed up with the rate Phi(-s / 2), as two normal
+distributions s standard deviations apart are. The statistic of additive noise is here; mechanisms
+with noise of another kind bring their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
-from math import ceil, exp, sqrt
-from typing import Any, cast
+from math import ceil, sqrt
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
-from scipy.stats import binom
+from scipy.special import ndtri
 
 from discreet.privacy.accounting.gaussian import gaussian_epsilon
-from discreet.privacy.accounting.random_graph import graph_epsilon
-from discreet.privacy.mechanisms import AnyMechanism
-from discreet.privacy.mechanisms.sparse import SparsePairs, graph_moves
-from discreet.privacy.protocol import Calibration, NoiseLaw, Public
-from discreet.secure import RandomSource, SeededSource
+from discreet.privacy.protocol import Calibration, NoiseLaw
+from discreet.secure import RandomSource
 from discreet.types import FloatArray
 
 Moves = Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]
@@ -44,10 +40,6 @@ TABLE_RUNS = 40_000
 """Many times the runs of an audit, so that its own chance is what counts."""
 
 DRAWN_AT_ONCE = 2_000_000
-
-GRAPHS = 1000
-SMALLEST_SIGMA = 2
-"""The accountant knows no curve of counts below; the epsilon at 2 is then a smaller bound."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +81,7 @@ def join_values(values: Values, calibration: Calibration) -> FloatArray:  # noqa
     return np.concatenate([np.ravel(values[name]) for name in sorted(values)]).astype(float)
 
 
-def additive_statistic(
-    mechanism: AnyMechanism,  # noqa: ARG001
-    public: Public,  # noqa: ARG001
-    calibration: Calibration,
-    moves: Moves,
-    group: int,
-) -> Statistic:
+def additive_statistic(calibration: Calibration, moves: Moves, group: int) -> Statistic:
     """Return the log likelihood ratio of additive noise around the two exact answers."""
     laws, spend = calibration.laws, calibration.spend
     parts = {name: (group * one, group * other) for name, (one, other) in moves.items()}
@@ -112,12 +98,12 @@ def additive_statistic(
 
     if spend.is_pure:
         separation = permitted = ceiling = _laplace_separation(laws, parts)
-        epsilon = _pure_epsilon(calibration)
+        epsilon = pure_epsilon(calibration)
     else:
         claim = sqrt(float(spend.bound.mu_squared))
         kinds = (reach, min(reach, claim), claim)
         separation, permitted, ceiling = (_in_proportion(group * mu) for mu in kinds)
-        epsilon = _gaussian_epsilon(calibration, claim)
+        epsilon = gaussian_claim(calibration, claim)
     return Statistic(
         reach,
         score,
@@ -142,12 +128,13 @@ def _log_density(law: NoiseLaw, noise: FloatArray) -> FloatArray:
     return -np.abs(noise) / scale
 
 
-def _pure_epsilon(calibration: Calibration) -> Callable[[float], float]:
+def pure_epsilon(calibration: Calibration) -> Callable[[float], float]:
+    """Return the epsilon of pure noise that is too small by a factor."""
     # Of shuffled answers it is a lower bound: amplification fades as answers are flipped less.
     return lambda factor: factor * calibration.spend.epsilon
 
 
-def _gaussian_epsilon(calibration: Calibration, claim: float) -> Callable[[float], float]:
+def gaussian_claim(calibration: Calibration, claim: float) -> Callable[[float], float]:
     """In proportion to the Gaussian curve, so that the factor 1 is the claim itself."""
     spend = calibration.spend
 
@@ -191,140 +178,3 @@ def _mistakes(
     noise = np.floor(up * (scale / factor)) - np.floor(down * (scale / factor))
     score = ((np.abs(noise + shift) - np.abs(noise)) / scale).sum(axis=1)
     return float((score < 0).mean() + (score <= 0).mean()) / 2
-
-
-def flip_statistic(
-    mechanism: AnyMechanism,  # noqa: ARG001
-    public: Public,
-    calibration: Calibration,
-    moves: Moves,
-    group: int,
-) -> Statistic:
-    """Return how many flipped answers agree with the first data set more than with the second."""
-    one, other = moves["right"]
-    direction, middle = one - other, group * (one + other) / 2
-    answers = int(np.abs(direction).sum())
-    share = float(calibration.settings["answer_epsilon"])
-
-    def score(values: Values, calibration: Calibration) -> float:  # noqa: ARG001
-        return float((np.diag(values["right_right"]) - middle) @ direction)
-
-    def separate(factor: float, answers: int) -> float:
-        number, truth = group * answers, 1 / (1 + exp(-factor * share))
-        below = binom.cdf([np.ceil(number / 2) - 1, number // 2], number, truth)
-        return float(-2 * ndtri(max(below.mean(), 1e-300)))
-
-    truth = 1 / (1 + exp(-share))
-    return Statistic(
-        reach=sqrt(answers) * (2 * truth - 1) / sqrt(truth * (1 - truth)),
-        score=score,
-        separation=lambda factor: separate(factor, answers),
-        permitted=lambda factor: separate(factor, min(answers, public.max_answers)),
-        ceiling=lambda factor: separate(factor, min(answers, public.max_answers)),
-        epsilon=_pure_epsilon(calibration),
-        arrange=join_values,
-        redraw=lambda _: calibration,
-    )
-
-
-def graph_statistic(
-    mechanism: AnyMechanism,
-    public: Public,
-    calibration: Calibration,
-    moves: Moves,
-    group: int,
-) -> Statistic:
-    """Return the log likelihood ratio on the edges of a graph, which every run may draw anew.
-
-    An attack that knew the graph would refute a promise that was never made, so the moves are
-    on all pairs. Whatever the test, the rate of its mistakes is at least the mean over graphs of
-    Phi(-sqrt(K) / (2 sigma)), where K counts move on a graph.
-    """
-    mechanism = cast(SparsePairs, mechanism)
-    law, spend = calibration.laws["right_wrong"], calibration.spend
-    one, other = moves["right_wrong"]
-    middle, direction = group * (one + other) / 2, one - other
-    items, averages = len(public.items), mechanism.noise_for == "a random graph"
-    sigma = float(law.scale)
-
-    def count_moved(calibration: Calibration) -> float:
-        return float(np.abs(direction)[_edge_cells(calibration, items)].sum())
-
-    def redraw(source: RandomSource) -> Calibration:
-        """Draw a graph on which something moves: the rate is known given any graph."""
-        if not averages:
-            return calibration
-        drawn = mechanism.redraw(public, calibration, source)
-        while not count_moved(drawn):
-            drawn = mechanism.redraw(public, calibration, source)
-        return drawn
-
-    def score(values: Values, calibration: Calibration) -> float:
-        released = _on_all_pairs(values["right_wrong"], calibration, items)
-        return float(np.nansum((released - middle) * direction))
-
-    @cache
-    def lengths() -> FloatArray:
-        source, graphs = SeededSource(0), [calibration]
-        if averages:
-            graphs = [mechanism.redraw(public, calibration, source) for _ in range(GRAPHS)]
-        return np.sqrt([count_moved(one) for one in graphs])
-
-    def separation(factor: float) -> float:
-        moving = lengths()[lengths() > 0] * (group / sigma)
-        return float(-2 * ndtri(np.mean(ndtr(-factor * moving / 2))))
-
-    def ceiling(factor: float) -> float:
-        # The rate is convex in the length, so its mean is at least the rate at the mean length.
-        claim = float(np.mean(lengths())) / sigma if averages else sqrt(spend.bound.mu_squared)
-        return factor * group * claim
-
-    def arrange(values: Values, calibration: Calibration) -> FloatArray:
-        tables = [_on_all_pairs(values[name], calibration, items) for name in sorted(values)]
-        return np.nan_to_num(np.concatenate(tables))
-
-    share = calibration.settings["edge_probability"]
-    moved = share * float(np.abs(direction).sum()) if averages else count_moved(calibration)
-    return Statistic(
-        reach=sqrt(moved) / sigma,
-        score=score,
-        separation=separation,
-        permitted=separation,
-        ceiling=ceiling,
-        epsilon=_graph_epsilon(public, calibration)
-        if averages
-        else _gaussian_epsilon(calibration, sqrt(float(spend.bound.mu_squared))),
-        arrange=arrange,
-        redraw=redraw,
-    )
-
-
-def _edge_cells(calibration: Calibration, items: int) -> npt.NDArray[np.int64]:
-    """Where the edges' counts are among all ordered pairs; both directions one after the other."""
-    first, second = np.asarray(calibration.settings["edges"]).T
-    right, wrong = np.concatenate([first, second]), np.concatenate([second, first])
-    # The diagonal is left out: one cell less for every row, and one more after it in each.
-    return np.asarray(right * (items - 1) + wrong - (wrong > right))
-
-
-def _on_all_pairs(values: npt.NDArray[Any], calibration: Calibration, items: int) -> FloatArray:
-    """Put released numbers where their pair belongs; NaN where the graph has no edge."""
-    table = np.full(items * (items - 1), np.nan)
-    table[_edge_cells(calibration, items)] = values
-    return table
-
-
-def _graph_epsilon(public: Public, calibration: Calibration) -> Callable[[float], float]:
-    spend, sigma = calibration.spend, calibration.laws["right_wrong"].scale
-    moves = graph_moves(public, calibration.settings["edge_probability"])
-
-    def epsilon_at(scale: Fraction) -> float:
-        return graph_epsilon(moves, max(scale, Fraction(SMALLEST_SIGMA)), spend.delta)
-
-    def epsilon(factor: float) -> float:
-        if factor == 0:
-            return 0.0
-        changed = epsilon_at((sigma / Fraction(factor)).limit_denominator(10**6))
-        return spend.epsilon * changed / epsilon_at(sigma)
-
-    return epsilon

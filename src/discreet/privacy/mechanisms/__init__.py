@@ -1,24 +1,36 @@
-"""The mechanisms: what is counted, how far one person moves it, how much noise it gets.
+"""The registry of mechanisms: one line each, and everything else in the module it names.
 
-Adding one is one file and one line in ``MECHANISMS``.
+A mechanism's module holds what it counts, its exact sensitivity and noise, the fit of its
+released values, its forecast for the planner and the attack on it for the audit
+(:class:`discreet.privacy.mechanisms.base.CompleteMechanism`). The command line's choices, the
+planner, the audit and the documents are read off ``MECHANISMS``; a release resolves its entry
+before the ledger is charged. The modules are loaded when a mechanism is made, so that names and
+help cost nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadUsage
-from discreet.privacy.mechanisms.margins import Margins
-from discreet.privacy.mechanisms.pairs import DensePairs
-from discreet.privacy.mechanisms.response import RandomizedResponse
-from discreet.privacy.mechanisms.sparse import SparsePairs
-from discreet.privacy.protocol import Calibration, Mechanism, NoiseLaw, Public
+
+if TYPE_CHECKING:
+    from discreet.privacy.mechanisms.base import CompleteMechanism
+    from discreet.privacy.mechanisms.margins import Margins
+    from discreet.privacy.mechanisms.pairs import DensePairs
+    from discreet.privacy.mechanisms.response import RandomizedResponse
+    from discreet.privacy.mechanisms.sparse import SparsePairs
+    from discreet.privacy.protocol import Calibration, Mechanism, NoiseLaw, Public
 
 __all__ = [
     "AUTO",
     "MECHANISMS",
     "Calibration",
+    "CompleteMechanism",
     "DensePairs",
+    "Entry",
     "Margins",
     "Mechanism",
     "NoiseLaw",
@@ -26,22 +38,66 @@ __all__ = [
     "RandomizedResponse",
     "SparsePairs",
     "check_mechanism",
+    "choose_mechanism",
     "find_mechanism",
+    "mechanisms_for",
     "pick_mechanism",
+    "remake_mechanism",
 ]
 
-AnyMechanism = Mechanism | RandomizedResponse
 
-MECHANISMS: dict[str, Callable[[], AnyMechanism]] = {
-    "margins": Margins,
-    "laplace-margins": lambda: Margins("laplace-margins", "laplace"),
-    "pairs": DensePairs,
-    "sparse-pairs": SparsePairs,
-    "laplace-pairs": lambda: DensePairs("laplace-pairs", "laplace"),
-    "randomized-response": RandomizedResponse,
+@dataclass(frozen=True)
+class Entry:
+    """One mechanism.
+
+    Attributes
+    ----------
+    kind
+        The data it releases: ``"answers"`` or ``"comparisons"``.
+    home
+        Module in this package, and what makes the mechanism with its default settings there.
+    help
+        What it does, in one sentence.
+    """
+
+    kind: str
+    home: str
+    help: str
+
+    def __call__(self) -> CompleteMechanism:
+        """Make the mechanism with its default settings."""
+        module, _, maker = self.home.partition(".")
+        made: CompleteMechanism = getattr(import_module(f"{__name__}.{module}"), maker)()
+        return made
+
+
+MECHANISMS: dict[str, Entry] = {
+    "margins": Entry(
+        "answers", "margins.Margins", "Noise on each item's total and on the pairs that disagree."
+    ),
+    "laplace-margins": Entry(
+        "answers", "margins.laplace_margins", "The same with Laplace noise: delta is 0."
+    ),
+    "pairs": Entry("answers", "pairs.DensePairs", "Noise on every pair of items."),
+    "sparse-pairs": Entry("answers", "sparse.SparsePairs", "Noise on the pairs of a random graph."),
+    "laplace-pairs": Entry(
+        "answers", "pairs.laplace_pairs", "Laplace noise on every pair of items: delta is 0."
+    ),
+    "randomized-response": Entry(
+        "answers",
+        "response.RandomizedResponse",
+        "Every answer is flipped by its own coin; which items were answered is not protected.",
+    ),
+    "net-wins": Entry(
+        "comparisons",
+        "comparisons.NetWins",
+        "Noise on each object's net wins and on how often two were compared.",
+    ),
+    "win-pairs": Entry(
+        "comparisons", "comparisons.WinPairs", "Noise on the wins of every pair of objects."
+    ),
 }
-"""Every mechanism by its name, with its default settings."""
-
+"""Every mechanism by its name."""
 
 AUTO = "auto"
 
@@ -51,28 +107,82 @@ than ``margins`` on complete data; from 100 items on it is 3 to 5% less accurate
 answers far less (docs/decisions/0005-margins.md)."""
 
 
-def check_mechanism(name: str) -> None:
-    """Refuse a name that no mechanism has."""
-    if name != AUTO and name not in MECHANISMS:
-        known = ", ".join([AUTO, *MECHANISMS])
-        raise BadUsage(f"there is no mechanism called {name!r}; choose one of: {known}")
+def mechanisms_for(kind: str) -> dict[str, Entry]:
+    """Return the mechanisms for one kind of data."""
+    return {name: entry for name, entry in MECHANISMS.items() if entry.kind == kind}
 
 
-def find_mechanism(name: str) -> AnyMechanism:
-    """Return the mechanism of that name with its default settings."""
-    check_mechanism(name)
-    if name == AUTO:
-        raise BadUsage("'auto' needs public parameters; call pick_mechanism with them")
+def check_mechanism(name: str, kind: str = "answers") -> None:
+    """Refuse a name that no mechanism for this kind of data has."""
+    known = [AUTO, *mechanisms_for(kind)]
+    if name not in known:
+        what = "mechanism" if kind == "answers" else f"mechanism for {kind}"
+        raise BadUsage(f"there is no {what} called {name!r}; choose one of: {', '.join(known)}")
+
+
+def find_mechanism(name: str) -> CompleteMechanism:
+    """Return the mechanism of that name, for whatever data, with its default settings."""
+    if name not in MECHANISMS:
+        known, what = ", ".join(MECHANISMS), f"there is no mechanism called {name!r}"
+        if name == AUTO:
+            what = "'auto' needs public parameters, the list and the cap"
+        raise BadUsage(f"{what}; choose one of: {known}")
     return MECHANISMS[name]()
 
 
-def pick_mechanism(public: Public) -> tuple[AnyMechanism, str]:
-    """Choose the more accurate mechanism from public parameters alone, and say why."""
+def choose_mechanism(
+    given: str | CompleteMechanism, public: Public, kind: str = "answers"
+) -> tuple[CompleteMechanism, str]:
+    """Return the mechanism of a release, and who chose it."""
+    if not isinstance(given, str):
+        return given, f"{given.name}: named by the steward"
+    check_mechanism(given, kind)
+    if given != AUTO:
+        return find_mechanism(given), f"{given}: named by the steward"
+    if kind == "answers":
+        return pick_mechanism(public)
+    from discreet.privacy.mechanisms.comparisons import pick_comparison_mechanism
+
+    return pick_comparison_mechanism(public)
+
+
+def pick_mechanism(public: Public) -> tuple[CompleteMechanism, str]:
+    """Choose the more accurate mechanism for answers from public parameters alone; say why."""
     items = len(public.items)
     if public.max_answers >= items and items <= AUTO_PAIRS:
-        why = f"a person may answer all of the {items} items, which are at most {AUTO_PAIRS}"
-        return DensePairs(), f"auto: pairs, because {why}"
-    if items > AUTO_PAIRS:
-        return Margins(), f"auto: margins, because there are more than {AUTO_PAIRS} items"
-    why = f"a person may answer only {public.max_answers} of {items} items"
-    return Margins(), f"auto: margins, because {why}"
+        name, why = (
+            "pairs",
+            f"a person may answer all of the {items} items, which are at most {AUTO_PAIRS}",
+        )
+    elif items > AUTO_PAIRS:
+        name, why = "margins", f"there are more than {AUTO_PAIRS} items"
+    else:
+        name, why = "margins", f"a person may answer only {public.max_answers} of {items} items"
+    return find_mechanism(name), f"auto: {name}, because {why}"
+
+
+def remake_mechanism(
+    name: str, class_name: str, settings: dict[str, Any]
+) -> CompleteMechanism | None:
+    """Make a mechanism again that a ledger knows; None where it is not one of the registry."""
+    entry = MECHANISMS.get(name)
+    made = None if entry is None else type(entry())
+    return None if made is None or made.__name__ != class_name else made(**settings)
+
+
+_HOMES = {
+    "CompleteMechanism": "discreet.privacy.mechanisms.base",
+    "DensePairs": "discreet.privacy.mechanisms.pairs",
+    "Margins": "discreet.privacy.mechanisms.margins",
+    "RandomizedResponse": "discreet.privacy.mechanisms.response",
+    "SparsePairs": "discreet.privacy.mechanisms.sparse",
+    **dict.fromkeys(
+        ("Calibration", "Mechanism", "NoiseLaw", "Public"), "discreet.privacy.protocol"
+    ),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

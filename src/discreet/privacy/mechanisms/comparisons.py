@@ -1,6 +1,7 @@
 """Noise on comparisons: on every pair's wins, or on net wins and on how often pairs were compared.
 
-In: public parameters and a budget. Out: integer weights of judges, noise laws, what they spend.
+In: public parameters and a budget. Out: integer weights of judges, noise laws, what they spend;
+after the wall strengths.
 
 A judge with at most c comparisons, no two of the same pair, adds one to c of the m (m - 1) win
 counts. Adding or removing a judge moves c counts by one, replacing one moves at most 2 c; turning
@@ -11,25 +12,26 @@ objects were compared and never on who won, so that it costs no bias. Proofs: do
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isqrt, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.errors import BadBudget, BadUsage
+from discreet.errors import BadUsage
+from discreet.models.noisefit.pairs import fit_net_wins, fit_win_pairs
+from discreet.models.noisefit.solve import NoiseFit
 from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.accounting.gaussian import GaussianBound
 from discreet.privacy.accounting.moves import bound_moves, calibrate_scale, moves_rho, moves_spend
 from discreet.privacy.accounting.unit_moves import calibrate_counts
+from discreet.privacy.mechanisms.base import AdditiveMechanism, fill_matrix, fill_symmetric
 from discreet.privacy.mechanisms.pairs import count_moves
-from discreet.privacy.protocol import Calibration, NoiseLaw, Public, check_item_list
+from discreet.privacy.protocol import Calibration, NoiseLaw, Public
+from discreet.privacy.wall import Release
 from discreet.secure import RandomSource
 from discreet.types import Int64Array
-
-UNIT = "one judge's whole set of comparisons"
 
 GRID = 2**20
 """Grid steps per comparison. Weights are rounded down to it; contributions never are."""
@@ -40,25 +42,6 @@ SHARE = 0.3
 Of .15, .3 and .5 it was the best or within 5% of it in nine settings (10 to 50 objects, epsilon
 .5 to 3); .5 cost up to 14%.
 """
-
-
-@dataclass(frozen=True)
-class ComparedPublic(Public):
-    """What everybody may know before a release of comparisons.
-
-    ``max_answers`` is the cap on comparisons per judge, ``persons`` the number of judges. Judges
-    may compare more pairs than there are objects, and one comparison already says something.
-    """
-
-    def __post_init__(self) -> None:
-        check_item_list(self.items)
-        if self.max_answers < 1:
-            raise BadBudget(
-                f"max_comparisons must be at least 1, found {self.max_answers}: without a "
-                "comparison there is nothing to release"
-            )
-        most = len(self.items) * (len(self.items) - 1) // 2
-        object.__setattr__(self, "max_answers", min(self.max_answers, most))
 
 
 @dataclass(frozen=True)
@@ -95,8 +78,10 @@ class JudgeWeights:
 
 
 @dataclass(frozen=True)
-class WinPairs:
+class WinPairs(AdditiveMechanism):
     """Discrete Gaussian noise on the wins of every ordered pair (the paper's Algorithm 2)."""
+
+    kind: ClassVar[str] = "comparisons"
 
     name: str = "win-pairs"
 
@@ -106,18 +91,24 @@ class WinPairs:
         scale, spend = calibrate_counts(moved, budget, mechanism=self.name)
         return Calibration({"wins": NoiseLaw("gaussian", scale)}, spend)
 
-    def weighting(self, public: Public, calibration: Calibration) -> None:  # noqa: ARG002
-        """Every judge weighs one."""
-        return
-
     def cells(self, counts: Any, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
         """Return the wins of every ordered pair, exact. Confidential."""
         off_diagonal = ~np.eye(len(counts.items), dtype=bool)
         return {"wins": counts.wins[off_diagonal]}
 
+    def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
+        """Fit strengths to the noisy wins of every ordered pair."""
+        persons = release.public.persons
+        return fit_win_pairs(
+            fill_matrix(release.values["wins"], len(release.public.items)),
+            variance=release.laws["wins"].variance,
+            ceiling=None if persons is None else float(persons * release.public.max_answers),
+            standard_errors=standard_errors,
+        )
+
 
 @dataclass(frozen=True)
-class NetWins:
+class NetWins(AdditiveMechanism):
     """Noise on net wins (m numbers) and on how often two objects were compared.
 
     Net wins are all that the Bradley-Terry likelihood needs beside the design, and they take
@@ -130,6 +121,8 @@ class NetWins:
     share
         See ``SHARE``.
     """
+
+    kind: ClassVar[str] = "comparisons"
 
     comparisons: float | None = None
     share: float = SHARE
@@ -185,6 +178,22 @@ class NetWins:
             "compared": both[np.triu_indices(len(both), 1)],
         }
 
+    def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
+        """Fit strengths to noisy net wins and comparisons, both on an integer grid."""
+        grid, cap = release.settings["grid"], release.public.max_answers
+        # A judge's reach is at least twice the comparisons made, so weight times comparisons is
+        # at most this.
+        most = min(cap, sqrt(release.settings["limit"] * cap / 2))
+        persons = release.public.persons
+        return fit_net_wins(
+            release.values["net_wins"] / grid,
+            fill_symmetric(release.values["compared"], len(release.public.items)) / grid,
+            sigma_net_wins=sqrt(release.laws["net_wins"].variance) / grid,
+            sigma_compared=sqrt(release.laws["compared"].variance) / grid,
+            ceiling=None if persons is None else persons * most,
+            standard_errors=standard_errors,
+        )
+
 
 def typical_reach(comparisons: float, items: int) -> int:
     """Squared reach of a judge who compares so many random pairs; never below a single one's.
@@ -226,10 +235,3 @@ def pick_comparison_mechanism(public: Public) -> tuple[WinPairs | NetWins, str]:
         return WinPairs(), f"auto: win-pairs, because {why}"
     why = f"a judge compares at most {cap} of {items * (items - 1) // 2} pairs"
     return NetWins(), f"auto: net-wins, because {why}"
-
-
-COMPARISON_MECHANISMS: dict[str, Callable[[], NetWins | WinPairs]] = {
-    "net-wins": NetWins,
-    "win-pairs": WinPairs,
-}
-"""Every mechanism for comparisons by its name, with its default settings."""

@@ -11,24 +11,33 @@ output shows the number of persons, so it is for replace-one only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from math import exp, sqrt
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.protocol import Answers, Job
 from discreet.counts.memory import count_joint
-from discreet.errors import BadResponses, BadUsage, DiscreetError
-from discreet.privacy.accounting.budget import Budget
+from discreet.errors import BadResponses, BadUsage
+from discreet.models.noisefit.margins import MarginsNoise, fit_margins
+from discreet.models.noisefit.solve import NoiseFit
+from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_local
-from discreet.privacy.noise.coins import flip_coins
-from discreet.privacy.protocol import Calibration, Public
+from discreet.privacy.mechanisms.base import LEAST_VARIANCE, CompleteMechanism, Forecast, Study
+from discreet.privacy.noise.coins import check_coin, flip_coins
+from discreet.privacy.protocol import Calibration, Draw, Public
+from discreet.privacy.wall import Release, check_persons
 from discreet.secure import RandomSource, SystemSource
 from discreet.store.pack import pack_rows
 from discreet.store.planes import AnswerStore
 from discreet.types import Int64Array
+
+if TYPE_CHECKING:
+    from discreet.privacy.audit.statistics import Moves, Statistic, Values
 
 PATTERN_CONDITION = (
     "The guarantee protects which answers a person gave, given which items the person answered. "
@@ -46,7 +55,7 @@ COUNTED = ("right_right", "right_wrong", "wrong_wrong")
 
 
 @dataclass(frozen=True)
-class RandomizedResponse:
+class RandomizedResponse(CompleteMechanism):
     """Flip every answer with a public probability, then count.
 
     Attributes
@@ -56,6 +65,10 @@ class RandomizedResponse:
         ``"trusted"``: somebody shuffles the rows first, and the guarantee is amplified.
     """
 
+    relations: ClassVar[frozenset[Neighbours]] = frozenset({Neighbours.REPLACE_ONE})
+    hides_pattern: ClassVar[bool] = False
+    growth: ClassVar[float] = 0.5
+
     shuffler: Literal["none", "trusted"] = "none"
     name: str = "randomized-response"
 
@@ -64,6 +77,7 @@ class RandomizedResponse:
             raise BadUsage(f"shuffler must be 'none' or 'trusted', found {self.shuffler!r}")
 
     def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:  # noqa: ARG002
+        """Find the largest share of truthful answers that keeps the budget."""
         shuffled = public.persons if self.shuffler == "trusted" else None
         share, spend = calibrate_local(
             public.max_answers, budget, shuffled_persons=shuffled, mechanism=self.name
@@ -90,6 +104,15 @@ class RandomizedResponse:
                 "mechanism, which gives noise to what nobody answered too"
             )
 
+    def prepare(self, answers: Answers, public: Public, calibration: Calibration) -> Draw:
+        """Count nothing yet: answers are flipped first, and that is the noise."""
+        check_coin(calibration.settings["answer_epsilon"])
+        return Draw(
+            answers.n_persons,
+            dict.fromkeys(COUNTED, (len(public.items),) * 2),
+            lambda noise: self.randomise(answers, calibration, noise.source),
+        )
+
     def randomise(
         self, answers: Answers, calibration: Calibration, source: RandomSource
     ) -> dict[str, Int64Array]:
@@ -100,12 +123,81 @@ class RandomizedResponse:
         """
         share: Fraction = calibration.settings["answer_epsilon"]
         persons, totals = answers.reduce(CountFlipped(share, source))
-        if persons != answers.n_persons:
-            raise DiscreetError(
-                f"the release was prepared for {answers.n_persons:,} persons, and {persons:,} were "
-                "found: the answers changed in between, and nothing was released"
-            )
+        check_persons(persons, answers.n_persons)
         return dict(zip(COUNTED, totals, strict=True))
+
+    def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
+        """Undo the flips on average, then fit as if totals and disagreements had additive noise.
+
+        An answer z that was flipped with probability f gives the unbiased ``(z - f) / (1 - 2f)``,
+        with variance ``v = f (1 - f) / (1 - 2f)^2``, independently over answers. With weight 1/q a
+        person's total r x_i - k then has noise variance v in every direction that sums to zero, and
+        a disagreement ``x_i + x_j - 2 x_i x_j`` has 2 v + 4 v^2.
+        """
+        flip = _flip_probability(release.settings)
+        keep, lie = (1 - flip) / (1 - 2 * flip), -flip / (1 - 2 * flip)
+        both, one, none = (release.values[name].astype(np.float64) for name in COUNTED)
+        given = float(np.trace(both + none))
+        counts = keep**2 * one + lie**2 * one.T + keep * lie * (both + none)
+        np.fill_diagonal(counts, 0.0)
+        together = both + one + one.T + none
+        np.fill_diagonal(together, 0.0)
+        # Persons who answered q items are in q (q - 1) ordered pairs; those without in none.
+        answers = 1 + together.sum() / max(given, 1.0)
+        variance = max(_answer_variance(flip), LEAST_VARIANCE)
+        disagreeing = 2 * variance + 4 * variance**2
+        takers = together.sum(axis=1).mean() / max(answers - 1, 1e-9)
+        pairs = max(len(counts) * (len(counts) - 1), 1)
+        noise = MarginsNoise(
+            sigma_total=sqrt(max(variance * takers, LEAST_VARIANCE)),
+            sigma_disagreement=sqrt(max(disagreeing * together.sum() / pairs, LEAST_VARIANCE))
+            / answers,
+            longest=sqrt(answers) / 2,
+            persons=release.public.persons,
+            max_answers=release.public.max_answers,
+        )
+        balance = counts - counts.T
+        return fit_margins(
+            balance.sum(axis=1) / answers,
+            (counts + counts.T) / answers,
+            noise=noise,
+            standard_errors=standard_errors,
+        )
+
+    def forecast(self, study: Study, calibration: Calibration) -> Forecast:
+        """Say what the flips of everybody's answers add up to."""
+        variance = _answer_variance(_flip_probability(calibration.settings))
+        takers = study.persons * study.answers / study.items
+        together = takers * (study.answers - 1) / (study.items - 1)
+        return Forecast(
+            sqrt(variance * takers),
+            sqrt((2 * variance + 4 * variance**2) * together) / study.answers,
+            np.full(study.answers + 1, 1 / study.answers),
+            "totals",
+        )
+
+    def attack_cells(
+        self,
+        one: Any,
+        public: Public,  # noqa: ARG002
+        calibration: Calibration,  # noqa: ARG002
+    ) -> Mapping[str, npt.NDArray[Any]]:
+        """Return which items a made-up person has right."""
+        return {"right": (one.to_array() == 1).sum(axis=0).astype(float)}
+
+    def statistic(
+        self, public: Public, calibration: Calibration, moves: Moves, group: int
+    ) -> Statistic:
+        """Return how many flipped answers agree with the first data set."""
+        return flip_statistic(public, calibration, moves, group)
+
+
+def _flip_probability(settings: Mapping[str, Any]) -> float:
+    return 1 / (1 + exp(float(settings["answer_epsilon"])))
+
+
+def _answer_variance(flip: float) -> float:
+    return flip * (1 - flip) / (1 - 2 * flip) ** 2
 
 
 @dataclass(frozen=True)
@@ -144,3 +236,36 @@ def flip_answers(
     """
     lies = flip_coins(share, rows.size, source).reshape(rows.shape)
     return np.where((rows >= 0) & lies, 1 - rows, rows).astype(np.int8)
+
+
+def flip_statistic(public: Public, calibration: Calibration, moves: Moves, group: int) -> Statistic:
+    """Return how many flipped answers agree with the first data set more than with the second."""
+    from scipy.special import ndtri
+    from scipy.stats import binom
+
+    from discreet.privacy.audit.statistics import Statistic, join_values, pure_epsilon
+
+    one, other = moves["right"]
+    direction, middle = one - other, group * (one + other) / 2
+    answers = int(np.abs(direction).sum())
+    share = float(calibration.settings["answer_epsilon"])
+
+    def score(values: Values, calibration: Calibration) -> float:  # noqa: ARG001
+        return float((np.diag(values["right_right"]) - middle) @ direction)
+
+    def separate(factor: float, answers: int) -> float:
+        number, truth = group * answers, 1 / (1 + exp(-factor * share))
+        below = binom.cdf([np.ceil(number / 2) - 1, number // 2], number, truth)
+        return float(-2 * ndtri(max(below.mean(), 1e-300)))
+
+    truth = 1 / (1 + exp(-share))
+    return Statistic(
+        reach=sqrt(answers) * (2 * truth - 1) / sqrt(truth * (1 - truth)),
+        score=score,
+        separation=lambda factor: separate(factor, answers),
+        permitted=lambda factor: separate(factor, min(answers, public.max_answers)),
+        ceiling=lambda factor: separate(factor, min(answers, public.max_answers)),
+        epsilon=pure_epsilon(calibration),
+        arrange=join_values,
+        redraw=lambda _: calibration,
+    )

@@ -1,186 +1,57 @@
-"""Random graphs of compared pairs: how they are drawn, and how many edges one person can cut.
+"""`sparse-pairs`: noise on the pairs of a random graph, the paper's Algorithm 2 with p0 below 1.
 
-In: the number of items, an edge probability, secure randomness. Out: edges, and bounds that hold
-for every set of answers. Nothing here sees an answer.
+In: public parameters and a budget. Out: a fresh graph, and the noise law of the counts on it;
+after the wall difficulties.
+
+The graph is drawn for each release anew, without the answers. So the answers meet an average
+graph: one set of answers touches floor(q^2 / 4) pairs, of which each is an edge with
+probability p0, and delta is an average over that number (docs/privacy-accounting.md, section 10).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
-from itertools import combinations
-from math import comb, floor, log1p, log2
-from typing import Any, Literal, get_args
+from functools import cache, lru_cache
+from math import log2, sqrt
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage
+from discreet.models.noisefit.solve import NoiseFit
 from discreet.privacy.accounting.budget import Budget, Neighbours
-from discreet.privacy.accounting.random_graph import GraphMoves, calibrate_graph, graph_spend
+from discreet.privacy.accounting.random_graph import (
+    GraphMoves,
+    calibrate_graph,
+    graph_epsilon,
+    graph_spend,
+)
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.accounting.unit_moves import calibrate_counts
-from discreet.privacy.mechanisms.pairs import count_moves
+from discreet.privacy.mechanisms.base import AdditiveMechanism, Forecast, Study
+from discreet.privacy.mechanisms.graphs import (
+    connection_probability,
+    cut_bound,
+    draw_connected_graph,
+    round_probability,
+)
+from discreet.privacy.mechanisms.pairs import (
+    DensePairs,
+    count_moves,
+    fit_counts,
+    forecast_counts,
+)
 from discreet.privacy.protocol import Calibration, NoiseLaw, Public, check_size
-from discreet.secure import RandomSource
-from discreet.types import Int64Array
+from discreet.privacy.wall import Release
+from discreet.secure import RandomSource, SeededSource
+from discreet.types import FloatArray, Int64Array
 
-COIN_BITS = 32
-
-
-def round_probability(probability: float) -> Fraction:
-    """Return the probability of the coin that is tossed for an edge: k / 2^32.
-
-    The edge probability is a public design choice, so rounding it is harmless, as long as the
-    accountant and the coin see the same number.
-    """
-    return Fraction(max(1, round(probability * 2**COIN_BITS)), 2**COIN_BITS)
-
-
-def draw_connected_graph(m: int, probability: float, source: RandomSource) -> Int64Array:
-    """Draw an Erdos-Renyi graph until it is connected; ``int64[edge, 2]`` with i < j.
-
-    The graph never sees the data, so drawing again costs no privacy given the graph; an average
-    over graphs has to allow for it (`connection_probability`).
-    """
-    first, second = np.triu_indices(m, 1)
-    limit = int(round_probability(probability) * 2**COIN_BITS)
-    for _ in range(1000):
-        chosen = (source.words(len(first)) >> np.uint64(64 - COIN_BITS)) < np.uint64(limit)
-        edges = np.column_stack([first[chosen], second[chosen]])
-        if is_connected(edges, m):
-            return edges.astype(np.int64)
-    raise BadUsage(
-        f"a random graph of {m} items with edge probability {probability:.3g} was not connected "
-        f"in 1000 tries; use at least {min(1.0, log2(m) / m):.2g}"
-    )
-
-
-EXACT_ITEMS = 24
-"""Up to this many items the probability of a connected graph is computed in fractions."""
-
-
-def connection_probability(m: int, probability: Fraction) -> float:
-    """Return a lower bound on the probability that a random graph of m items is connected.
-
-    A graph that is not has a set of k <= m/2 items without an edge to the others, which happens
-    with probability (1-p)^(k (m-k)) for each of the C(m, k) sets; the sum bounds the probability
-    of any. Up to 24 items, where that bound loses something, the exact value is used.
-
-    Examples
-    --------
-    >>> round(connection_probability(3, Fraction(1, 2)), 6)
-    0.5
-    """
-    if probability == 1:
-        return 1.0
-    if m <= EXACT_ITEMS:
-        return float(_connect_exactly(m, probability)) * (1 - 1e-12)
-    k = np.arange(1, m // 2 + 1)
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, m + 1)))])
-    ways = log_factorial[m] - log_factorial[k] - log_factorial[m - k]
-    chances = ways + k * (m - k) * log1p(-float(probability))
-    if chances.max() > 0:
-        return 0.0
-    # Logarithms up to 1e6 are good to 1e-9.
-    return max(0.0, 1 - float(np.exp(chances).sum()) * (1 + 1e-8))
-
-
-def _connect_exactly(m: int, probability: Fraction) -> Fraction:
-    """Return the probability that a random graph is connected.
-
-    The component of item 1 has k items with probability C(n-1, k-1) P_k (1-p)^(k (n-k)), where
-    P_k is the probability that k items are connected; all k together give 1 (Gilbert 1959). In
-    floating point the small P_k of sparse graphs would be rounding errors, which grow.
-    """
-    connected = [Fraction(1), Fraction(1)]
-    for n in range(2, m + 1):
-        parts = (
-            comb(n - 1, k - 1) * connected[k] * (1 - probability) ** (k * (n - k))
-            for k in range(1, n)
-        )
-        connected.append(1 - sum(parts, start=Fraction(0)))
-    return connected[m]
-
-
-FEW_ITEMS = 64
-"""Up to here walking a dense table is faster than setting up scipy's sparse graph."""
-
-
-def _reaches_all(edges: npt.NDArray[Any], m: int) -> bool:
-    linked = np.eye(m, dtype=bool)
-    linked[edges[:, 0], edges[:, 1]] = linked[edges[:, 1], edges[:, 0]] = True
-    reached = linked[0]
-    while True:
-        wider = linked[reached].any(axis=0)
-        if wider.sum() == reached.sum():
-            return bool(wider.all())
-        reached = wider
-
-
-def is_connected(edges: npt.NDArray[Any], m: int) -> bool:
-    """Say whether the edges link all m items."""
-    if len(edges) < m - 1:
-        return False
-    if m <= FEW_ITEMS:
-        return _reaches_all(edges, m)
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    ones = np.ones(len(edges), dtype=np.int8)
-    graph = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(m, m))
-    return bool(connected_components(graph, directed=False)[0] == 1)
-
-
-EXACT_CUT_ITEMS = 12
-"""Up to this many items the largest cut is found by trying every pattern (2^11 of them)."""
-
-
-def cut_bound(edges: Int64Array, m: int, max_answers: int) -> int:
-    """Bound how many edges one person's right/wrong pattern can cut.
-
-    Each edge is cut in at most one direction. Three bounds hold at once: the number of edges,
-    floor(q^2 / 4), and the largest cut of the graph, which is at most m / 4 times the largest
-    eigenvalue of its Laplacian (Mohar and Poljak 1990). Small graphs are tried out.
-    """
-    simple = min(len(edges), max_answers**2 // 4)
-    if m <= EXACT_CUT_ITEMS:
-        return min(simple, _largest_cut(edges, m, max_answers))
-    if m > 2000:  # a dense eigenvalue problem would take longer than the release
-        return simple
-    laplacian = np.zeros((m, m))
-    np.add.at(laplacian, (edges[:, 0], edges[:, 1]), -1.0)
-    laplacian += laplacian.T
-    laplacian[np.diag_indices(m)] = -laplacian.sum(axis=1)
-    largest = float(np.linalg.eigvalsh(laplacian)[-1])
-    # The eigenvalue of a small integer matrix is good to 1e-12 of its norm; 1e-9 is ample.
-    return min(simple, floor(m / 4 * largest * (1 + 1e-9)))
-
-
-def _largest_cut(edges: Int64Array, m: int, max_answers: int) -> int:
-    """Largest number of edges cut by a pattern of at most ``max_answers`` answers."""
-    best = 0
-    for answered in combinations(range(m), min(max_answers, m)):
-        inside = np.zeros(m, dtype=bool)
-        inside[list(answered)] = True
-        kept = edges[inside[edges].all(axis=1)]
-        place = np.zeros(m, dtype=np.int64)
-        place[list(answered)] = np.arange(len(answered))
-        patterns = np.arange(2 ** (len(answered) - 1))[:, None]
-        right = (patterns >> place[kept[:, 0]]) & 1 != (patterns >> place[kept[:, 1]]) & 1
-        best = max(best, int(right.sum(axis=1).max(initial=0)))
-    return best
-
-
-# Noise on the pairs of a random graph: the paper's Algorithm 2 with p0 below 1.
-#
-# In: public parameters and a budget. Out: a fresh graph, and the noise law of the counts on it.
-#
-# The graph is drawn for each release anew, without the answers. So the answers meet an average
-# graph: one set of answers touches floor(q^2 / 4) pairs, of which each is an edge with
-# probability p0, and delta is an average over that number (docs/privacy-accounting.md, section 10).
+if TYPE_CHECKING:
+    from discreet.privacy.audit.statistics import Moves, Statistic, Values
 
 NoiseFor = Literal["a random graph", "the drawn graph"]
 
@@ -192,7 +63,7 @@ FRESH_GRAPH_CONDITION = (
 
 
 @dataclass(frozen=True)
-class SparsePairs:
+class SparsePairs(AdditiveMechanism):
     """Discrete Gaussian noise on the pairs of a random graph drawn without the data.
 
     Attributes
@@ -222,9 +93,10 @@ class SparsePairs:
             raise BadUsage(f"noise_for must be {known}, found {self.noise_for!r}")
 
     def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:
+        """Draw a graph, and find the least noise that keeps the budget."""
         check_size(public, self.name)
         m = len(public.items)
-        probability = self.edge_probability or min(1.0, 1.1 * log2(m) / m)
+        probability = self._share(m)
         edges = draw_connected_graph(m, probability, source)
         moved = count_moves(cut_bound(edges, m, public.max_answers), public.neighbours)
         if self.noise_for == "the drawn graph":
@@ -260,16 +132,44 @@ class SparsePairs:
         edges = draw_connected_graph(len(public.items), probability, source)
         return replace(calibration, settings={**calibration.settings, "edges": edges.tolist()})
 
-    def weighting(self, public: Public, calibration: Calibration) -> None:  # noqa: ARG002
-        return None
+    def _share(self, items: int) -> float:
+        return self.edge_probability or min(1.0, 1.1 * log2(items) / items)
 
     def cells(self, counts: PairCounts, calibration: Calibration) -> dict[str, Int64Array]:
+        """Return the counts on the edges, one direction after the other, exact. Confidential."""
         first, second = np.asarray(calibration.settings["edges"], dtype=np.int64).T
         right, wrong = np.concatenate([first, second]), np.concatenate([second, first])
         cells = counts.right_wrong[right, wrong]
         # Newer versions of scipy pick a sparse vector from sparse counts. It holds no zeros, and
         # a zero gets noise like any other number.
         return {"right_wrong": cells.toarray() if hasattr(cells, "toarray") else cells}
+
+    def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
+        """Fit difficulties to the counts on a public graph, first one direction of each edge."""
+        m = len(release.public.items)
+        first, second = np.asarray(release.settings["edges"], dtype=np.int64).T
+        forth, back = np.split(release.values["right_wrong"].astype(np.float64), 2)
+        noisy = np.zeros((m, m))
+        noisy[first, second], noisy[second, first] = forth, back
+        mask = np.zeros((m, m), dtype=bool)
+        mask[first, second] = mask[second, first] = True
+        return fit_counts(release, noisy, mask, standard_errors)
+
+    def forecast(self, study: Study, calibration: Calibration) -> Forecast:
+        """Noise as on all pairs, on a share of them."""
+        return forecast_counts(study, calibration, self._share(study.items))
+
+    def attack_cells(
+        self, one: Any, public: Public, calibration: Calibration
+    ) -> Mapping[str, npt.NDArray[Any]]:
+        """Return one made-up person's counts on all pairs: the edges are yet to be drawn."""
+        return DensePairs().attack_cells(one, public, calibration)
+
+    def statistic(
+        self, public: Public, calibration: Calibration, moves: Moves, group: int
+    ) -> Statistic:
+        """Return the log likelihood ratio on the edges of a graph."""
+        return graph_statistic(self, public, calibration, moves, group)
 
 
 def graph_moves(public: Public, probability: float) -> GraphMoves:
@@ -290,3 +190,114 @@ def graph_moves(public: Public, probability: float) -> GraphMoves:
 @lru_cache(maxsize=64)
 def _accepted(items: int, coin: Fraction) -> float:
     return connection_probability(items, coin)
+
+
+GRAPHS = 1000
+SMALLEST_SIGMA = 2
+"""The accountant knows no curve of counts below; the epsilon at 2 is then a smaller bound."""
+
+
+def graph_statistic(
+    mechanism: SparsePairs,
+    public: Public,
+    calibration: Calibration,
+    moves: Moves,
+    group: int,
+) -> Statistic:
+    """Return the log likelihood ratio on the edges of a graph, which every run may draw anew.
+
+    An attack that knew the graph would refute a promise that was never made, so the moves are
+    on all pairs. Whatever the test, the rate of its mistakes is at least the mean over graphs of
+    Phi(-sqrt(K) / (2 sigma)), where K counts move on a graph.
+    """
+    from scipy.special import ndtr, ndtri
+
+    from discreet.privacy.audit.statistics import Statistic, gaussian_claim
+
+    law, spend = calibration.laws["right_wrong"], calibration.spend
+    one, other = moves["right_wrong"]
+    middle, direction = group * (one + other) / 2, one - other
+    items, averages = len(public.items), mechanism.noise_for == "a random graph"
+    sigma = float(law.scale)
+
+    def count_moved(calibration: Calibration) -> float:
+        return float(np.abs(direction)[_edge_cells(calibration, items)].sum())
+
+    def redraw(source: RandomSource) -> Calibration:
+        """Draw a graph on which something moves: the rate is known given any graph."""
+        if not averages:
+            return calibration
+        drawn = mechanism.redraw(public, calibration, source)
+        while not count_moved(drawn):
+            drawn = mechanism.redraw(public, calibration, source)
+        return drawn
+
+    def score(values: Values, calibration: Calibration) -> float:
+        released = _on_all_pairs(values["right_wrong"], calibration, items)
+        return float(np.nansum((released - middle) * direction))
+
+    @cache
+    def lengths() -> FloatArray:
+        source, graphs = SeededSource(0), [calibration]
+        if averages:
+            graphs = [mechanism.redraw(public, calibration, source) for _ in range(GRAPHS)]
+        return np.sqrt([count_moved(one) for one in graphs])
+
+    def separation(factor: float) -> float:
+        moving = lengths()[lengths() > 0] * (group / sigma)
+        return float(-2 * ndtri(np.mean(ndtr(-factor * moving / 2))))
+
+    def ceiling(factor: float) -> float:
+        # The rate is convex in the length, so its mean is at least the rate at the mean length.
+        claim = float(np.mean(lengths())) / sigma if averages else sqrt(spend.bound.mu_squared)
+        return factor * group * claim
+
+    def arrange(values: Values, calibration: Calibration) -> FloatArray:
+        tables = [_on_all_pairs(values[name], calibration, items) for name in sorted(values)]
+        return np.nan_to_num(np.concatenate(tables))
+
+    share = calibration.settings["edge_probability"]
+    moved = share * float(np.abs(direction).sum()) if averages else count_moved(calibration)
+    return Statistic(
+        reach=sqrt(moved) / sigma,
+        score=score,
+        separation=separation,
+        permitted=separation,
+        ceiling=ceiling,
+        epsilon=_graph_epsilon(public, calibration)
+        if averages
+        else gaussian_claim(calibration, sqrt(float(spend.bound.mu_squared))),
+        arrange=arrange,
+        redraw=redraw,
+    )
+
+
+def _edge_cells(calibration: Calibration, items: int) -> npt.NDArray[np.int64]:
+    """Where the edges' counts are among all ordered pairs; both directions one after the other."""
+    first, second = np.asarray(calibration.settings["edges"]).T
+    right, wrong = np.concatenate([first, second]), np.concatenate([second, first])
+    # The diagonal is left out: one cell less for every row, and one more after it in each.
+    return np.asarray(right * (items - 1) + wrong - (wrong > right))
+
+
+def _on_all_pairs(values: npt.NDArray[Any], calibration: Calibration, items: int) -> FloatArray:
+    """Put released numbers where their pair belongs; NaN where the graph has no edge."""
+    table = np.full(items * (items - 1), np.nan)
+    table[_edge_cells(calibration, items)] = values
+    return table
+
+
+def _graph_epsilon(public: Public, calibration: Calibration) -> Callable[[float], float]:
+    spend, sigma = calibration.spend, calibration.laws["right_wrong"].scale
+    moves = graph_moves(public, calibration.settings["edge_probability"])
+
+    def epsilon_at(scale: Fraction) -> float:
+        return graph_epsilon(moves, max(scale, Fraction(SMALLEST_SIGMA)), spend.delta)
+
+    def epsilon(factor: float) -> float:
+        if factor == 0:
+            return 0.0
+        changed = epsilon_at((sigma / Fraction(factor)).limit_denominator(10**6))
+        return spend.epsilon * changed / epsilon_at(sigma)
+
+    return epsilon
