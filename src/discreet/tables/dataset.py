@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, DiscreetError
-from discreet.tables.delimited import DelimitedSource
 from discreet.tables.jsonl import JsonLinesSource
+from discreet.tables.opener import Encodings, open_file
 from discreet.tables.paths import find_files, names_server, read_head, sniff, unpacked_size
 from discreet.tables.resources import Resources, available_memory, explain_query
 from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
@@ -33,8 +33,6 @@ LONG_ROW, WIDE_ROW, WIDE_CELL = 9, 40, 0.25
 """Bytes in memory of a row of a long table, of a person's id, and of a cell of a wide table."""
 SURELY_SMALL = 1 << 25
 """Bytes of files that are never looked into: even at a byte a row they make 300 MB."""
-
-Encodings = dict[Path, str]
 
 
 @dataclass(frozen=True)
@@ -166,26 +164,20 @@ def _open_file(path: Path, encodings: Encodings, reading: Reading, files: int) -
     status = path.stat()
     identity = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns))
     if kind == "parquet":
-        return Shard(str(path), lambda: _parquet(path), _parquet_rows(path), identity)
-    unpacked = unpacked_size(path)
-    if kind == "jsonl":
-        # A record with several answers has at most as many as colons.
-        records = JsonLinesSource(path, reading)
-        records.check_alone(files)
-        answers = max(head.count(b":" if records.has_several_answers else b"\n"), 1)
-        rows = max(unpacked * answers // len(head), 1)
-        return Shard(str(path), lambda: JsonLinesSource(path, reading), rows, identity)
-    lines = max(head.count(b"\n"), 1)
-    rows = max(unpacked * lines // len(head), 1)
-    return Shard(
-        str(path), lambda: DelimitedSource(path, head, encodings.get(path)), rows, identity
-    )
+        rows = _parquet_rows(path)
+    else:
+        mark = b"\n"
+        if kind == "jsonl":
+            records = JsonLinesSource(path, reading)
+            records.check_alone(files)
+            # A record with several answers has at most as many as colons.
+            mark = b":" if records.has_several_answers else mark
+        rows = max(unpacked_size(path) * max(head.count(mark), 1) // len(head), 1)
 
+    def open_again() -> Source:
+        return open_file(path, encodings.get(path), reading=reading)
 
-def _parquet(path: Path) -> Source:
-    from discreet.tables.parquet import ParquetSource
-
-    return ParquetSource(path)
+    return Shard(str(path), open_again, rows, identity)
 
 
 def _parquet_rows(path: Path) -> int:
