@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from hashlib import sha256
@@ -87,7 +87,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters["cell"] = _show
+    made.globals["rows"] = _rows
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return made
 
@@ -110,7 +110,14 @@ def preview_table(columns: Sequence[HtmlColumn], *, caption: str) -> str:
 
 def html_cell(value: Any, digits: int = 3) -> str:
     """Return one cell; its sorting value is exact, what is shown is rounded."""
-    return str(_parts().cell(value, digits))
+    return str(_parts().cell(*_show(value, digits)))
+
+
+def _rows(columns: Sequence[HtmlColumn]) -> Iterator[tuple[Any, list[tuple[str | None, str]]]]:
+    """Return each row's heading and what its cells sort by and show."""
+    heads, *others = columns
+    for place, head in enumerate(heads.values):
+        yield head, [_show(column.values[place], column.digits) for column in others]
 
 
 def _show(value: Any, digits: int) -> tuple[str | None, str]:
