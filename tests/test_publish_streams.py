@@ -22,7 +22,7 @@ from discreet.answers.protocol import Held, PersonTotals, refuse_travel
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.answers.streamed import answers as persons
-from discreet.answers.streamed import batches, buckets, passes, transforms, wide
+from discreet.answers.streamed import batches, buckets, passes, wide
 from discreet.answers.streamed.answers import open_stream
 from discreet.counts.table import PairCounts
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
@@ -381,7 +381,7 @@ def test_a_streamed_cap_holds_for_every_person_and_comes_from_one_draw(tmp_path,
 
 
 def test_the_check_of_the_cap_notices_a_stream_that_ignores_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(transforms.Cap, "apply", lambda _self, batch: batch)
+    monkeypatch.setattr(persons.Cap, "apply", lambda _self, batch: batch)
     assert not keeps_the_cap(capped_counts(pattern_folder(tmp_path)))
 
 
