@@ -12,6 +12,7 @@ from commandline import discreet
 from discreet.cli.app import app
 from discreet.cli.options import MECHANISM_NAMES
 from discreet.models.methods import METHODS
+from discreet.privacy.mechanisms import MECHANISMS as ALL_MECHANISMS
 from discreet.privacy.mechanisms import mechanisms_for
 
 MECHANISMS = mechanisms_for("answers")
@@ -80,6 +81,13 @@ def test_every_method_is_named_in_help_and_page(name):
 def test_every_mechanism_is_named_in_help_and_page():
     assert set(re.findall(r"[a-z-]+", MECHANISM_NAMES)) - {"or"} == set(MECHANISMS)
     assert all(f"`{name}`" in section("release") for name in MECHANISMS)
+
+
+def test_the_table_of_mechanisms_and_the_help_say_what_the_registry_says():
+    for name, entry in ALL_MECHANISMS.items():
+        assert f"| `{name}` | {entry.kind} | {entry.help} |" in PAGE.read_text()
+    shown = " ".join(discreet("audit", "--help").out.split())
+    assert all(f"{name} {entry.help}" in shown for name, entry in ALL_MECHANISMS.items())
 
 
 def examples():

@@ -19,6 +19,7 @@ from discreet.cli.options import (
     Repeats,
     Shared,
     add_family,
+    name_mechanisms,
 )
 from discreet.cli.output import list_rows, note, print_columns, print_json, say, working
 from discreet.cli.release import (
@@ -114,7 +115,9 @@ Judges = Annotated[
 MechanismName = Annotated[
     str,
     typer.Option(
-        "--mechanism", metavar="NAME", help="auto (from the list and the cap), net-wins, win-pairs."
+        "--mechanism",
+        metavar="NAME",
+        help=f"auto (from the list and the cap), {name_mechanisms('comparisons')}.",
     ),
 ]
 
