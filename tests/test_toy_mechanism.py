@@ -22,7 +22,7 @@ PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
 
 @pytest.fixture(autouse=True)
 def toy(tmp_path, monkeypatch):
-    module, entry = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+    module, entry = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(), re.S)
     (tmp_path / "toy.py").write_text(module)
     monkeypatch.setattr(mechanisms, "__path__", [*mechanisms.__path__, str(tmp_path)])
     for name, values in literal_eval("{" + entry.replace("Entry(", "(") + "}").items():
