@@ -11,6 +11,7 @@ from discreet.cli.options import (
     AsJson,
     Delta,
     Epsilon,
+    Neighbouring,
     Relation,
     Shared,
     command,
@@ -32,7 +33,6 @@ Attacked = Annotated[
         help=f"{name_mechanisms('answers')}; for comparisons {name_mechanisms('comparisons')}.",
     ),
 ]
-Neighbouring = Annotated[Relation, typer.Option(help="Between which data sets.")]
 Items = Annotated[int, typer.Option(metavar="M", min=2, help="Items of the release you plan.")]
 MaxAnswers = Annotated[
     int | None,

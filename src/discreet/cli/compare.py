@@ -15,6 +15,7 @@ from discreet.cli.options import (
     Delta,
     Epsilon,
     Force,
+    Neighbouring,
     Relation,
     Repeats,
     Shared,
@@ -25,7 +26,6 @@ from discreet.cli.output import list_rows, note, print_columns, print_json, say,
 from discreet.cli.release import (
     Bundle,
     LedgerFile,
-    Neighbouring,
     Population,
     show_release,
 )

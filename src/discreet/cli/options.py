@@ -84,6 +84,9 @@ class Relation(StrEnum):
     ADD_REMOVE = "add-remove"
 
 
+Neighbouring = Annotated[Relation, typer.Option(help="Between which data sets.")]
+
+
 def _print_version(asked: bool) -> None:
     if asked:
         print(f"discreet {__version__}")

@@ -13,6 +13,7 @@ from discreet.cli.options import (
     AsJson,
     Delta,
     Force,
+    Neighbouring,
     Relation,
     Shared,
     command,
@@ -52,7 +53,6 @@ Found = Annotated[
     ),
 ]
 ByMechanism = Annotated[str, typer.Option("--mechanism", metavar="NAME", help=MECHANISM_NAMES)]
-Neighbouring = Annotated[Relation, typer.Option(help="Between which data sets.")]
 DifficultySpread = Annotated[
     float, typer.Option(metavar="SD", help="Assumed standard deviation of the difficulties.")
 ]

@@ -16,6 +16,7 @@ from discreet.cli.options import (
     Epsilon,
     Force,
     Limits,
+    Neighbouring,
     Reading,
     Relation,
     Shared,
@@ -68,7 +69,6 @@ Persons = Annotated[
         help="The public number of persons, fixed in advance. Default: counted in the data.",
     ),
 ]
-Neighbouring = Annotated[Relation, typer.Option(help="Between which data sets.")]
 
 Population = Annotated[
     str,
