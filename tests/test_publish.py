@@ -304,7 +304,7 @@ def test_the_statement_says_whether_taking_part_is_protected(answers):
         write_statement(discreet.release(answers, budget, items=ITEMS, persons=n).record)
         for n in (None, 1200)
     )
-    assert "that somebody is in the data at all is not protected" in counted
+    assert "whether somebody is in the data at all is not protected" in counted
     assert "replaced by others, or by none (the number of persons is public and was" in fixed
     assert "not protected" not in fixed
 

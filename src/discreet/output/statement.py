@@ -18,7 +18,7 @@ from discreet.results.kinds import Kind, find_kind
 
 RELATION = {
     "replace-one": "if any one {person}'s {answers} had been replaced by others (the number of "
-    "{person}s in the data is public, so that somebody is in the data at all is not protected)",
+    "{person}s in the data is public, so whether somebody is in the data at all is not protected)",
     "fixed number": "if any one {person}'s {answers} had been replaced by others, or by none (the "
     "number of {person}s is public and was fixed in advance)",
     "add-remove": "if any one {person} had not taken part",
