@@ -35,6 +35,7 @@ from discreet.answers.spark.tasks import CapAnswers, SelectItems, SumUp, View, c
 from discreet.counts.sql import read_counts, write_query
 from discreet.counts.table import PairCounts
 from discreet.errors import BadResponses, BadUsage, MissingExtra
+from discreet.jit import set_threads
 from discreet.secure import SeededSource, SystemSource
 from discreet.store.select import CELLS, ROWS
 from discreet.tables.ids import encode_ids
@@ -47,6 +48,15 @@ HAS_PYSPARK = importlib.util.find_spec("pyspark") is not None
 pytestmark = pytest.mark.filterwarnings(
     "ignore:PySpark does not yet fully support pandas:FutureWarning"
 )
+
+
+@pytest.fixture(autouse=True)
+def threads_of_its_own():
+    """A task uses one thread of its process; here that is the process of the tests."""
+    yield
+    set_threads(None)
+
+
 needs_pyspark = pytest.mark.skipif(not HAS_PYSPARK, reason="PySpark is not installed")
 
 
