@@ -226,7 +226,7 @@ class Held:
         raise NotImplementedError
 
     def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
-        """Do as :meth:`digest`, which is the name from 0.3 on."""
+        """Do as :meth:`digest`, which is the name from 0.2 on."""
         warnings.warn("sum_digests is called digest now", DeprecationWarning, stacklevel=2)
         return self.digest(key, rule)
 
