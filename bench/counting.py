@@ -23,10 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.counts.memory import count_store
+from discreet.answers.pack import build_rows, pack_columns, pack_rows
+from discreet.answers.pairs import count_store
 from discreet.jit import load_kernels, set_threads
-from discreet.store.pack import build_rows, pack_rows
-from discreet.store.pack_numpy import pack_columns
 
 REPEATS = 7
 SHARE_SECONDS = 6.0
@@ -194,8 +193,8 @@ def bench_layouts() -> Table:
 
 def bench_cap() -> dict[str, float]:
     """Keep 20 of about 50 answers of everybody, with the operating system's randomness."""
+    from discreet.answers.select import cap_answers
     from discreet.secure import SystemSource
-    from discreet.store.select import cap_answers
 
     planes = pack_rows(make_answers(scaled(1_000_000), 100, 0.5))
     best = time_jobs({"ours": lambda: cap_answers(planes, 20, SystemSource())})
@@ -208,8 +207,8 @@ def bench_memory() -> dict[str, float]:
     # The high-water mark of this process image: that of getrusage starts with the parent's.
     code = (
         "import numpy as np\n"
-        "from discreet.counts.memory import count_store\n"
-        "from discreet.store.pack import pack_rows\n"
+        "from discreet.answers.pairs import count_store\n"
+        "from discreet.answers.pack import pack_rows\n"
         "def peak():\n"
         "    lines = open('/proc/self/status').read().splitlines()\n"
         "    return int(next(line for line in lines if line.startswith('VmHWM')).split()[1])\n"

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.device import open_on_device
+from discreet.answers.pack import pack_rows
+from discreet.answers.pairs import count_store
 from discreet.answers.responses import Responses
-from discreet.counts.memory import count_store
 from discreet.jit import set_threads
-from discreet.store.pack import pack_rows
 
 
 def main() -> int:

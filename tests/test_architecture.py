@@ -18,8 +18,11 @@ ORDER = [
     "atomic",
     "place",
     "jit",
-    "store",
     "tables",
+    # Bits without names: what is counted, and how it is turned.
+    "answers.row_kernels",
+    "answers.pack_kernels",
+    "answers.planes",
     "counts",
     "answers",
     "datasets",

@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from discreet import datasets
 from discreet.answers.opening import count_pairs
+from discreet.answers.pack import build_rows
 from discreet.answers.responses import Responses
 from discreet.counts import matrix
 from discreet.counts.table import PairCounts
@@ -24,7 +25,6 @@ from discreet.models import (
     uncertainty as sandwich,
 )
 from discreet.models.calibrate import fit
-from discreet.store.pack import build_rows
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[1] / "shared" / "data"

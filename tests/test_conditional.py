@@ -162,7 +162,7 @@ def test_patterns_hold_every_person_once(share):
 
 def test_sparse_and_dense_answers_have_the_same_patterns():
     answers = with_gaps(np.random.default_rng(3), 200, 30, 0.8)
-    from discreet.store.pack import build_rows, pack_rows
+    from discreet.answers.pack import build_rows, pack_rows
 
     person, item = np.nonzero(answers >= 0)
     rows = build_rows(person, item, answers[person, item] == 1, 200, 30)

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from discreet import jit as compiling
 from discreet import jit as threads
+from discreet.answers import pairs as memory
+from discreet.answers import planes as store
 from discreet.answers.opening import count_pairs
+from discreet.answers.pack import build_rows, pack_rows
 from discreet.answers.responses import Responses
 from discreet.counts import (
     bit_planes as dense,
@@ -20,16 +23,11 @@ from discreet.counts import (
     bit_planes as weighted,
 )
 from discreet.counts import (
-    memory,
-)
-from discreet.counts import (
     sparse_rows as sparse,
 )
 from discreet.counts.kernels import group_persons
 from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage
-from discreet.store import planes as store
-from discreet.store.pack import build_rows, pack_rows
 
 
 @pytest.fixture(params=["NumPy", "planes", "rows"])

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from discreet.answers.responses import Responses
+from discreet.answers.select import CELLS, ROWS
 from discreet.errors import BudgetExceeded, LedgerError
 from discreet.privacy.accounting.budget import Budget
 from discreet.privacy.accounting.unit_moves import calibrate_counts
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.file import read_bodies, seal
 from discreet.privacy.ledger.history import EVERYONE
-from discreet.store.select import CELLS, ROWS
 
 SCHEMA_1 = Path(__file__).parent / "data" / "ledger-schema-1.sql"
 ITEMS = ["b", "a", "d", "c"]

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from commandline import discreet
 from discreet.answers.opening import count_pairs
+from discreet.answers.pack import build_rows
 from discreet.answers.protocol import fold_blocks
 from discreet.answers.responses import Responses
 from discreet.answers.streamed.accumulate import Accumulator
@@ -35,7 +36,6 @@ from discreet.models.calibrate import fit
 from discreet.models.laplacian import build_laplacian
 from discreet.models.refined import PersonWeight, solve_refined
 from discreet.models.stationary import hierarchy
-from discreet.store.pack import build_rows
 
 CASES = st.tuples(
     st.integers(0, 60), st.integers(1, 90), st.sampled_from([0.3, 0.8, 0.97]), st.integers(0, 9)

@@ -11,16 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.store import (
-    pack as packing,
-)
-from discreet.store import (
-    pack_numpy as packing_columns,
-)
-from discreet.store import (
-    planes as store,
-)
-from discreet.store.pack_numpy import BadCell, Repeated
+from discreet.answers import pack as packing
+from discreet.answers import planes as store
+from discreet.answers.pack import BadCell, Repeated
 
 EDGES = [0, 1, 63, 64, 65, 127, 200, 513, 600]
 
@@ -29,8 +22,7 @@ EDGES = [0, 1, 63, 64, 65, 127, 200, 513, 600]
 def way(request, monkeypatch):
     """Run every test on both ways, with blocks so small that there are several."""
     monkeypatch.setattr(store, "BLOCK_WORDS", 8)
-    for module in (packing, packing_columns):
-        monkeypatch.setattr(module, "worth_compiling", lambda _: request.param == "compiled")
+    monkeypatch.setattr(packing, "worth_compiling", lambda _: request.param == "compiled")
     return request.param
 
 
@@ -183,8 +175,8 @@ def test_a_repeated_pair_is_reported_with_both_rows(build):
 def test_a_small_matrix_is_packed_without_loading_the_compiler():
     code = (
         "import sys, numpy as np\n"
-        "from discreet.store.pack import pack_rows\n"
-        "from discreet.counts.memory import count_store\n"
+        "from discreet.answers.pack import pack_rows\n"
+        "from discreet.answers.pairs import count_store\n"
         "count_store(pack_rows(np.eye(500, 40, dtype=np.int8)))\n"
         "sys.exit('numba' in sys.modules)\n"
     )

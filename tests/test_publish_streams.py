@@ -21,6 +21,7 @@ from discreet.answers.opening import count_pairs, open_answers
 from discreet.answers.protocol import Held, PersonTotals, refuse_travel
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
+from discreet.answers.select import ROWS, add_digests, digest_rows
 from discreet.answers.streamed import answers as persons
 from discreet.answers.streamed import batches, buckets, passes, wide
 from discreet.answers.streamed.answers import open_stream
@@ -32,7 +33,6 @@ from discreet.privacy.noise.backends import ExactNoise
 from discreet.publishing import delivery
 from discreet.publishing import release as publish
 from discreet.secure import SeededSource
-from discreet.store.select import ROWS, add_digests, digest_rows
 from discreet.tables import dataset
 from discreet.tables.resources import Resources
 

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from discreet.answers.planes import BitPlanes, SparseRows
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import SeededSource
-from discreet.store.planes import BitPlanes, SparseRows
 
 CELLS = hnp.arrays(
     np.int8,
@@ -258,7 +258,7 @@ def complete(form):
 def capping(request, monkeypatch):
     """Cap in one of the two ways that must agree."""
     compiled = request.param == "compiled"
-    monkeypatch.setattr("discreet.store.select.worth_compiling", lambda _: compiled)
+    monkeypatch.setattr("discreet.answers.select.worth_compiling", lambda _: compiled)
 
 
 @pytest.mark.parametrize("form", ["planes", "rows"])
@@ -276,7 +276,7 @@ def test_an_unfair_cap_would_be_noticed(form, fault, capping, monkeypatch):
         repeats = len(draws) if fault == "one draw for all" else 64
         return np.repeat(draws[::repeats], repeats, axis=0)[: len(draws)].ravel()
 
-    monkeypatch.setattr("discreet.store.select.draw_keys", keys)
+    monkeypatch.setattr("discreet.answers.select.draw_keys", keys)
     assert not fair(complete(form).cap(2, SeededSource(1)).to_array() >= 0)
 
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.answers.planes import BitPlanes, SparseRows
 from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
 from discreet.simulation import BLOCK_PERSONS, simulate
 from discreet.simulation.designs import DESIGNS
-from discreet.store.planes import BitPlanes, SparseRows
 
 
 def rng(seed: int = 0) -> np.random.Generator:

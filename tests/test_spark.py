@@ -25,6 +25,7 @@ from discreet.answers import opening as engines
 from discreet.answers.opening import count_pairs
 from discreet.answers.protocol import Held, ItemTotals, PersonTotals
 from discreet.answers.responses import Responses
+from discreet.answers.select import CELLS, ROWS
 from discreet.answers.spark import addition, layout, tasks
 from discreet.answers.spark import tasks as capping
 from discreet.answers.spark.addition import BLOCK, FAILURE, encode_failure, encode_vector
@@ -37,7 +38,6 @@ from discreet.counts.table import PairCounts
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.jit import set_threads
 from discreet.secure import SeededSource, SystemSource
-from discreet.store.select import CELLS, ROWS
 from discreet.tables.ids import encode_ids
 from discreet.tables.roles import LongPlan, Reading, WidePlan, make_reading
 

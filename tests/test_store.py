@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.store import planes as store
-from discreet.store.pack import build_rows, pack_rows
-from discreet.store.planes import SparseRows, block_shape, prefers_planes
+from discreet.answers import planes as store
+from discreet.answers.pack import build_rows, pack_rows
+from discreet.answers.planes import SparseRows, block_shape, prefers_planes
 
 
 def make_both(answers):

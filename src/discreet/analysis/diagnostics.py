@@ -21,10 +21,10 @@ from discreet.analysis.finding import DEPENDENT
 from discreet.analysis.item_fit import measure_fit
 from discreet.analysis.persons import PersonScores, PersonStatus
 from discreet.analysis.residuals import ITEM_LIMIT, correlate_residuals
+from discreet.answers.pack import pack_rows
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.results.estimate import Estimate, two_sided_quantile
-from discreet.store.pack import pack_rows
 
 Difference = tuple[str, str, str, str, float, str]
 """Item, group column, group, reference group, logits harder for the group, ETS class."""

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.pack import pack_rows
+from discreet.answers.planes import AnswerStore, SparseRows
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.results.warnings import Kind, Notice
-from discreet.store.pack import pack_rows
-from discreet.store.planes import AnswerStore, SparseRows
 from discreet.types import BoolArray, FloatArray, Texts
 
 SCORE_SPLITS = ("mean score", "median score")

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from discreet.answers.arrays import explain_cell
 from discreet.answers.opening import open_memory
+from discreet.answers.pairs import Weighting, check_weights
+from discreet.answers.planes import BitPlanes
 from discreet.answers.protocol import Answers, Held, Job
 from discreet.answers.responses import Responses
-from discreet.counts.memory import Weighting, check_weights
+from discreet.answers.select import CELLS
 from discreet.counts.table import PairCounts, name_weighting
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.secure import RandomSource
-from discreet.store.planes import BitPlanes
-from discreet.store.select import CELLS
-from discreet.tables.arrays import explain_cell
 from discreet.types import Int64Array, Texts
 
 if TYPE_CHECKING:

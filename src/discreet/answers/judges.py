@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.intake import keep_one
+from discreet.answers.pairs import Weighting
+from discreet.answers.select import CELLS, ROWS, digest_rows
 from discreet.answers.wins import ComparisonCounts, count_wins
-from discreet.counts.memory import Weighting
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource, random_ranks
-from discreet.store.select import CELLS, ROWS, digest_rows
 from discreet.tables.ids import check_codes, check_items, make_ids
-from discreet.tables.long import keep_one
 from discreet.tables.roles import REPEATS, check_choice
 from discreet.types import Int64Array
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from discreet.answers.pairs import Weighting
 from discreet.answers.protocol import Answers, Held
-from discreet.counts.memory import Weighting
 from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage
 

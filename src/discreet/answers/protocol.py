@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
+from discreet.answers.planes import AnswerStore, SparseRows
+from discreet.answers.select import CELLS, join_rows, take_rows
 from discreet.errors import OutOfReach
 from discreet.secure import RandomSource
-from discreet.store.planes import AnswerStore, SparseRows
-from discreet.store.select import CELLS, join_rows, take_rows
 from discreet.types import IndexArray, Int64Array
 
 if TYPE_CHECKING:
-    from discreet.counts.memory import Weighting
+    from discreet.answers.pairs import Weighting
     from discreet.counts.table import PairCounts
 
 T = TypeVar("T")
@@ -135,7 +135,7 @@ class Contributions(Protocol):
     def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests, and how many were added.
 
-        See :mod:`discreet.store.select` for the rules.
+        See :mod:`discreet.answers.select` for the rules.
         """
         ...
 

@@ -16,9 +16,8 @@ import numpy.typing as npt
 
 from discreet.answers.judges import ERROR, Comparisons, find_repeat
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.ids import IdCodes
-from discreet.tables.long import read_ids
-from discreet.tables.opener import read_tables
+from discreet.tables.ids import IdCodes, read_ids
+from discreet.tables.opener import RowPlaces, Source, read_tables
 from discreet.tables.roles import (
     REPEATS,
     check_choice,
@@ -27,7 +26,6 @@ from discreet.tables.roles import (
     list_names,
     plain_name,
 )
-from discreet.tables.source import RowPlaces, Source
 
 Codes = npt.NDArray[np.int64]
 

@@ -9,16 +9,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from discreet.answers.intake import LongTable, RawTable, WideTable
+from discreet.answers.pack import BadCell, compact, pack_columns
 from discreet.answers.responses import Responses
+from discreet.answers.select import flip_answers
 from discreet.errors import BadResponses
 from discreet.tables.dataset import plan_source
-from discreet.tables.long import LongTable
-from discreet.tables.opener import Progress, read_tables
-from discreet.tables.roles import LongPlan, Reading, make_reading
-from discreet.tables.source import RawTable, Source
-from discreet.tables.values import Codes
-from discreet.tables.wide import WideTable
+from discreet.tables.frames import FrameSource, as_arrow
+from discreet.tables.ids import BadIds, encode_ids, plain_column
+from discreet.tables.opener import Progress, Source, read_tables
+from discreet.tables.roles import LongPlan, Reading, WidePlan, make_reading, plan_columns
+from discreet.tables.values import Codes, Scoring, explain_bad_answer
 
 
 def read_responses(
@@ -119,3 +126,76 @@ def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
     if table is None:
         raise BadResponses("No file was read.")
     return table.finish()
+
+
+def read_frame(frame: Any, reading: Reading) -> RawTable:
+    """Return the answers of a long or wide frame."""
+    source = FrameSource(as_arrow(frame))
+    if not source.names:
+        raise BadResponses("The data frame has no columns, so there are no answers in it.")
+    plan = plan_columns(source.names, reading, source.name)
+    if source.table.num_rows == 0:
+        raise BadResponses("The data frame has columns but no rows, so there are no answers in it.")
+    if isinstance(plan, LongPlan):
+        table = LongTable(reading)
+        table.add_source(source, plan)
+        return table.finish()
+    packed = _pack_whole(source, plan, reading)
+    if packed is not None:
+        return packed
+    wide = WideTable(reading)
+    wide.add_source(source, plan)
+    return wide.finish()
+
+
+def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTable | None:
+    """Pack columns as they are; None if something needs more care (text, repeats, groups)."""
+    table = source.table
+    columns = [table.column(number) for number in plan.items]
+    if reading.scoring != Scoring() or plan.groups or not all(map(_is_plain, columns)):
+        return None
+    persons = None
+    if plan.person is not None:
+        try:
+            ids = encode_ids(plain_column(table.column(plan.person)))
+        except BadIds:
+            return None
+        if ids.indices.null_count or len(ids.dictionary) != len(ids):
+            return None
+        persons = ids.dictionary_decode()
+    try:
+        planes = pack_columns(columns)
+    except BadCell as bad:
+        name = source.names[plan.items[bad.column]]
+        where = source.place(bad.row)
+        message = explain_bad_answer(where, name, bad.value, reading.scoring, wide=True)
+        raise BadResponses(message) from None
+    store = compact(planes)
+    items = tuple(source.names[number] for number in plan.items)
+    return RawTable(
+        items, persons, flip_answers(store) if reading.one_means == "wrong" else store, {}
+    )
+
+
+def _is_plain(column: Any) -> bool:
+    """Say whether a column can be packed as it is.
+
+    Packing takes -1 for missing, as arrays have it; in tables -1 is refused, as in files.
+    """
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_null(kind):
+        return True
+    if not (pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)):
+        return False
+    if not pa.types.is_signed_integer(kind) and not pa.types.is_floating(kind):
+        return True
+    return not any(_has_negative(chunk) for chunk in column.chunks)
+
+
+def _has_negative(chunk: Any) -> bool:
+    if chunk.null_count:  # what lies under a null may be anything
+        low = pc.min_max(chunk)["min"].as_py()
+        return low is not None and low < 0
+    values = chunk.to_numpy(zero_copy_only=True)
+    # The sign bit of the smallest value; NaN compares as neither.
+    return bool(values.size and np.fmin.reduce(values) < 0)

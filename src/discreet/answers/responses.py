@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.arrays import store_array
+from discreet.answers.pack import Repeated, store_long
+from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Held, Job, fold_blocks
-from discreet.errors import BadResponses
-from discreet.secure import RandomSource
-from discreet.store.pack import store_long
-from discreet.store.pack_numpy import Repeated
-from discreet.store.planes import AnswerStore
-from discreet.store.select import (
+from discreet.answers.select import (
     ABSENT,
     CELLS,
     cap_answers,
@@ -27,7 +25,8 @@ from discreet.store.select import (
     digest_store,
     select_columns,
 )
-from discreet.tables.arrays import store_array
+from discreet.errors import BadResponses
+from discreet.secure import RandomSource
 from discreet.tables.ids import (
     check_codes,
     check_groups,
@@ -39,7 +38,7 @@ from discreet.tables.values import Codes
 from discreet.types import Texts
 
 if TYPE_CHECKING:
-    from discreet.counts.memory import Weighting
+    from discreet.answers.pairs import Weighting
     from discreet.counts.table import PairCounts
 
 _SAME_CELLS = 1 << 24
@@ -59,7 +58,7 @@ class Responses(Held):
     persons
         One id per person, all different; None numbers them "0", "1", ...
     store
-        The answers (see :mod:`discreet.store.planes`).
+        The answers (see :mod:`discreet.answers.planes`).
     groups
         Further facts, one text per person ("" where unknown), by column name.
     steps
@@ -218,7 +217,7 @@ class Responses(Held):
         >>> Responses.from_dataframe(table)
         <Responses: 2 persons, 2 items, 2 answers (50% filled)>
         """
-        from discreet.tables.frames import read_frame
+        from discreet.answers.reading import read_frame
         from discreet.tables.roles import make_reading
 
         reading = make_reading(
@@ -306,7 +305,7 @@ class Responses(Held):
 
     def count(self, weighting: Weighting | None = None) -> PairCounts:
         """Count, for every pair of items, the persons with one right and the other wrong."""
-        from discreet.counts.memory import count_matrix
+        from discreet.answers.pairs import count_matrix
         from discreet.counts.table import PairCounts, name_weighting
 
         answers, right = self._store.item_totals()
@@ -326,7 +325,7 @@ class Responses(Held):
     def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests and their number, for the ledger.
 
-        See :mod:`discreet.store.select`. The items are taken in the order of their names,
+        See :mod:`discreet.answers.select`. The items are taken in the order of their names,
         so the order of columns does not matter, nor does that of persons.
         """
         ordered = self.select(sorted(self._items))

@@ -21,7 +21,7 @@ from discreet.types import Int64Array
 
 if TYPE_CHECKING:
     from discreet.answers.judges import Comparisons
-    from discreet.counts.memory import Weighting
+    from discreet.answers.pairs import Weighting
 
 
 @dataclass(frozen=True, eq=False)

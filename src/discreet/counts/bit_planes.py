@@ -14,8 +14,8 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.planes import BitPlanes
 from discreet.jit import run_tasks, thread_count
-from discreet.store.planes import BitPlanes
 from discreet.types import Int64Array, UInt64Array
 
 SPAN_BLOCKS = 2
@@ -187,7 +187,7 @@ class _Chunk:
 
     def gather(self, first: int, stop: int, room: UInt64Array) -> UInt64Array:
         """Return ``[plane, item, word]`` of these words: right answers, and wrong if needed."""
-        from discreet.store.row_kernels import turn_back
+        from discreet.answers.row_kernels import turn_back
 
         words = -(-(stop - first) // 8) * 8
         shape = (1 if self.complete else 2, padded_items(self.n_items), words)
@@ -225,8 +225,8 @@ def _chunks(planes: BitPlanes) -> Iterator[tuple[int, int]]:
 
 
 def _make_chunk(planes: BitPlanes, weights: Int64Array, first: int, stop: int) -> _Chunk:
+    from discreet.answers.row_kernels import turn_plane
     from discreet.counts.kernels import group_persons, is_complete
-    from discreet.store.row_kernels import turn_plane
 
     size = planes.block_persons
     own = weights[first * size : stop * size]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.row_kernels import ones_in
 from discreet.counts.popcount_tiles import (
     TILE_COLUMNS,
     TILE_ROWS,
@@ -17,7 +18,6 @@ from discreet.counts.popcount_tiles import (
     weigh_tile,
 )
 from discreet.jit import compiled_loop
-from discreet.store.pack_simd import ones_in
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, assignment"
 

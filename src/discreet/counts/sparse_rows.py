@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.planes import BitPlanes, SparseRows, empty_planes, narrow_items
 from discreet.jit import run_tasks, worth_compiling
-from discreet.store.pack_numpy import empty_planes, narrow_items
-from discreet.store.planes import BitPlanes, SparseRows
 from discreet.types import Int64Array
 
 STRIP_CELLS = 1 << 20
@@ -80,7 +79,7 @@ def list_rows(planes: BitPlanes) -> SparseRows:
 
 def pack_sparse(rows: SparseRows, start: int, stop: int) -> BitPlanes:
     """Turn the sparse rows of some persons into bit planes."""
-    from discreet.store.pack_kernels import fill_planes
+    from discreet.answers.pack_kernels import fill_planes
 
     stop = min(stop, rows.n_persons)
     span = slice(rows.indptr[start], rows.indptr[stop])

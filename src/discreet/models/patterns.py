@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.planes import AnswerStore, SparseRows
 from discreet.answers.protocol import Job
-from discreet.store.planes import AnswerStore, SparseRows
 from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
 
 CHUNK_CELLS = 1 << 22

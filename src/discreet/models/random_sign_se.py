@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Job
 from discreet.errors import NotConverged
 from discreet.models.laplacian import Laplacian, factorise, factorise_roughly, solve
 from discreet.models.score_plan import ScorePlan, score_persons, weigh_scores
 from discreet.models.stationary.hierarchy import Hierarchy
 from discreet.results.warnings import Kind, Notice
-from discreet.store.planes import AnswerStore
 from discreet.types import FloatArray
 
 COLUMN_TOL = 1e-4

@@ -27,11 +27,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from discreet.answers.planes import AnswerStore, SparseRows
 from discreet.answers.protocol import Answers, Job
+from discreet.answers.select import take_rows
 from discreet.models.symmetric import score_distribution
 from discreet.results.warnings import Kind, Notice
-from discreet.store.planes import AnswerStore, SparseRows
-from discreet.store.select import take_rows
 from discreet.types import FloatArray, IndexArray
 
 SAMPLE = 2000

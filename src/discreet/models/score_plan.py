@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.store.planes import AnswerStore, BitPlanes, SparseRows
+from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
 
 CHUNK_CELLS = 200_000

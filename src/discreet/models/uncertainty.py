@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from discreet.answers.pairs import Weighting
+from discreet.answers.planes import AnswerStore, BitPlanes
 from discreet.answers.protocol import Job, SumJob
-from discreet.counts.memory import Weighting
 from discreet.counts.table import PairCounts
 from discreet.jit import one_blas_thread, run_tasks, thread_count, threads_for
 from discreet.models.laplacian import Laplacian, invert
@@ -34,7 +35,6 @@ from discreet.models.score_plan import (
     weigh_scores,
 )
 from discreet.results.warnings import Notice
-from discreet.store.planes import AnswerStore, BitPlanes
 from discreet.types import FloatArray, IndexArray
 
 COVARIANCE_LIMIT = 2000

@@ -22,12 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.judges import Comparisons
-from discreet.answers.responses import Responses
-from discreet.errors import BadUsage
-from discreet.markup import brief_repr
-from discreet.simulation.designs import DESIGNS, Answers, Design
-from discreet.store.pack import pack_rows
-from discreet.store.planes import (
+from discreet.answers.pack import pack_rows
+from discreet.answers.planes import (
     BLOCK_WORDS,
     MISSING,
     AnswerStore,
@@ -35,6 +31,10 @@ from discreet.store.planes import (
     SparseRows,
     prefers_planes,
 )
+from discreet.answers.responses import Responses
+from discreet.errors import BadUsage
+from discreet.markup import brief_repr
+from discreet.simulation.designs import DESIGNS, Answers, Design
 from discreet.types import FloatArray
 
 __all__ = ["SimulatedComparisons", "Simulation", "simulate", "simulate_comparisons"]

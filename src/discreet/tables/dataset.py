@@ -1,7 +1,7 @@
 """Find out what a source is: files, a database, a server or a query, and open it shard by shard.
 
 In: what the user named. Out: shards that can be opened again and again, each a
-:class:`~discreet.tables.source.Source`, with an estimate of its rows and an identity that
+:class:`~discreet.tables.opener.Source`, with an estimate of its rows and an identity that
 changes when the data changes. Files are read by the same readers as in memory, so that every
 rule about names, blanks and encodings is the same.
 """
@@ -18,11 +18,10 @@ from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.tables.jsonl import JsonLinesSource
-from discreet.tables.opener import Encodings, open_file
+from discreet.tables.opener import Encodings, Source, open_file
 from discreet.tables.paths import find_files, names_server, read_head, sniff, unpacked_size
 from discreet.tables.resources import Resources, available_memory, explain_query
 from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
-from discreet.tables.source import Source
 
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
 _MAGIC = b"DUCK"
@@ -289,7 +288,7 @@ def _query_shard(connection: Any, text: str, name: str, identity: tuple[str, ...
 
 
 class QuerySource:
-    """The result of a query, streamed; see :class:`discreet.tables.source.Source`."""
+    """The result of a query, streamed; see :class:`discreet.tables.opener.Source`."""
 
     def __init__(self, connection: Any, text: str, name: str, names: tuple[str, ...]) -> None:
         self._connection = connection

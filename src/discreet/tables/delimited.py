@@ -76,7 +76,7 @@ class DelimitedSource:
         self.names = [name.strip() for name in header]
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
-        """Yield columns as text; see :class:`discreet.tables.source.Source`."""
+        """Yield columns as text; see :class:`discreet.tables.opener.Source`."""
         wanted = [str(number) for number in columns]
         with explain_read_errors(self.path), pa.OSFile(self.name, "rb") as raw:
             stream = pa.CompressedInputStream(raw, "gzip") if is_gzip(self.path) else raw

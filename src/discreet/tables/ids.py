@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.values import MISSING_WORDS, read_integers
+from discreet.tables.values import MISSING_WORDS, read_integers, show
 from discreet.types import Texts
+
+if TYPE_CHECKING:
+    from discreet.tables.opener import RowPlaces
 
 _ENTRIES = 1 << 20
 """Distinct ids that may wait for unification: about 20 MB. Past that, work is done at once."""
@@ -100,6 +103,24 @@ def _as_text(words: Any) -> Any:
 
 def _is_missing(words: Any) -> Any:
     return pc.or_kleene(pc.is_in(pc.utf8_lower(words), value_set=_MISSING), pc.is_null(words))
+
+
+def read_ids(column: Any, name: str, what: str, rows: RowPlaces) -> Any:
+    """Return a column of ids as texts; stop at the first row without one (but for groups)."""
+    try:
+        ids = encode_ids(column)
+    except BadIds as bad:
+        raise BadResponses(
+            f"{rows.place(rows.n_rows + bad.row)}, column '{name}': found {show(bad.value)}, which "
+            f"cannot be the {what} id: ids are text (UTF-8) or numbers. Write the column as text."
+        ) from None
+    if ids.indices.null_count == 0 or what == "group":
+        return ids
+    row = int(np.flatnonzero(ids.indices.is_null().to_numpy(zero_copy_only=False))[0])
+    raise BadResponses(
+        f"{rows.place(rows.n_rows + row)}, column '{name}': the {what} id is missing. Without it "
+        f"the row belongs to no {what}. Fill it in, or remove the row."
+    )
 
 
 class IdCodes:

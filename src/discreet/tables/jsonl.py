@@ -26,7 +26,7 @@ _ROWS = 1 << 17
 
 
 class JsonLinesSource:
-    """A file of JSON lines as a long table; see :class:`discreet.tables.source.Source`.
+    """A file of JSON lines as a long table; see :class:`discreet.tables.opener.Source`.
 
     Parameters
     ----------

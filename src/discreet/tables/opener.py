@@ -1,7 +1,7 @@
 """The one opener: from whatever is tabular to columns in batches.
 
 In: a file, a folder, a pattern or a data frame. Out: what the caller makes of its tables, each a
-:class:`~discreet.tables.source.Source`. Answers, comparisons, anchors and lists all come through
+:class:`~discreet.tables.opener.Source`. Answers, comparisons, anchors and lists all come through
 here, so that compressions, encodings, delimiters and messages are the same for all of them.
 Databases, servers and queries are opened by :mod:`discreet.tables.dataset`, files by these
 functions there too.
@@ -9,17 +9,60 @@ functions there too.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.delimited import DelimitedSource, NotUtf8
 from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.paths import find_files, read_head, read_text, sniff, warn_encoding
 from discreet.tables.roles import Reading
-from discreet.tables.source import Source
+
+
+class Source(Protocol):
+    """A file or a data frame."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Column names in order."""
+        ...
+
+    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+        """Yield these columns as Arrow arrays, some rows at a time, in row order."""
+        ...
+
+    def place(self, row: int) -> str:
+        """Say where a row is, as a person would look for it; rows count from 0."""
+        ...
+
+
+class RowPlaces:
+    """Where the rows of several sources, counted through, are to be found."""
+
+    def __init__(self) -> None:
+        self._sources: list[Source] = []
+        self._starts: list[int] = []
+        self.n_rows = 0
+
+    def begin(self, source: Source) -> None:
+        """Say that the rows from here on belong to this source."""
+        self._sources.append(source)
+        self._starts.append(self.n_rows)
+
+    def place(self, row: int) -> str:
+        """Return file and line of a row."""
+        number = bisect_right(self._starts, row) - 1
+        # Sources without rows share their start with the next one, which bisect passes over.
+        return self._sources[number].place(row - self._starts[number])
+
 
 Made = TypeVar("Made")
 Encodings = dict[Path, str]

@@ -35,7 +35,7 @@ class ParquetSource:
         self.names = [str(name).strip() for name in self._file.schema_arrow.names]
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
-        """Yield columns in their own types; see :class:`discreet.tables.source.Source`."""
+        """Yield columns in their own types; see :class:`discreet.tables.opener.Source`."""
         raw = self._file.schema_arrow.names
         wanted = [raw[number] for number in columns]
         size = self.path.stat().st_size

@@ -191,7 +191,7 @@ def _quote(name: str) -> str:
 
 
 class ServerSource:
-    """A table or the result of a query; see :class:`discreet.tables.source.Source`."""
+    """A table or the result of a query; see :class:`discreet.tables.opener.Source`."""
 
     def __init__(self, snapshot: _Snapshot, rows: str, name: str, *, stored: bool) -> None:
         self._snapshot, self.name = snapshot, name

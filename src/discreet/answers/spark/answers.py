@@ -16,7 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.pairs import Weighting
+from discreet.answers.planes import SparseRows, narrow_items
 from discreet.answers.protocol import Held, ItemTotals, Job, refuse_travel
+from discreet.answers.select import ABSENT, CELLS, add_digests, check_cap, digest_store
 from discreet.answers.spark.addition import SCHEMA, collect_sum, read_one
 from discreet.answers.spark.layout import NAME, FrameRows, plan_frame
 from discreet.answers.spark.reading import find_frame
@@ -31,12 +34,9 @@ from discreet.answers.spark.tasks import (
     count_vector,
     draw_cap,
 )
-from discreet.counts.memory import Weighting
 from discreet.counts.table import PairCounts, name_weighting
 from discreet.errors import BadResponses
 from discreet.secure import RandomSource
-from discreet.store.planes import SparseRows
-from discreet.store.select import ABSENT, CELLS, add_digests, check_cap, digest_store, number_items
 from discreet.tables.ids import check_items
 from discreet.tables.roles import Reading
 from discreet.types import Int64Array, Vector
@@ -198,7 +198,7 @@ class SparkAnswers(Held):
     @property
     def _nobody(self) -> SparseRows:
         nothing = np.zeros(0, dtype=np.int64)
-        items = number_items(nothing, len(self.items))
+        items = narrow_items(nothing, len(self.items))
         return SparseRows(np.zeros(1, dtype=np.int64), items, nothing == 1, len(self.items))
 
     def _sum_up(self, job: Job[Any]) -> Any:

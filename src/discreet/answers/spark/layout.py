@@ -18,10 +18,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.ids import plain_column
-from discreet.tables.long import read_ids
+from discreet.tables.ids import plain_column, read_ids
+from discreet.tables.opener import RowPlaces
 from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
-from discreet.tables.source import RowPlaces
 
 NAME = "The Spark data frame"
 

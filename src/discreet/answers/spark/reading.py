@@ -17,16 +17,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from discreet.answers.intake import WideTable
+from discreet.answers.planes import BitPlanes, SparseRows
 from discreet.answers.spark.layout import NAME, Layout
 from discreet.answers.streamed.batches import store_rows
 from discreet.answers.streamed.blocks import ItemNames, LongRows
 from discreet.errors import BadResponses, BadUsage, MissingExtra
-from discreet.store.planes import BitPlanes, SparseRows
 from discreet.tables.dataset import Shard
 from discreet.tables.ids import IdCodes, plain_column
 from discreet.tables.roles import LongPlan, WidePlan
 from discreet.tables.values import read_integers
-from discreet.tables.wide import WideTable
 
 GATHER_CELLS = 1 << 20
 """Cells read together: Spark's own batches of 10,000 rows would cost more in calls than in work."""
@@ -92,7 +92,7 @@ def _chain(first: Any, others: Iterator[Any]) -> Iterator[Any]:
 
 
 class _Rows:
-    """The rows of a task; see :class:`discreet.tables.source.Source`."""
+    """The rows of a task; see :class:`discreet.tables.opener.Source`."""
 
     name = NAME
 

@@ -14,16 +14,16 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.pairs import Weighting, count_store
+from discreet.answers.planes import BitPlanes, SparseRows, narrow_items
+from discreet.answers.select import keep_entries, select_columns
 from discreet.answers.spark.addition import encode_failure, encode_result, encode_vector
 from discreet.answers.spark.layout import Layout
 from discreet.answers.spark.reading import Persons, read_persons
-from discreet.counts.memory import Weighting, count_store
 from discreet.counts.sparse_rows import list_rows
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import load_kernels, set_threads, worth_compiling
 from discreet.secure import RandomSource
-from discreet.store.planes import BitPlanes, SparseRows
-from discreet.store.select import keep_entries, number_items, select_columns
 from discreet.types import Int64Array, Vector
 
 Store = BitPlanes | SparseRows
@@ -215,7 +215,7 @@ def _expand(key: bytes, attempt: int, person: bytes, size: int) -> bytes:
     SHAKE-256 of a secret prefix of fixed length is a pseudorandom function with output of any
     length: a sponge, unlike older hashes, lets nobody go on from its output. One call serves
     all answers of a person. The attempt is counted up where 32 bits do not decide between two
-    answers (see :func:`discreet.store.select.keep_entries`).
+    answers (see :func:`discreet.answers.select.keep_entries`).
     """
     text = b"discreet cap" + key + attempt.to_bytes(4, "little") + person
     return hashlib.shake_256(text).digest(size)
@@ -265,5 +265,5 @@ def _as_rows(store: BitPlanes | SparseRows) -> SparseRows:
     person, item = np.nonzero(cells >= 0)
     starts = np.zeros(store.n_persons + 1, dtype=np.int64)
     np.cumsum(np.bincount(person, minlength=store.n_persons), out=starts[1:])
-    columns = number_items(item, store.n_items)
+    columns = narrow_items(item, store.n_items)
     return SparseRows(starts, columns, cells[person, item] == 1, store.n_items)

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from discreet.answers.pairs import Weighting, count_matrix
 from discreet.answers.responses import Responses
 from discreet.answers.streamed.passes import Passes
 from discreet.counts.matrix import add_into, add_matrices, grow_matrix, is_sparse, settle_matrix
-from discreet.counts.memory import Weighting, count_matrix
 from discreet.counts.table import PairCounts, name_weighting
 from discreet.types import Int64Array
 

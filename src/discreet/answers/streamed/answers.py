@@ -13,17 +13,17 @@ from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from typing import Any, cast
 
+from discreet.answers.pairs import Weighting
+from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Held, Job, fold_blocks
 from discreet.answers.responses import Responses
+from discreet.answers.select import CELLS, add_digests, check_cap, digest_store
 from discreet.answers.streamed.accumulate import Accumulator, ItemTotals, find_totals
 from discreet.answers.streamed.counting import count_passes
 from discreet.answers.streamed.passes import Passes
-from discreet.counts.memory import Weighting
 from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage, DiscreetError
 from discreet.secure import RandomSource
-from discreet.store.planes import AnswerStore
-from discreet.store.select import CELLS, add_digests, check_cap, digest_store
 from discreet.tables.ids import check_items
 from discreet.tables.resources import Progress, Resources
 from discreet.tables.roles import Reading

@@ -18,13 +18,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.intake import store_answers
+from discreet.answers.planes import BitPlanes, SparseRows, empty_planes, prefers_planes
+from discreet.answers.select import flip_answers
 from discreet.answers.streamed.blocks import Block, ItemNames, LongRows
 from discreet.answers.streamed.buckets import Buckets
 from discreet.jit import worth_compiling
-from discreet.store.pack_numpy import empty_planes
-from discreet.store.planes import BitPlanes, SparseRows, prefers_planes
-from discreet.store.select import flip_answers
-from discreet.tables.long import store_answers
 from discreet.tables.resources import run_ahead
 from discreet.tables.roles import Reading
 from discreet.tables.values import read_integers
@@ -267,8 +266,8 @@ def store_rows(
 ) -> BitPlanes | SparseRows:  # fmt: skip
     """Store coded rows, of which those with the value -1 hold no answer.
 
-    Does what :func:`discreet.tables.long.store_answers` does, in one pass where it can. ``place``
-    says where a row stands.
+    Does what :func:`discreet.answers.intake.store_answers` does, in one pass where it can.
+    ``place`` says where a row stands.
     """
     planes = _mark_planes(person, item, value, len(ids), len(items))
     if planes is not None:

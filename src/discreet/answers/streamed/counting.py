@@ -23,11 +23,11 @@ from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 
+from discreet.answers.pairs import Weighting
 from discreet.answers.streamed.accumulate import Accumulator
 from discreet.answers.streamed.batches import Place
 from discreet.answers.streamed.passes import Passes, Restart
 from discreet.atomic import make_folder
-from discreet.counts.memory import Weighting
 from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage
 from discreet.tables.resources import Progress, Resources

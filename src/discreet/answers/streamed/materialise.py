@@ -17,15 +17,14 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from discreet.answers.intake import LongTable, WideTable
 from discreet.answers.responses import Responses
 from discreet.answers.streamed.blocks import list_columns, plan_shards
 from discreet.atomic import create_private
 from discreet.errors import BadResponses
 from discreet.tables.dataset import Dataset, Shard, no_rows, open_dataset
-from discreet.tables.long import LongTable
 from discreet.tables.resources import Resources
 from discreet.tables.roles import LongPlan, Reading, WidePlan
-from discreet.tables.wide import WideTable
 
 
 def copy_dataset(dataset: Dataset, plans: Sequence[LongPlan | WidePlan], folder: Path) -> Dataset:
@@ -59,7 +58,7 @@ def _copy_shard(shard: Shard, columns: list[int], path: Path) -> Shard:
 
 @dataclass(frozen=True)
 class _Copy:
-    """Copied rows of a source; see :class:`discreet.tables.source.Source`."""
+    """Copied rows of a source; see :class:`discreet.tables.opener.Source`."""
 
     name: str
     names: tuple[str, ...]

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from discreet.answers.intake import WideTable
 from discreet.answers.responses import Responses
 from discreet.answers.streamed.batches import Batch, OutOfOrder, Place
 from discreet.answers.streamed.blocks import Block, ItemNames, lie_before, list_columns
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.tables.dataset import Shard, no_rows
-from discreet.tables.long import read_ids
+from discreet.tables.ids import read_ids
+from discreet.tables.opener import RowPlaces, Source
 from discreet.tables.resources import Resources, explain_query, run_ahead
 from discreet.tables.roles import Reading, WidePlan
-from discreet.tables.source import RowPlaces, Source
-from discreet.tables.wide import WideTable
 
 CELLS = 1 << 24
 """Cells packed together: 16 MB before packing."""

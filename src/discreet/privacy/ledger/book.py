@@ -17,6 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
+from discreet.answers.select import CELLS, ROWS
 from discreet.errors import BadUsage, LedgerError
 from discreet.privacy.accounting.budget import Budget, Neighbours, as_neighbours
 from discreet.privacy.accounting.spend import Allowance, BasicAllowance, GaussianAllowance, Spend
@@ -33,7 +34,6 @@ from discreet.privacy.ledger.file import (
     transaction,
 )
 from discreet.privacy.ledger.history import EVERYONE, Entry, History, read_entry
-from discreet.store.select import CELLS, ROWS
 
 BUSY_SECONDS = 60.0
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from discreet.answers.select import SUM_BYTES, digest_rows
 from discreet.atomic import create_private, sync_folder
 from discreet.errors import BadUsage, LedgerError
 from discreet.secure import SystemSource
-from discreet.store.select import SUM_BYTES, digest_rows
 
 APPLICATION_ID = 0x44495343  # "DISC", so that another program's database is not taken for ours
 SCHEMA_VERSION = 2
@@ -55,7 +55,7 @@ def seal(key: bytes, text: str) -> str:
 def seal_digest(key: bytes, total: int, count: int) -> str:
     """Return the fingerprint of a data set from the digests of its rows, all added up.
 
-    See :func:`discreet.store.select.digest_rows`. The number of rows is sealed in as well,
+    See :func:`discreet.answers.select.digest_rows`. The number of rows is sealed in as well,
     because a sum of hashes alone could be met by another number of them.
     """
     body = total.to_bytes(SUM_BYTES, "little") + count.to_bytes(8, "little")

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from discreet.answers.select import ROWS
 from discreet.errors import BudgetExceeded, LedgerError
 from discreet.privacy.accounting.budget import Budget, Neighbours
 from discreet.privacy.accounting.spend import Allowance, Spend
-from discreet.store.select import ROWS
 
 
 @dataclass(frozen=True)

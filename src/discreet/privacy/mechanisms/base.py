@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from discreet.counts.memory import Weighting
+from discreet.answers.pairs import Weighting
 from discreet.errors import BadUsage
 from discreet.models.noisefit.solve import NoiseFit
 from discreet.privacy.accounting.budget import Budget, Neighbours

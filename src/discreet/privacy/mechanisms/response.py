@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.pack import pack_rows
+from discreet.answers.pairs import count_joint
+from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Answers, Job
-from discreet.counts.memory import count_joint
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.noisefit.margins import MarginsNoise, fit_margins
 from discreet.models.noisefit.solve import NoiseFit
@@ -32,8 +34,6 @@ from discreet.privacy.noise.coins import check_coin, flip_coins
 from discreet.privacy.protocol import Calibration, Draw, Public
 from discreet.privacy.wall import Release, check_persons
 from discreet.secure import RandomSource, SystemSource
-from discreet.store.pack import pack_rows
-from discreet.store.planes import AnswerStore
 from discreet.types import Int64Array
 
 if TYPE_CHECKING:

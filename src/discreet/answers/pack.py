@@ -1,21 +1,199 @@
-"""Pack answers with NumPy alone: no compiler, for small inputs and as the reference.
+"""Turn answers as they come into bit planes or sparse rows.
 
-In: arrays of 0, 1 and missing. Out: bit planes or sparse rows. Columns take this way at
-every size where their answers are already bits.
+In: arrays, Arrow columns or long rows with 0, 1 and missing. Out: a store. Each layout is
+taken as it is: columns are never turned into a row-major matrix, floats are never copied to
+integers first. Small inputs are packed by NumPy, large ones by compiled loops; both give the
+same store. Columns whose answers are already bits, as Arrow's booleans are, are copied at every
+size.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.planes import (
+    BitPlanes,
+    SparseRows,
+    empty_planes,
+    narrow_items,
+    prefers_planes,
+)
 from discreet.jit import run_tasks, worth_compiling
-from discreet.store.planes import BitPlanes, SparseRows, block_shape
 from discreet.types import UInt64Array
+
+PLAIN_CELL = 5e-9
+"""Seconds that NumPy needs to pack one cell."""
+
+PLAIN_ROW = 2e-7
+"""Seconds that NumPy needs to sort one long row."""
+
+INSERTION_LIMIT = 256
+"""Answers of one person up to which insertion is the fastest way to sort them."""
+
+Codes = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+
+
+def pack_rows(array: npt.NDArray[Any]) -> BitPlanes:
+    """Pack a matrix ``[person, item]`` of 0, 1 and missing (NaN, or -1).
+
+    Raises
+    ------
+    BadCell
+        At the first cell that is anything else.
+    """
+    if array.flags.f_contiguous and not array.flags.c_contiguous:
+        return pack_columns(list(array.T))
+    n_persons, n_items = array.shape
+    right, wrong = empty_planes(n_persons, n_items)
+    compiled = array.dtype.str in COMPILED_TYPES and worth_compiling(PLAIN_CELL * array.size)
+    pack = _pack_row_block if compiled else pack_row_block
+    size = 64 * right.shape[2]
+
+    def pack_one(block: int) -> None:
+        first = block * size
+        pack(array[first : first + size], first, right[block], wrong[block])
+
+    run_tasks(pack_one, range(right.shape[0]))
+    return BitPlanes(right, wrong, n_persons)
+
+
+def _pack_row_block(
+    cells: npt.NDArray[Any], first_row: int, right: UInt64Array, wrong: UInt64Array
+) -> None:
+    """Pack one block with the compiled loop, which may read 63 cells past a word's end."""
+    from discreet.answers.pack_kernels import pack_words
+
+    number = cells.view(np.uint8) if cells.dtype == np.bool_ else cells
+    number = _read_only(np.ascontiguousarray(number))
+    persons, items = number.shape
+    beyond = -items % 64
+    words = max(0, (persons * items - beyond) // (64 * items))
+    aligned = right.shape[1] % 8 == 0 and (right.ctypes.data | wrong.ctypes.data) % 64 == 0
+    bad = pack_words(number, words, 0, right, wrong, aligned)
+    rest = number[64 * words :]
+    if len(rest):
+        last = -(-len(rest) // 64)
+        padded = np.zeros((64 * last + beyond, items), dtype=number.dtype)
+        padded[: len(rest)] = rest
+        bad |= pack_words(_read_only(padded), last, words, right, wrong, False)
+        _clear_after(persons, right, wrong)
+    if bad:
+        pack_row_block(cells, first_row, right, wrong)
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def _clear_after(persons: int, right: UInt64Array, wrong: UInt64Array) -> None:
+    """Clear the bits of a block after its last person."""
+    if persons % 64:
+        mask = np.uint64((1 << persons % 64) - 1)
+        right[:, persons // 64] &= mask
+        wrong[:, persons // 64] &= mask
+
+
+def pack_long(
+    person: Codes, item: Codes, right: npt.NDArray[np.bool_], n_persons: int, n_items: int
+) -> BitPlanes:
+    """Pack long rows of person and item codes straight into bit planes.
+
+    Raises
+    ------
+    Repeated
+        If a person answers an item twice.
+    """
+    plain_seconds = PLAIN_CELL * n_persons * n_items + PLAIN_ROW * len(person)
+    if worth_compiling(plain_seconds):
+        return _fill_planes(person, item, right, n_persons, n_items)
+    _refuse_repeated(person, item, n_items)
+    cells = np.full((n_persons, n_items), -1, dtype=np.int8)
+    cells[person, item] = right
+    return pack_rows(cells)
+
+
+def _fill_planes(
+    person: Codes, item: Codes, right: npt.NDArray[np.bool_], n_persons: int, n_items: int
+) -> BitPlanes:
+    from discreet.answers.pack_kernels import fill_planes
+
+    planes = empty_planes(n_persons, n_items)
+    if fill_planes(_codes(person), _codes(item), _read_only(right), *planes) >= 0:
+        _refuse_repeated(person, item, n_items)
+    return BitPlanes(*planes, n_persons)
+
+
+def _codes(codes: Codes) -> Codes:
+    """Return codes in the one form that the loops are compiled for."""
+    return _read_only(np.ascontiguousarray(codes, dtype=np.int32))
+
+
+def _refuse_repeated(person: Codes, item: Codes, n_items: int) -> None:
+    repeated = find_repeated(person.astype(np.int64) * max(n_items, 1) + item)
+    if repeated is not None:
+        raise Repeated(*repeated)
+
+
+def build_rows(
+    person: Codes, item: Codes, right: npt.NDArray[np.bool_], n_persons: int, n_items: int
+) -> SparseRows:
+    """Sort long rows of person and item codes into sparse rows.
+
+    Raises
+    ------
+    Repeated
+        If a person answers an item twice.
+    """
+    if not worth_compiling(PLAIN_ROW * len(person)):
+        return sort_rows(person, item, right, n_persons, n_items)
+    from discreet.answers.pack_kernels import order_rows
+
+    indptr = np.zeros(n_persons + 1, dtype=np.int64)
+    np.cumsum(np.bincount(person, minlength=n_persons), out=indptr[1:])
+    if np.diff(indptr).max(initial=0) > INSERTION_LIMIT:
+        order = np.argsort(item, kind="stable")
+        person, item, right = person[order], item[order], right[order]
+    items_out = narrow_items(np.empty(len(item), dtype=np.int32), n_items)
+    right_out = np.empty(len(item), dtype=np.bool_)
+    codes = _codes(person), _codes(item), _read_only(right)
+    if order_rows(*codes, indptr.copy(), items_out, right_out):
+        _refuse_repeated(person, item, n_items)
+    return SparseRows(indptr, items_out, right_out, n_items)
+
+
+def store_long(
+    person: Codes, item: Codes, right: npt.NDArray[np.bool_], n_persons: int, n_items: int
+) -> BitPlanes | SparseRows:
+    """Hold long rows in whichever form takes less memory."""
+    if prefers_planes(n_persons, n_items, len(person)):
+        return pack_long(person, item, right, n_persons, n_items)
+    return build_rows(person, item, right, n_persons, n_items)
+
+
+def compact(planes: BitPlanes) -> BitPlanes | SparseRows:
+    """Return bit planes, or sparse rows where those take less memory."""
+    n_answers = planes.n_answers
+    if prefers_planes(planes.n_persons, planes.n_items, n_answers):
+        return planes
+    step = max(64, _CELLS // max(planes.n_items, 1))
+    parts = []
+    for start in range(0, planes.n_persons, step):
+        cells = planes.rows(start, start + step)
+        person, item = np.nonzero(cells >= 0)
+        parts.append((person + start, item.astype(np.int32), cells[person, item] == 1))
+    person, item, right = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return build_rows(person, item, right, planes.n_persons, planes.n_items)
+
+
+_CELLS = 1 << 24
+"""Cells unpacked together when planes become rows: 16 MB."""
+
 
 Bits = npt.NDArray[np.uint8]
 
@@ -37,19 +215,6 @@ class Repeated(Exception):
         super().__init__(f"rows {first_index} and {second_index}")
         self.first_index = first_index
         self.second_index = second_index
-
-
-def empty_planes(n_persons: int, n_items: int) -> tuple[UInt64Array, UInt64Array]:
-    """Return two planes with nobody's answers, each starting on a cache line."""
-    blocks, words = block_shape(n_persons)
-    return _aligned_zeros((blocks, n_items, words)), _aligned_zeros((blocks, n_items, words))
-
-
-def _aligned_zeros(shape: tuple[int, int, int]) -> UInt64Array:
-    size = math.prod(shape)
-    room = np.zeros(size + 7, dtype=np.uint64)
-    skip = -(room.ctypes.data // 8) % 8
-    return room[skip : skip + size].reshape(shape)
 
 
 def pack_row_block(
@@ -121,19 +286,7 @@ def sort_rows(
     return SparseRows(indptr, narrow_items(item[order], n_items), right[order], n_items)
 
 
-def narrow_items(
-    item: npt.NDArray[Any], n_items: int
-) -> npt.NDArray[np.uint16] | npt.NDArray[np.int32]:
-    """Return item codes in the narrowest type of :class:`SparseRows`."""
-    return item.astype(np.uint16) if n_items <= 1 << 16 else item.astype(np.int32)
-
-
-# Pack answers that come column by column: Arrow arrays, or NumPy arrays in column order.
-#
-# In: one column per item. Out: bit planes. Arrow booleans are bitmaps already, so they are
-# copied; numbers are compared and packed while a column is in cache.
-
-PLAIN_CELL = 2e-9
+COLUMN_CELL = 2e-9
 """Seconds that NumPy needs to pack one number of a column."""
 
 COMPILED_TYPES = {np.dtype(kind).str for kind in "?bBqfd"}
@@ -230,9 +383,9 @@ def _arrow_bits(chunk: Any) -> tuple[Bits, Bits, Bits]:
 
 def _number_bits(values: npt.NDArray[Any]) -> tuple[Bits, Bits, Bits]:
     """Return right, wrong and bad bits of a vector of numbers."""
-    if values.dtype.str not in COMPILED_TYPES or not worth_compiling(PLAIN_CELL * len(values)):
+    if values.dtype.str not in COMPILED_TYPES or not worth_compiling(COLUMN_CELL * len(values)):
         return pack_cells(values)
-    from discreet.store.pack_kernels import pack_values
+    from discreet.answers.pack_kernels import pack_values
 
     numbers = np.ascontiguousarray(values.view(np.uint8) if values.dtype == np.bool_ else values)
     numbers = numbers.view()

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from discreet.answers.planes import BitPlanes, SparseRows
 from discreet.counts import matrix
 from discreet.counts.bit_planes import count_both, count_planes, count_planes_weighted
 from discreet.counts.matrix import prefers_sparse
 from discreet.counts.sparse_rows import count_compressed, count_rows, list_rows, pack_sparse
 from discreet.errors import BadUsage
 from discreet.jit import worth_compiling
-from discreet.store.planes import BitPlanes, SparseRows
 from discreet.types import Int8Array, Int64Array
 
 Store = BitPlanes | SparseRows

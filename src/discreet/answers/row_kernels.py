@@ -13,7 +13,6 @@ from numba import types
 from numba.extending import intrinsic
 
 from discreet.jit import compiled_loop
-from discreet.store.pack_simd import ones_in
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped"
 # ruff: noqa: ARG001 - numba reads the arguments of an intrinsic from its signature
@@ -26,6 +25,16 @@ SIDE = 64
 
 WORD = ir.IntType(64)
 VECTOR = ir.VectorType(WORD, LANES)
+
+
+@intrinsic
+def ones_in(_typing, word):
+    """Return how many bits of a word are set."""
+
+    def generate(context, builder, _signature, args):
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), generate
 
 
 def _vector_at(context, builder, kind, value, offset):

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows, narrow_items
 from discreet.errors import BadUsage
 from discreet.jit import worth_compiling
 from discreet.secure import RandomSource
-from discreet.store.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.types import Int64Array, UInt64Array
 
 _CELLS = 1 << 22
@@ -65,7 +65,7 @@ def _select_rows(store: SparseRows, columns: npt.NDArray[np.int64]) -> SparseRow
         order = np.argsort(person * max(len(columns), 1) + item, kind="stable")
         item, kept = item[order], kept[order]
     indptr = _row_starts(person, store.n_persons)
-    return SparseRows(indptr, number_items(item, len(columns)), store.right[kept], len(columns))
+    return SparseRows(indptr, narrow_items(item, len(columns)), store.right[kept], len(columns))
 
 
 def take_rows(store: AnswerStore, persons: npt.NDArray[np.integer[Any]]) -> SparseRows:
@@ -82,7 +82,7 @@ def take_rows(store: AnswerStore, persons: npt.NDArray[np.integer[Any]]) -> Spar
             or [store.rows(0, 0)]
         )
         lengths = (cells >= 0).sum(axis=1)
-        item = number_items(np.nonzero(cells >= 0)[1], store.n_items)
+        item = narrow_items(np.nonzero(cells >= 0)[1], store.n_items)
         right = cells[cells >= 0] == 1
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return SparseRows(indptr, item, right, store.n_items)
@@ -151,7 +151,7 @@ def keep_entries(starts: Int64Array, most: int, draw: Draw) -> npt.NDArray[np.bo
     def cap(persons: Int64Array, keys: npt.NDArray[np.uint32]) -> Int64Array:
         if not compiled:
             return _cap_plain(starts, persons, keys, most, keep)
-        from discreet.store.row_kernels import cap_entries
+        from discreet.answers.row_kernels import cap_entries
 
         return np.asarray(cap_entries(starts, persons, _read_only(keys), most, keep))
 
@@ -212,8 +212,8 @@ def _cap_planes(store: BitPlanes, max_answers: int, source: RandomSource) -> Bit
 
 def _cap_words(answered: UInt64Array, most: int, source: RandomSource) -> UInt64Array:
     """Clear bits of ``answered[item, word]`` until nobody has more than ``most``."""
-    from discreet.store.pack_kernels import count_persons
-    from discreet.store.row_kernels import cap_bits, turn_back, turn_plane
+    from discreet.answers.pack_kernels import count_persons
+    from discreet.answers.row_kernels import cap_bits, turn_back, turn_plane
 
     items, words = answered.shape
     numbers = np.empty(64 * words, dtype=np.int64)
@@ -251,13 +251,6 @@ def flip_answers(store: BitPlanes | SparseRows) -> BitPlanes | SparseRows:
     if isinstance(store, BitPlanes):
         return BitPlanes(store.wrong, store.right, store.n_persons)
     return SparseRows(store.indptr, store.item, ~store.right, store.n_items)
-
-
-def number_items(
-    item: npt.NDArray[Any], n_items: int
-) -> npt.NDArray[np.uint16] | npt.NDArray[np.int32]:
-    """Return column numbers in the narrowest type that :class:`SparseRows` has for them."""
-    return item.astype(np.uint16) if n_items <= 1 << 16 else item.astype(np.int32)
 
 
 def _person_of_answers(store: SparseRows) -> npt.NDArray[np.int64]:

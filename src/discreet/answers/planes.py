@@ -7,8 +7,9 @@ answer). Nothing here knows item names, files or privacy.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -119,7 +120,7 @@ class BitPlanes:
         by_block = counts.reshape(plane.shape[0], self.block_persons)
         count = _count_persons
         if worth_compiling(PLAIN_PERSON_WORD * plane.size):
-            from discreet.store.pack_kernels import count_persons as count
+            from discreet.answers.pack_kernels import count_persons as count
         run_tasks(lambda block: count(plane[block], by_block[block]), range(plane.shape[0]))
         return counts[: self.n_persons]
 
@@ -128,7 +129,7 @@ def _item_counts(plane: UInt64Array) -> Int64Array:
     """Count the bits of each item in one plane."""
     if not worth_compiling(PLAIN_WORD * plane.size):
         return np.asarray(np.bitwise_count(plane).sum(axis=(0, 2), dtype=np.int64))
-    from discreet.store.pack_kernels import count_ones
+    from discreet.answers.pack_kernels import count_ones
 
     totals = np.zeros((len(plane), plane.shape[1]), dtype=np.int64)
     run_tasks(lambda block: count_ones(plane[block], totals[block]), range(len(plane)))
@@ -239,3 +240,23 @@ def prefers_planes(n_persons: int, n_items: int, n_answers: int) -> bool:
     Planes take a quarter of a byte a cell, rows about 4 bytes an answer.
     """
     return n_persons * n_items <= 16 * n_answers
+
+
+def empty_planes(n_persons: int, n_items: int) -> tuple[UInt64Array, UInt64Array]:
+    """Return two planes with nobody's answers, each starting on a cache line."""
+    blocks, words = block_shape(n_persons)
+    return _aligned_zeros((blocks, n_items, words)), _aligned_zeros((blocks, n_items, words))
+
+
+def _aligned_zeros(shape: tuple[int, int, int]) -> UInt64Array:
+    size = math.prod(shape)
+    room = np.zeros(size + 7, dtype=np.uint64)
+    skip = -(room.ctypes.data // 8) % 8
+    return room[skip : skip + size].reshape(shape)
+
+
+def narrow_items(
+    item: npt.NDArray[Any], n_items: int
+) -> npt.NDArray[np.uint16] | npt.NDArray[np.int32]:
+    """Return item codes in the narrowest type of :class:`SparseRows`."""
+    return item.astype(np.uint16) if n_items <= 1 << 16 else item.astype(np.int32)

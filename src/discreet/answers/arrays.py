@@ -12,17 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.pack import BadCell, Repeated, compact, pack_rows, store_long
+from discreet.answers.planes import BitPlanes, SparseRows
 from discreet.errors import BadResponses
-from discreet.store.pack import build_rows, pack_rows, store_long
-from discreet.store.pack_numpy import BadCell, Repeated
-from discreet.store.planes import BitPlanes, SparseRows, prefers_planes
 from discreet.tables.values import BAD, MISSING, Scoring, score_value
 
 Store = BitPlanes | SparseRows
 
 _PACKED_AS_THEY_ARE = frozenset({"bool", "int8", "uint8", "int64", "float32", "float64"})
-_CELLS = 1 << 24
-"""Cells unpacked together when planes become rows: 16 MB."""
 
 
 def store_array(X: Any, items: tuple[str, ...] | None) -> Store:
@@ -33,21 +30,6 @@ def store_array(X: Any, items: tuple[str, ...] | None) -> Store:
         return compact(pack_rows(_as_matrix(X)))
     except BadCell as bad:
         raise BadResponses(explain_cell(bad.row, bad.column, bad.value, items)) from None
-
-
-def compact(planes: BitPlanes) -> Store:
-    """Return bit planes, or sparse rows where those take less memory."""
-    n_answers = planes.n_answers
-    if prefers_planes(planes.n_persons, planes.n_items, n_answers):
-        return planes
-    step = max(64, _CELLS // max(planes.n_items, 1))
-    parts = []
-    for start in range(0, planes.n_persons, step):
-        cells = planes.rows(start, start + step)
-        person, item = np.nonzero(cells >= 0)
-        parts.append((person + start, item.astype(np.int32), cells[person, item] == 1))
-    person, item, right = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return build_rows(person, item, right, planes.n_persons, planes.n_items)
 
 
 def _as_matrix(X: Any) -> npt.NDArray[Any]:
