@@ -6,7 +6,7 @@ Simulates (through the real wall and the real estimator, without standard errors
 minutes are over, adds each run to the cache, and prints for every setting the simulated and the
 predicted root mean square error.
 A second call goes on where the first stopped. ``--fit`` prints the constants of
-``discreet.analysis.planning.predict`` that fit the cache best.
+``discreet.analysis.predict`` that fit the cache best.
 """
 
 import argparse
@@ -17,14 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.analysis.planning.predict import (
+from discreet.analysis.predict import (
     THIN_ITEMS,
     predict_rmse,
     predict_rmse_without_privacy,
     predict_square,
     predict_square_without_noise,
 )
-from discreet.analysis.planning.setting import Setting, draw_study, released_error, summarise
+from discreet.analysis.setting import Setting, draw_study, released_error, summarise
 from discreet.models.calibrate import fit
 
 # persons, items, answers per person

@@ -10,10 +10,15 @@ from hypothesis import strategies as st
 import discreet
 from discreet.analysis.persons import PersonStatus
 from discreet.errors import BadResponses, BadUsage
-from discreet.output.formats.pyirt import read_jsonl, read_parameters, write_jsonl
-from discreet.output.formats.tables import write_table
-from discreet.output.formats.warehouse import read_warehouse, write_warehouse
-from discreet.output.formats.winsteps import (
+from discreet.output.formats import (
+    read_jsonl,
+    read_parameters,
+    read_warehouse,
+    write_jsonl,
+    write_table,
+    write_warehouse,
+)
+from discreet.output.winsteps import (
     read_item_file,
     read_person_file,
     write_item_file,

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.andersen import run_andersen
 from discreet.analysis.dif import run_wald
+from discreet.analysis.groups import run_andersen
 from discreet.analysis.item_fit import measure_fit
 from discreet.analysis.persons import score
 from discreet.analysis.residuals import correlate_residuals, trace_information

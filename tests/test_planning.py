@@ -13,17 +13,15 @@ from hypothesis import strategies as st
 
 import discreet
 from commandline import discreet as discreet_command
-from discreet.analysis.planning import predict as predicting
-from discreet.analysis.planning.plans import order_probability, top_overlap
-from discreet.analysis.planning.predict import predict_rmse, predict_rmse_without_privacy
-from discreet.analysis.planning.setting import (
+from discreet.analysis import predict as predicting
+from discreet.analysis.planning import order_probability, top_overlap
+from discreet.analysis.predict import predict_rmse, predict_rmse_without_privacy
+from discreet.analysis.setting import (
     Setting,
-    calibrate_setting,
     check_setting,
-    expect_calibration,
 )
 from discreet.errors import BadUsage
-from discreet.privacy.mechanisms import mechanisms_for
+from discreet.privacy.mechanisms import find_mechanism, mechanisms_for
 from discreet.privacy.mechanisms.margin_kernel import paired_moves
 from discreet.privacy.mechanisms.margin_moves import BINS, plain_paired_moves
 
@@ -83,7 +81,8 @@ def test_a_long_list_is_looked_at_through_a_few_items(monkeypatch):
 @pytest.mark.parametrize(("items", "answers"), [(500, 60), (100, 100), (300, 90)])
 def test_long_answer_sets_are_planned_with_nearly_their_own_noise(items, answers):
     setting = Setting(1000, items, answers, 1.0)
-    exact, expected = calibrate_setting(setting), expect_calibration(setting)
+    exact = setting.calibrate()
+    expected = find_mechanism(setting.mechanism).expect_calibration(setting)
     for name, law in exact.laws.items():
         assert float(expected.laws[name].scale) == pytest.approx(float(law.scale), rel=5e-3)
     assert expected.settings["longest"] == pytest.approx(exact.settings["longest"], rel=1e-9)
@@ -300,7 +299,7 @@ def test_the_command_checks_a_plan_by_simulation_and_says_how_far_it_is():
 
 
 def test_the_command_writes_the_page_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("discreet.output.pages.plan.make_page", lambda plan: f"page {plan.persons}")
+    monkeypatch.setattr("discreet.output.pages.make_page", lambda plan: f"page {plan.persons}")
     page = tmp_path / "plan.html"
     arguments = ["plan", "--persons", 200, "--items", 5, "--epsilon", 2, "--page", page]
     assert discreet_command(*arguments).code == 0

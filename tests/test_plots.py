@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from discreet.analysis.binning import BIN, bin_abilities, bin_answers
+from discreet.analysis.diagnostics import BIN, bin_abilities, bin_answers
 from discreet.analysis.dif import find_dif
 from discreet.analysis.figures import CONTEXT, wright_map
 from discreet.analysis.item_fit import measure_fit
@@ -27,7 +27,7 @@ from discreet.output.figures import (
     wright_plot,
 )
 from discreet.output.figures.items import NAMED
-from discreet.output.pages.svg import draw_wright
+from discreet.output.svg import draw_wright
 from discreet.results.ranking import rank
 from discreet.simulation import simulate
 

@@ -13,17 +13,15 @@ import discreet
 from browser import add_script, needs_browser, visit
 from commandline import discreet as run
 from discreet.analysis.diagnostics import Diagnostics, diagnose
-from discreet.analysis.finding import Severity
-from discreet.analysis.findings import find_problems, remarks_on_items
+from discreet.analysis.findings import Severity, find_problems, remarks_on_items
 from discreet.analysis.residuals import correlate_residuals
 from discreet.answers.responses import Responses
 from discreet.datasets.education import lsat
 from discreet.markup import html_cell
 from discreet.models.calibrate import fit
-from discreet.output.pages.steward import write_steward_page
-from discreet.output.pages.svg import round_ticks
-from discreet.results.estimate import Status
-from discreet.results.warnings import Kind, Notice
+from discreet.output.steward import write_steward_page
+from discreet.output.svg import round_ticks
+from discreet.results.estimate import Kind, Notice, Status
 from discreet.simulation import simulate
 
 TIMSS = Path(__file__).parents[1].parent / "shared" / "data" / "timss2011_aut_math_long.csv.gz"

@@ -6,7 +6,7 @@ import json
 import numpy as np
 
 import discreet
-from discreet.results.warnings import Kind, Notice
+from discreet.results.estimate import Kind, Notice
 
 
 def test_a_fit_says_which_items_it_left_out_and_why():

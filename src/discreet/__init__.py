@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from discreet.analysis.bank import Bank, create_bank, grow_bank, read_bank, write_bank
     from discreet.analysis.equate import Link, link_calibrations
     from discreet.analysis.persons import PersonScores, score
-    from discreet.analysis.planning.plans import Plan, plan
+    from discreet.analysis.planning import Plan, plan
     from discreet.answers.judges import Comparisons
     from discreet.answers.opening import count_pairs
     from discreet.answers.read_judges import read_comparisons
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from discreet.publishing.release import release, release_comparisons
     from discreet.publishing.verification import read_release, read_released_ranking, verify
     from discreet.results.estimate import Estimate
-    from discreet.results.ranking import Ranking, rank
-    from discreet.results.strengths import Strengths
+    from discreet.results.ranking import Ranking, Strengths, rank
     from discreet.simulation import simulate, simulate_comparisons
     from discreet.sklearn import PrivateRasch, Rasch, SpectralRasch
 
@@ -46,7 +45,7 @@ _NAMES = {
     "analysis.bank": "Bank create_bank grow_bank read_bank write_bank",
     "analysis.equate": "Link link_calibrations",
     "analysis.persons": "PersonScores score",
-    "analysis.planning.plans": "Plan plan",
+    "analysis.planning": "Plan plan",
     "answers.judges": "Comparisons",
     "answers.opening": "count_pairs",
     "answers.read_judges": "read_comparisons",
@@ -62,8 +61,7 @@ _NAMES = {
     "publishing.release": "release release_comparisons",
     "publishing.verification": "read_release read_released_ranking verify",
     "results.estimate": "Estimate",
-    "results.ranking": "Ranking rank",
-    "results.strengths": "Strengths",
+    "results.ranking": "Ranking Strengths rank",
     "simulation": "simulate_comparisons simulate",
     "sklearn": "PrivateRasch Rasch SpectralRasch",
 }

@@ -5,9 +5,8 @@ it is computed from the answers without any protection, and stays with the data 
 plans, which never see data, and links between releases may be shown.
 """
 
-from discreet.analysis.andersen import AndersenTest, run_andersen
 from discreet.analysis.dif import DifTable, WaldTest, find_dif, run_wald
-from discreet.analysis.groups import ADJUSTMENTS, adjust
+from discreet.analysis.groups import ADJUSTMENTS, AndersenTest, adjust, run_andersen
 from discreet.analysis.item_fit import (
     FitStatistics,
     ItemFit,

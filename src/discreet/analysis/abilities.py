@@ -199,10 +199,6 @@ def _equation(
     return right - expected + correction * skew / 2, information, slope
 
 
-# Posterior mean abilities: a normal distribution of abilities, given or estimated.
-#
-# In: grouped answers and difficulties. Out: mean and standard deviation of each posterior.
-
 GRID = np.linspace(-6.5, 6.5, 131)
 """In standard deviations of the prior; posteriors down to a tenth of its width are resolved."""
 CHUNK_PATTERNS = 10_000

@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.analysis.bank import Bank
-from discreet.analysis.calibrated import check_logits, known_difficulties
 from discreet.analysis.grounded import GroundedFit, solve_grounded
-from discreet.analysis.persons import accept_responses
+from discreet.analysis.persons import accept_responses, check_logits, known_difficulties
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.counts.table import PairCounts
@@ -31,8 +30,7 @@ from discreet.models.connection import name_some
 from discreet.models.refined import PersonWeight, RefinedScoring
 from discreet.models.score_plan import ScorePlan
 from discreet.models.uncertainty import SumProducts
-from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.warnings import Kind, Notice
+from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
 from discreet.tables.frames import is_frame
 from discreet.tables.opener import read_columns
 from discreet.types import BoolArray, FloatArray
@@ -241,9 +239,6 @@ def _displaced(anchors: tuple[str, ...], moved: FloatArray, se: FloatArray) -> l
         "them instead: a wrong anchor moves every other item"
     )
     return [Notice(Kind.DISPLACED, sentence, [anchors[i] for i in where])]
-
-
-# -- which anchors ---------------------------------------------------------------------------
 
 
 def _read_pairs(table: Any) -> list[tuple[str, Any]]:

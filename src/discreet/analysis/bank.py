@@ -189,9 +189,6 @@ def _check_name(what: str, name: str) -> None:
         raise BadUsage(f"the {what} needs a name of printable characters, found {name!r}")
 
 
-# --- files ------------------------------------------------------------------------------------
-
-
 def write_bank(path: str | PathLike[str], bank: Bank) -> None:
     """Write the file; it appears whole, or the old one stays."""
     head = {"format": FORMAT, "version": VERSION, "unit": UNIT}

@@ -16,8 +16,7 @@ from discreet.analysis.persons import accept_responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import brief_repr
 from discreet.models.calibrate import fit
-from discreet.results.estimate import Estimate, Status
-from discreet.results.warnings import Notice
+from discreet.results.estimate import Estimate, Notice, Status
 from discreet.types import BoolArray, FloatArray
 
 DELTA = 2.35
@@ -152,7 +151,7 @@ def run_wald(
     Parameters
     ----------
     responses, groups
-        As for :func:`discreet.analysis.andersen.run_andersen`, with exactly two groups.
+        As for :func:`discreet.analysis.groups.run_andersen`, with exactly two groups.
     method
         The estimator of the difficulties.
     """

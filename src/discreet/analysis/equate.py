@@ -22,8 +22,7 @@ from discreet.markup import brief_repr
 from discreet.models.connection import name_some
 from discreet.privacy.accounting.budget import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
-from discreet.results.estimate import Estimate
-from discreet.results.warnings import Kind, Notice
+from discreet.results.estimate import Estimate, Kind, Notice
 from discreet.types import BoolArray, FloatArray
 
 FLAG_AT = 2.7

@@ -2,7 +2,7 @@
 
 In: an estimate, abilities, fit statistics, differences between groups, counts, a ranking. Out:
 frozen values that say what stands where, in logits and ranks. ``output/figures`` draws them with
-matplotlib, ``output/pages/svg.py`` within pages; neither computes. A figure is exactly as
+matplotlib, ``output/svg.py`` within pages; neither computes. A figure is exactly as
 confidential as the results in it.
 
 To add a picture: a value and the function that makes it here, then a function there that draws it.
@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.analysis.binning import BIN, GROUPS, Curve, observe_curves
-from discreet.analysis.finding import FIT_HIGH, FIT_LOW
+from discreet.analysis.diagnostics import BIN, GROUPS, Curve, Diagnostics, observe_curves
+from discreet.analysis.findings import FIT_HIGH, FIT_LOW
 from discreet.errors import BadUsage
 from discreet.results.estimate import Estimate
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 if TYPE_CHECKING:
-    from discreet.analysis.diagnostics import Diagnostics
     from discreet.analysis.dif import DifTable
     from discreet.analysis.persons import PersonScores
     from discreet.analysis.residuals import InformationCurve
@@ -258,14 +257,6 @@ def fit_map(
         outside=outside,
         worst=np.argsort(-away, kind="stable")[: int(outside.sum())],
     )
-
-
-def align_column(
-    names: Sequence[str], column: FloatArray, items: Sequence[str]
-) -> list[float | None]:
-    """Return a column in the order of ``items``; ``None`` where it has no number for one."""
-    found = dict(zip(names, column.tolist(), strict=True))
-    return [value if np.isfinite(value := found.get(item, np.nan)) else None for item in items]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.analysis.calibrated import known_difficulties
-from discreet.analysis.persons import PersonScores, accept_responses
+from discreet.analysis.persons import PersonScores, accept_responses, known_difficulties
 from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
 from discreet.markup import brief_repr
-from discreet.results.warnings import Notice
+from discreet.results.estimate import Notice
 from discreet.types import FloatArray, Int64Array
 
 MEASURED = "measured"

@@ -1,15 +1,17 @@
 """Score persons: abilities with the difficulties of a calibration, a release or a bank.
 
-In: answers and a calibration. Out: an ability, a standard error and a status for every person.
-Confidential: an ability is about one person and is never part of a release.
+In: answers and anything that has items with known difficulties. Out: an ability, a standard error
+and a status for every person. Confidential: an ability is about one person and is never part of
+a release.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from os import PathLike
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +22,76 @@ from discreet.analysis.abilities import (
     posterior_moments,
     solve_likelihood,
 )
-from discreet.analysis.calibrated import known_difficulties
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import brief_repr
 from discreet.models.connection import name_some
 from discreet.models.patterns import Patterns, group_patterns
-from discreet.results.warnings import Kind, Notice
+from discreet.results.estimate import Kind, Notice
 from discreet.types import FloatArray, Int64Array, Texts
+
+FAR = 50.0
+"""Logits beyond which no answer can ever be surprising in floating point, so that nothing can be
+estimated against them: they are on another scale."""
+
+
+class Calibration(Protocol):
+    """Anything with item names and a difficulty for each: an Estimate, an item bank."""
+
+    @property
+    def items(self) -> tuple[str, ...]: ...
+    @property
+    def difficulty(self) -> FloatArray: ...
+
+
+def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
+    """Return the items that have a difficulty, and their difficulties.
+
+    Parameters
+    ----------
+    calibration
+        An :class:`~discreet.Estimate`, anything with ``items`` and ``difficulty``, a published
+        release (its ``estimate`` is used), or a mapping from item to difficulty.
+
+    Raises
+    ------
+    BadUsage
+        If it is none of these, or no item has a difficulty.
+    """
+    if isinstance(calibration, Mapping):
+        names, values = tuple(map(str, calibration)), list(calibration.values())
+    else:
+        source = getattr(calibration, "estimate", calibration)
+        if not (hasattr(source, "items") and hasattr(source, "difficulty")):
+            raise BadUsage(
+                f"a calibration has items and a difficulty for each, found "
+                f"{type(calibration).__name__}; use the result of fit, a release, or a "
+                "dictionary from item to difficulty"
+            )
+        names, values = tuple(source.items), source.difficulty
+    difficulty = np.asarray(values, dtype=np.float64)
+    if difficulty.shape != (len(names),):
+        raise BadUsage(
+            f"a calibration needs one difficulty for each of its {len(names)} items, found "
+            f"shape {difficulty.shape}"
+        )
+    known = np.flatnonzero(np.isfinite(difficulty))
+    if not len(known):
+        raise BadUsage(f"none of the {len(names)} items of the calibration has a difficulty")
+    largest = known[np.argmax(np.abs(difficulty[known]))]
+    check_logits(names[largest], difficulty[largest])
+    return tuple(names[i] for i in known), difficulty[known]
+
+
+def check_logits(item: str, difficulty: float) -> None:
+    """Refuse a difficulty that cannot be in logits."""
+    if abs(difficulty) > FAR:
+        raise BadUsage(
+            f"item '{item}' has the difficulty {difficulty:g}, but difficulties are in logits, "
+            f"from -{FAR:g} to {FAR:g}. Numbers on another scale (mean 500, for example) must be "
+            "turned back into logits first"
+        )
+
 
 SCORINGS = ("warm", "ml", "posterior")
 CHUNK_CELLS = 1 << 20

@@ -15,8 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from discreet.analysis.calibrated import known_difficulties
-from discreet.analysis.persons import PersonScores, PersonStatus, accept_responses, score
+from discreet.analysis.persons import (
+    PersonScores,
+    PersonStatus,
+    accept_responses,
+    known_difficulties,
+    score,
+)
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import brief_repr

@@ -87,7 +87,7 @@ def write_calibration(
     name
         What was calibrated, for the title of the report.
     """
-    from discreet.output.pages.steward import write_steward_page
+    from discreet.output.steward import write_steward_page
 
     diagnostics = None if responses is None else diagnose_answers(responses, estimate)
     with staged(folder, CALIBRATION_FILES) as stage:
@@ -110,7 +110,7 @@ def diagnose_answers(responses: Responses, estimate: Estimate) -> Diagnostics | 
 
 
 def _write_items(path: Path, estimate: Estimate) -> None:
-    from discreet.output.formats.tables import write_csv
+    from discreet.output.formats import write_csv
 
     columns = estimate.to_dict()
     # A column rather than a comment line: every program reads it, and it survives a join.
@@ -169,7 +169,7 @@ def read_calibration(path: Path) -> Any:
     if start.startswith("{"):
         return _read_document(path)
     if start.lstrip('; "').upper().startswith(("ENTRY", "ITEM")) and "difficulty" not in start:
-        from discreet.output.formats.winsteps import read_item_file
+        from discreet.output.winsteps import read_item_file
 
         return read_item_file(path)
     raise BadUsage(

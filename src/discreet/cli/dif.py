@@ -83,7 +83,7 @@ def dif(
             method=method,
         )
     if out is not None:
-        from discreet.output.formats.tables import write_csv
+        from discreet.output.formats import write_csv
 
         columns = table.to_dict()
         columns["access"] = ["confidential"] * len(table.item)

@@ -65,7 +65,7 @@ def link(
 
 
 def _write(folder: Path, found: Link, second: Any) -> list[Path]:
-    from discreet.output.formats.tables import write_csv
+    from discreet.output.formats import write_csv
 
     written = write_calibration(folder, found.move(second))
     with staged(folder, [LINK_FILE]) as stage:

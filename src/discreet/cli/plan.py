@@ -24,7 +24,7 @@ from discreet.cli.writing import check_writable
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
-    from discreet.analysis.planning.plans import Plan
+    from discreet.analysis.planning import Plan
 
 
 Persons = Annotated[int | None, typer.Option(metavar="N", help="How many persons answer.")]
@@ -98,7 +98,7 @@ def plan(
     shared: Shared,
 ) -> None:
     """Predict what privacy costs. Leave out one of persons, items, epsilon and the target."""
-    from discreet.analysis.planning.plans import plan as make
+    from discreet.analysis.planning import plan as make
 
     if target_top is not None and top is None:
         raise BadUsage("--target-top needs --top K: the share of which items is meant?")
@@ -177,7 +177,7 @@ def _show_comparison(plans: dict[str, Plan]) -> None:
 
 
 def _check(made: Plan, runs: int, *, quiet: bool) -> tuple[float, float]:
-    from discreet.analysis.planning.setting import check_setting
+    from discreet.analysis.setting import check_setting
 
     def progress(done: int) -> None:
         if runs >= 10 and done % max(1, runs // 10) == 0:
@@ -188,7 +188,7 @@ def _check(made: Plan, runs: int, *, quiet: bool) -> tuple[float, float]:
 
 
 def _write_page(made: Plan, page: Path, *, quiet: bool) -> None:
-    from discreet.output.pages.plan import make_page
+    from discreet.output.pages import make_page
 
     with working("Computing the table behind the page", quiet=quiet):
         text = make_page(made)

@@ -73,7 +73,7 @@ def _is_calibration(place: Path) -> bool:
 
 
 def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
-    from discreet.output.pages.public import write_public_page
+    from discreet.output.pages import write_public_page
     from discreet.publishing.bundle import hash_text, seal_record
     from discreet.publishing.verification import read_published
 
@@ -137,7 +137,7 @@ def _restore(file: Path) -> tuple[Estimate, Diagnostics | None]:
 
 def _finish(estimate: Estimate, diagnostics: Diagnostics | None, out: Path, name: str) -> None:
     from discreet.analysis.findings import find_problems
-    from discreet.output.pages.steward import judge, write_steward_page
+    from discreet.output.steward import judge, write_steward_page
 
     path = out / REPORT_FILE
     write_text(path, write_steward_page(estimate, diagnostics, name=name))

@@ -91,7 +91,7 @@ def score(
 
 def _write(folder: Path, scores: PersonScores, known: Any) -> None:
     from discreet.analysis.persons import tabulate_scores
-    from discreet.output.formats.tables import write_csv
+    from discreet.output.formats import write_csv
 
     columns = scores.to_dict()
     columns["access"] = ["confidential"] * len(scores.persons)

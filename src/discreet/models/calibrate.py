@@ -30,8 +30,7 @@ from discreet.models.uncertainty import (
     plan_sandwich,
     simulate_uncertainty,
 )
-from discreet.results.estimate import Estimate, Solution
-from discreet.results.warnings import Kind, Notice
+from discreet.results.estimate import Estimate, Kind, Notice, Solution
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from discreet.models.laplacian import Laplacian, invert
 from discreet.models.methods import PAIR_METHODS, Method
 from discreet.models.uncertainty import COVARIANCE_LIMIT, Uncertainty
 from discreet.results.estimate import Estimate, Solution
-from discreet.results.strengths import STATUS_WORDS, Strengths, explain_left_out
+from discreet.results.ranking import STATUS_WORDS, Strengths, explain_left_out
 from discreet.types import FloatArray
 
 LARGEST_LEVERAGE = 0.9

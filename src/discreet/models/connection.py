@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.results.estimate import Status
-from discreet.results.warnings import Kind, Notice
+from discreet.results.estimate import Kind, Notice, Status
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 NAMED_ITEMS = 5

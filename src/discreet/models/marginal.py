@@ -32,8 +32,7 @@ from discreet.models.mixture import (
 )
 from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.models.refined import solve_refined
-from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.warnings import Kind, Notice
+from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
 from discreet.types import FloatArray, Int64Array
 
 DISTRIBUTIONS = ("normal", "empirical")

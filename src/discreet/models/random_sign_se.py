@@ -18,7 +18,7 @@ from discreet.errors import NotConverged
 from discreet.models.laplacian import Laplacian, factorise, factorise_roughly, solve
 from discreet.models.score_plan import ScorePlan, score_persons, weigh_scores
 from discreet.models.stationary.hierarchy import Hierarchy
-from discreet.results.warnings import Kind, Notice
+from discreet.results.estimate import Kind, Notice
 from discreet.types import FloatArray
 
 COLUMN_TOL = 1e-4

@@ -31,7 +31,7 @@ from discreet.answers.planes import AnswerStore, SparseRows
 from discreet.answers.protocol import Answers, Job
 from discreet.answers.select import take_rows
 from discreet.models.symmetric import score_distribution
-from discreet.results.warnings import Kind, Notice
+from discreet.results.estimate import Kind, Notice
 from discreet.types import FloatArray, IndexArray
 
 SAMPLE = 2000

@@ -34,7 +34,7 @@ from discreet.models.score_plan import (
     score_planes,
     weigh_scores,
 )
-from discreet.results.warnings import Notice
+from discreet.results.estimate import Notice
 from discreet.types import FloatArray, IndexArray
 
 COVARIANCE_LIMIT = 2000

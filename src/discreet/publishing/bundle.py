@@ -25,7 +25,7 @@ import numpy as np
 
 import discreet
 from discreet.markup import brief_repr, spreadsheet_cell
-from discreet.output.pages.public import write_public_page
+from discreet.output.pages import write_public_page
 from discreet.output.statement import write_registry_entry, write_statement
 from discreet.place import PRIVACY_FILE, hold_place
 from discreet.privacy.accounting.budget import Guarantee
@@ -33,7 +33,7 @@ from discreet.privacy.ledger.vault import remove_vault
 from discreet.privacy.wall import Release
 from discreet.results.estimate import Estimate
 from discreet.results.kinds import KINDS, find_kind
-from discreet.results.strengths import Strengths
+from discreet.results.ranking import Strengths
 
 SCHEMA_VERSION = 2
 DECIMALS = 6

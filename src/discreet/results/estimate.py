@@ -1,21 +1,77 @@
-"""What became of an item, and of a solver: for everything that estimates."""
+"""The result of a calibration: difficulties, how sure they are, why some are missing, warnings.
+
+In: numbers from an estimator. Out: a frozen value with its tables and intervals. It holds no
+answers; whether it may be published depends on ``guarantee``.
+
+A warning is a string, so that it prints, joins and goes into JSON as its sentence. Code that must
+know what was said asks for the kind, never for words of the sentence.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
 from discreet.markup import HtmlColumn, brief_repr, preview_table
-from discreet.results.warnings import Notice
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
     from discreet.privacy.accounting.budget import Guarantee
+
+
+class Kind(StrEnum):
+    """What a warning is about."""
+
+    LEFT_OUT = "left_out"  # items whose answers give no number
+    NOT_LINKED = "not_linked"  # items that the answers do not link to the others
+    SEVERAL_SETS = "several_sets"  # equally large sets of items that nothing links
+    LINKED_BY_ASSUMPTION = "linked_by_assumption"
+    FLAT_ABILITIES = "flat_abilities"
+    REGULARISED = "regularised"
+    NO_STANDARD_ERRORS = "no_standard_errors"
+    ROUTED = "routed"  # earlier answers seem to have chosen later items
+    NO_LABEL = "no_label"  # persons outside every group
+    NOT_COMPARED = "not_compared"  # items that a comparison of groups had to leave out
+    IGNORED = "ignored"  # items that a calibration does not know
+    DRIFTED = "drifted"  # common items that two calibrations disagree about
+    DISPLACED = "displaced"  # anchors that the answers disagree with
+    WEAK_LINK = "weak_link"
+    WEAK_PLAN = "weak_plan"
+
+
+class Notice(str):
+    """A warning of a result.
+
+    Attributes
+    ----------
+    kind
+        What it is about.
+    items
+        The items concerned, all of them; the sentence names a few.
+
+    Examples
+    --------
+    >>> notice = Notice(Kind.LEFT_OUT, "no difficulty for 1 item that nobody answered: q9", ["q9"])
+    >>> print(notice.kind, notice.items)
+    left_out ('q9',)
+    """
+
+    kind: Kind
+    items: tuple[str, ...]
+
+    def __new__(cls, kind: Kind, sentence: str, items: Iterable[str] = ()) -> Self:
+        self = super().__new__(cls, sentence)
+        self.kind, self.items = kind, tuple(items)
+        return self
+
+    def __getnewargs__(self) -> tuple[Kind, str, tuple[str, ...]]:  # type: ignore[override]
+        return self.kind, str(self), self.items
 
 
 class Status(StrEnum):
@@ -38,11 +94,6 @@ class Solution:
     residual: float
     notes: tuple[str, ...] = ()
 
-
-# The result of a calibration: difficulties, how sure they are, and why some are missing.
-#
-# In: numbers from an estimator. Out: a frozen value with its tables and intervals. It holds no
-# answers; whether it may be published depends on ``guarantee``.
 
 ERROR_DRAWS = 10_000
 """Gaussian draws behind a simultaneous quantile; its 95% point is then known to about 1%."""

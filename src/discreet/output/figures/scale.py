@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.analysis.binning import BIN, GROUPS, bin_abilities
+from discreet.analysis.diagnostics import BIN, GROUPS, align_column, bin_abilities
 from discreet.analysis.figures import (
     WrightMap,
-    align_column,
     error_ceiling,
     fit_map,
     item_curves,
     wright_map,
 )
-from discreet.analysis.finding import FIT_HIGH, FIT_LOW
+from discreet.analysis.findings import FIT_HIGH, FIT_LOW
 from discreet.analysis.persons import PersonScores
 from discreet.analysis.residuals import trace_information
 from discreet.errors import BadUsage

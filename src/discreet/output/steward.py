@@ -22,11 +22,17 @@ from discreet.analysis.figures import (
     worst_curves,
     wright_map,
 )
-from discreet.analysis.finding import DEPENDENT, Finding, Severity, count_of
-from discreet.analysis.findings import find_problems, remarks_on_items
+from discreet.analysis.findings import (
+    DEPENDENT,
+    Finding,
+    Severity,
+    count_of,
+    find_problems,
+    remarks_on_items,
+)
 from discreet.analysis.residuals import trace_information
 from discreet.markup import HtmlColumn, minus, write_page
-from discreet.output.pages.svg import (
+from discreet.output.svg import (
     draw_curve,
     draw_difficulties,
     draw_fit,

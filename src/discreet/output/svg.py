@@ -13,9 +13,9 @@ from math import ceil, floor, log10
 
 import numpy as np
 
-from discreet.analysis.binning import BIN
+from discreet.analysis.diagnostics import BIN
 from discreet.analysis.figures import FitMap, ItemCurve, ItemRows, WrightMap, error_ceiling
-from discreet.analysis.finding import FIT_HIGH, FIT_LOW
+from discreet.analysis.findings import FIT_HIGH, FIT_LOW
 from discreet.analysis.residuals import InformationCurve
 from discreet.markup import minus
 from discreet.results.kinds import KINDS, Kind

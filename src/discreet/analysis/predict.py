@@ -19,7 +19,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from discreet.analysis.planning.setting import GRAPH_SEED, Assumptions, Setting
+from discreet.analysis.setting import GRAPH_SEED, Assumptions, Setting
 from discreet.models.noisefit.disagreements import MISFIT
 from discreet.models.noisefit.iterate import Around
 from discreet.models.noisefit.solve import PRIOR_ITEMS, PRIOR_SPREAD, SPREADS, laplacian

@@ -25,12 +25,18 @@ code  Winsteps                                                here
 Older manuals give 0 and -1 the other way round. Where the file has COUNT and SCORE these
 decide, not the code. An item without a measure and with a COUNT of 0 is ``no_answers``; a person
 without one (-2, -3, -6) always is.
+
+A table is a heading and one line per item or person, in columns, commas or tabs (HLINES=Y or N).
+The manual's pages (winsteps.com/winman/ifile.htm, pfile.htm) name the fields and their order;
+labels differ between versions, hence the other names.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
+from math import isfinite, isnan
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -41,9 +47,39 @@ import numpy.typing as npt
 from discreet.analysis.persons import PersonScores, PersonStatus
 from discreet.atomic import write_text
 from discreet.errors import BadResponses, BadUsage
-from discreet.output.formats.winsteps_table import FIT_LABELS, Row, format_table, read_table
 from discreet.results.estimate import Estimate, Solution, Status
+from discreet.tables.paths import read_text
 from discreet.types import FloatArray
+
+Row = dict[str, str]
+
+SYNONYMS = {
+    "STATUS": "ST STTS",
+    "ERROR": "MODLSE REALSE SE S.E.",
+    "IN.MSQ": "INMSQ IN.MS",
+    "IN.ZSTD": "INZSTD IN.ZST INZST",
+    "OUT.MSQ": "OUTMSQ OUT.MS",
+    "OUT.ZSTD": "OUTZST OUTZSTD OUT.ZST",
+    "DISPL": "DISPLACE",
+    "PTMA": "PTME PTMEA",
+    "PTBSE": "PTBS",
+}
+"""Labels that mean the same in other versions of Winsteps."""
+OTHER_NAMES = {other: label for label, others in SYNONYMS.items() for other in others.split()}
+
+STANDARD = (
+    *("ENTRY", "MEASURE", "STATUS", "COUNT", "SCORE", "ERROR", "IN.MSQ", "IN.ZSTD"),
+    *("OUT.MSQ", "OUT.ZSTD", "DISPL", "PTMA", "WEIGHT", "OBSMA", "EXPMA", "NAME"),
+)
+"""The standard field selection in its order, for files without a heading."""
+
+FIT_LABELS = ("IN.MSQ", "IN.ZSTD", "OUT.MSQ", "OUT.ZSTD", "DISPL", "PTMA", "WEIGHT")
+"""Columns that may be added to the ones that are always written."""
+
+WIDTHS = {"ENTRY": 6, "MEASURE": 8, "STATUS": 3, "COUNT": 8, "SCORE": 9}
+"""As in the manual, the others 7; a column with longer numbers is as wide as it needs."""
+WRITTEN_AS = {"STATUS": "ST", "ERROR": "MODLSE"}
+COMMENT = ";"
 
 NO_MEASURE = 9999.0
 """What Winsteps shows where there is no measure (NOMEASURE=)."""
@@ -133,17 +169,19 @@ def write_item_file(
     decimals
         As UDECIM=.
     """
-    m = len(estimate.items)
-    columns = _columns(
+    unknown = np.full(len(estimate.items), np.nan)
+    _write(
+        path,
+        "ITEM  written by discreet",
+        decimals,
         measure=estimate.difficulty,
         codes=[ITEM_CODES[one] for one in estimate.status],
-        count=np.full(m, np.nan) if estimate.answers is None else estimate.answers,
-        score=np.full(m, np.nan) if estimate.right is None else estimate.right,
+        count=unknown if estimate.answers is None else estimate.answers,
+        score=unknown if estimate.right is None else estimate.right,
         error=estimate.se,
         extra=extra or {},
         names=estimate.items,
     )
-    _write(path, "ITEM  written by discreet", columns, decimals)
 
 
 def read_person_file(
@@ -174,7 +212,10 @@ def write_person_file(
     decimals: int = 4,
 ) -> None:
     """Write abilities as a PFILE=; see :func:`write_item_file`. Confidential."""
-    columns = _columns(
+    _write(
+        path,
+        "PERSON  written by discreet; confidential",
+        decimals,
         measure=scores.ability,
         codes=[PERSON_CODES[one] for one in scores.status],
         count=scores.answered,
@@ -183,10 +224,6 @@ def write_person_file(
         extra=extra or {},
         names=[str(name) for name in scores.persons],
     )
-    _write(path, "PERSON  written by discreet; confidential", columns, decimals)
-
-
-# --- reading ----------------------------------------------------------------------------------
 
 
 def _read(path: str | PathLike[str], user_mean: float, user_scale: float) -> list[Row]:
@@ -266,10 +303,10 @@ def _check_unit(path: str | PathLike[str], difficulty: FloatArray) -> None:
         )
 
 
-# --- writing ----------------------------------------------------------------------------------
-
-
-def _columns(
+def _write(
+    path: str | PathLike[str],
+    title: str,
+    decimals: int,
     *,
     measure: FloatArray,
     codes: list[int],
@@ -278,7 +315,7 @@ def _columns(
     error: FloatArray,
     extra: Mapping[str, Sequence[float] | FloatArray],
     names: Sequence[str],
-) -> dict[str, list[Any]]:
+) -> None:
     m = len(names)
     unknown = [label for label in extra if label not in FIT_LABELS]
     wrong = [label for label, values in extra.items() if len(values) != m]
@@ -287,27 +324,125 @@ def _columns(
             f"extra column {(unknown or wrong)[0]!r}: use the labels {', '.join(FIT_LABELS)}, each "
             f"with one number for each of the {m} lines"
         )
-    columns: dict[str, list[Any]] = {
-        "ENTRY": list(range(1, m + 1)),
-        "MEASURE": np.where(np.isfinite(measure), measure, NO_MEASURE).tolist(),
-        "STATUS": codes,
-        "COUNT": np.asarray(count, dtype=float).tolist(),
-        "SCORE": np.asarray(score, dtype=float).tolist(),
-        "ERROR": np.asarray(error, dtype=float).tolist(),
-    }
-    for label in FIT_LABELS:
-        if label in extra:
-            columns[label] = np.asarray(extra[label], dtype=float).tolist()
-    columns["NAME"] = list(names)
-    return columns
-
-
-def _write(
-    path: str | PathLike[str], title: str, columns: Mapping[str, list[Any]], decimals: int
-) -> None:
     if not 0 <= decimals <= 12:
         raise BadUsage(f"decimals must lie between 0 and 12, found {decimals}")
+    known = np.where(np.isfinite(measure), measure, NO_MEASURE)
+    numbers = {"COUNT": count, "SCORE": score, "ERROR": error}
+    numbers |= {label: np.asarray(extra[label]) for label in FIT_LABELS if label in extra}
+    columns: dict[str, list[Any]] = {
+        "ENTRY": list(range(1, m + 1)),
+        "MEASURE": known.tolist(),
+        "STATUS": codes,
+        **{label: values.astype(float).tolist() for label, values in numbers.items()},
+        "NAME": list(names),
+    }
     place = Path(path)
     separator = {".csv": ",", ".tsv": "\t"}.get(place.suffix.lower())
-    text = format_table(title, columns, decimals=decimals, separator=separator)
-    write_text(place, text)
+    write_text(place, format_table(title, columns, decimals=decimals, separator=separator))
+
+
+def read_table(path: str | PathLike[str]) -> list[Row]:
+    """Read the lines of an item or person file; lines that are commented out count too.
+
+    Winsteps puts a semicolon before items and persons without an ordinary measure (extreme,
+    deleted, no responses), so that it skips them when the file comes back as anchors.
+    """
+    place = Path(path)
+    lines = [line for line in read_text(place).splitlines() if line.strip(" ;\t")]
+    labels: Sequence[str] = STANDARD
+    separator = _separator(lines)
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        fields = _split(line, separator, len(labels))
+        if fields and fields[0].lstrip("-").isdigit():
+            rows.append(_row(place, number, fields, labels))
+        elif fields and fields[0].upper() == "ENTRY":
+            labels = _labels(_split(line, separator, None))
+        elif rows and (not line.startswith(COMMENT) or fields[0][:1].isdigit()):
+            raise BadResponses(
+                f"{place}, line {number} (blank lines not counted) does not begin with an entry "
+                f"number: '{line.strip()[:40]}'; do two columns run into each other?"
+            )
+    if not rows:
+        raise BadResponses(
+            f"{place}: no line begins with an entry number, so this is no IFILE= or PFILE= of "
+            "Winsteps; write one with its Output Files menu"
+        )
+    return rows
+
+
+def _separator(lines: list[str]) -> str | None:
+    heads = [line for line in lines if line.strip(' ;"\t').upper().startswith("ENTRY")] or lines
+    first = heads[0] if heads else ""
+    return "\t" if "\t" in first else "," if "," in first else None
+
+
+def _split(line: str, separator: str | None, fields: int | None) -> list[str]:
+    text = line.lstrip(" ").removeprefix(COMMENT)
+    if separator is not None:
+        return [field.strip() for field in next(csv.reader([text], delimiter=separator))]
+    # The name comes last and may hold blanks.
+    return [field.strip() for field in text.split(None, -1 if fields is None else fields - 1)]
+
+
+def _labels(fields: list[str]) -> list[str]:
+    upper = [field.strip('"').upper() for field in fields]
+    return [OTHER_NAMES.get(name, name) for name in upper]
+
+
+def _row(place: Path, number: int, fields: list[str], labels: Sequence[str]) -> Row:
+    if len(fields) < len(labels) - 1:
+        raise BadResponses(
+            f"{place}, line {number} (blank lines not counted) has {len(fields)} fields, and the "
+            f"heading has {len(labels)}: {' '.join(labels)}"
+        )
+    return dict(zip(labels, [*fields, ""], strict=False))
+
+
+def format_table(
+    title: str,
+    columns: Mapping[str, Sequence[float | int | str]],
+    *,
+    decimals: int,
+    separator: str | None,
+) -> str:
+    """Write the columns in the given order; ``separator`` None writes columns by position."""
+    labels = [WRITTEN_AS.get(name, name) for name in columns]
+    rows = list(zip(*columns.values(), strict=True))
+    texts = [
+        [_cell(name, value, decimals) for name, value in zip(columns, row, strict=True)]
+        for row in rows
+    ]
+    if separator is not None:
+        out = io.StringIO()
+        writer = csv.writer(out, delimiter=separator, lineterminator="\n")
+        writer.writerow(labels)
+        writer.writerows(texts)
+        return out.getvalue()
+    status = list(columns).index("STATUS")
+    lines = _align(list(columns), [labels, *texts])
+    marks = [COMMENT, *(" " if int(text[status]) > 0 else COMMENT for text in texts)]
+    marked = [mark + line[1:] for mark, line in zip(marks, lines, strict=True)]
+    return "\n".join([f"{COMMENT} {title}", *marked]) + "\n"
+
+
+def _align(names: list[str], rows: list[list[str]]) -> list[str]:
+    """Pad every field, with at least one blank before it; the name comes last as it is."""
+    longest = [max(map(len, column)) + 1 for column in zip(*rows, strict=True)]
+    widths = [max(WIDTHS.get(name, 7), length) for name, length in zip(names, longest, strict=True)]
+    return [
+        "".join(field.rjust(width) for field, width in zip(row[:-1], widths, strict=False))
+        + f" {row[-1]}"
+        for row in rows
+    ]
+
+
+def _cell(name: str, value: float | int | str, decimals: int) -> str:
+    if isinstance(value, str):
+        # A line break inside a name would make two lines of it.
+        return " ".join(value.split()) if name == "NAME" else value
+    if name in ("ENTRY", "STATUS"):
+        return str(int(value))
+    if isnan(value):
+        return "."
+    return f"{value:.{1 if name in ('COUNT', 'SCORE') else decimals}f}"

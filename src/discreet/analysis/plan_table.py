@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.analysis.planning.plans import plannable
-from discreet.analysis.planning.predict import predict_rmse, predict_rmse_without_privacy
-from discreet.analysis.planning.setting import Setting
+from discreet.analysis.planning import plannable
+from discreet.analysis.predict import predict_rmse, predict_rmse_without_privacy
+from discreet.analysis.setting import Setting
 from discreet.privacy.mechanisms import mechanisms_for
 
 WITHOUT = "without privacy"

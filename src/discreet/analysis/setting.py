@@ -1,4 +1,8 @@
-"""What a plan is about: a study that has not happened yet, in public parameters only."""
+"""What a plan is about: a study that has not happened yet, in public parameters only.
+
+A prediction about it can be checked by doing it: made-up answers, the real wall, the real
+estimator. Slow, and honest.
+"""
 
 from __future__ import annotations
 
@@ -102,16 +106,6 @@ def make_public(items: int, answers: int, neighbours: Neighbours, persons: int) 
     return Public(tuple(map(str, range(items))), answers, neighbours, known)
 
 
-def calibrate_setting(setting: Setting) -> Calibration:
-    """Return exactly the noise that a release of this study would get."""
-    return setting.calibrate()
-
-
-def expect_calibration(setting: Setting) -> Calibration:
-    """Return the noise to plan with: the same, or for long answer sets nearly the same."""
-    return find_mechanism(setting.mechanism).expect_calibration(setting)
-
-
 @lru_cache(maxsize=256)
 def _calibrate(mechanism: str, items: int, answers: int, budget: Budget) -> Calibration:
     chosen = find_mechanism(mechanism)
@@ -123,11 +117,6 @@ def _calibrate(mechanism: str, items: int, answers: int, budget: Budget) -> Cali
     # No mechanism's default noise depends on the number of persons.
     public = make_public(items, answers, budget.neighbours, persons=1000)
     return chosen.calibrate(public, budget, SeededSource(GRAPH_SEED))
-
-
-# Check a prediction by doing it: made-up answers, the real wall, the real estimator.
-#
-# In: a setting. Out: the error that releases of such studies had. Slow, and honest.
 
 
 @dataclass(frozen=True)
@@ -206,7 +195,7 @@ def draw_study(setting: Setting, rng: np.random.Generator) -> Simulation:
 
 def released_error(study: Simulation, setting: Setting, seed: int) -> float:
     """Mean square error of one release; seeded, so it is not private and needs not be."""
-    calibration = calibrate_setting(setting)
+    calibration = setting.calibrate()
     noise = ExactNoise(SeededSource(seed))
     released = release_statistics(
         study.responses,

@@ -1,30 +1,26 @@
 """A plan: a complete study, the error it will have, and what privacy costs.
 
-In: all but one of persons, items, answers, epsilon and a target. Out: a frozen :class:`Plan`.
+In: all but one of persons, items, answers, epsilon and a target. Out: a frozen :class:`Plan`, in
+which the one that was left out is solved for, or an error that says the best that can be had.
 Public parameters only: no data is ever read here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from functools import partial
+from math import ceil, exp, log, log10, sqrt
 from statistics import NormalDist
 from typing import Any
 
-from discreet.analysis.planning.predict import predict_rmse, predict_rmse_without_privacy
-from discreet.analysis.planning.setting import Assumptions, Setting
-from discreet.analysis.planning.solve import (
-    solve_answers,
-    solve_epsilon,
-    solve_items,
-    solve_persons,
-)
+from discreet.analysis.predict import predict_rmse, predict_rmse_without_privacy
+from discreet.analysis.setting import Assumptions, Setting
 from discreet.errors import BadUsage
 from discreet.privacy.accounting.budget import Neighbours, as_neighbours
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism, mechanisms_for
-from discreet.results.warnings import Kind, Notice
+from discreet.results.estimate import Kind, Notice
 
 ACCURACY = (
     "Predicted and simulated error differ by less than 10% in most settings (margins and pairs: "
@@ -38,6 +34,21 @@ explained, and most items cannot be told from the average one."""
 
 LARGE_EPSILON = 5.0
 ORDERED_GAP = 0.5
+MOST_PERSONS = 10**9
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-3, 50.0
+MOST_ITEMS = 1000
+CLOSE = 1e-3
+"""Relative error of a solution, far below that of the prediction itself."""
+
+PLAIN = (
+    *("persons", "items", "answers", "epsilon", "delta", "mechanism", "rmse"),
+    *("rmse_without_privacy", "equivalent_persons", "neighbours", "solved", "order_probability"),
+    *("warnings", "accuracy"),
+)
+"""What a plan says as plain values, in this order."""
+
+ErrorAt = Callable[[Any], float]
+"""The predicted error at a value of the quantity that is solved for."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +128,7 @@ class Plan:
     @property
     def warnings(self) -> tuple[Notice, ...]:
         """What a committee should hear before it agrees."""
-        return tuple(_warnings(self))
+        return tuple(Notice(Kind.WEAK_PLAN, said) for said in _say_weaknesses(self))
 
     @property
     def accuracy(self) -> str:
@@ -138,43 +149,22 @@ class Plan:
     def wrong_assumptions(self) -> dict[str, float]:
         """Return the predicted error if an assumption is off by a third either way."""
         assumed = self.setting.assumptions
-        changed = {
-            "difficulties a third closer together": replace(
-                assumed, difficulty_spread=assumed.difficulty_spread / 1.5
-            ),
-            "difficulties half as far apart again": replace(
-                assumed, difficulty_spread=min(5.0, assumed.difficulty_spread * 1.5)
-            ),
-            "abilities half as far apart again": replace(
-                assumed, ability_spread=min(5.0, assumed.ability_spread * 1.5)
-            ),
-            "persons one logit stronger": replace(
-                assumed, ability_mean=min(5.0, assumed.ability_mean + 1.0)
-            ),
+        spread, ability = assumed.difficulty_spread, assumed.ability_spread
+        changed: dict[str, dict[str, float]] = {
+            "difficulties a third closer together": {"difficulty_spread": spread / 1.5},
+            "difficulties half as far apart again": {"difficulty_spread": min(5.0, spread * 1.5)},
+            "abilities half as far apart again": {"ability_spread": min(5.0, ability * 1.5)},
+            "persons one logit stronger": {"ability_mean": min(5.0, assumed.ability_mean + 1.0)},
         }
         return {
-            name: predict_rmse(replace(self.setting, assumptions=other))
+            name: predict_rmse(replace(self.setting, assumptions=replace(assumed, **other)))
             for name, other in changed.items()
         }
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, the contract's names first."""
-        return {
-            "persons": self.persons,
-            "items": self.items,
-            "answers": self.answers,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "mechanism": self.mechanism,
-            "rmse": self.rmse,
-            "rmse_without_privacy": self.rmse_without_privacy,
-            "equivalent_persons": self.equivalent_persons,
-            "neighbours": str(self.neighbours),
-            "solved": self.solved,
-            "order_probability": self.order_probability,
-            "warnings": list(self.warnings),
-            "accuracy": self.accuracy,
-        }
+        plain = {name: getattr(self, name) for name in PLAIN}
+        return {**plain, "neighbours": str(self.neighbours), "warnings": list(self.warnings)}
 
 
 def plan(
@@ -235,44 +225,28 @@ def plan(
     }
     _whole("answers", answers)
     missing = _find_missing(given, answers)
-    values: Mapping[str, Any] = {
-        "delta": delta,
-        "mechanism": mechanism,
-        "neighbours": as_neighbours(neighbours),
-        "assumptions": assumed,
-    }
+    relation = as_neighbours(neighbours)
 
-    def build(
-        persons: int | None = persons,
-        items: int | None = items,
-        answers: int | None = answers,
-        epsilon: float | None = epsilon,
-    ) -> Setting:
-        if persons is None or items is None or epsilon is None:  # pragma: no cover - see above
-            raise BadUsage("persons, items and epsilon are needed")
+    def build(**solved: float) -> Setting:
+        values: dict[str, Any] = {"persons": persons, "items": items, "epsilon": epsilon, **solved}
+        values.setdefault("answers", values["items"] if answers is None else answers)
         return Setting(
-            persons=persons,
-            items=items,
-            answers=items if answers is None else answers,
-            epsilon=epsilon,
-            delta=values["delta"],
-            mechanism=values["mechanism"],
-            neighbours=values["neighbours"],
-            assumptions=values["assumptions"],
+            **values, delta=delta, mechanism=mechanism, neighbours=relation, assumptions=assumed
         )
 
     if missing == "target":
         return make_plan(build())
-    wanted = float(target or 0.0)
-    if missing == "persons":
-        setting = build(persons=solve_persons(lambda n: build(persons=n), wanted))
-    elif missing == "epsilon":
-        setting = build(epsilon=solve_epsilon(lambda e: build(epsilon=e), wanted))
-    elif missing == "items":
-        setting = build(items=solve_items(lambda m: build(items=m), answers or 2, wanted))
-    else:
-        setting = build(answers=solve_answers(lambda a: build(answers=a), int(items or 2), wanted))
-    return make_plan(setting, missing)
+
+    def error_at(value: float) -> float:
+        return predict_rmse(build(**{missing: value}))
+
+    solve: dict[str, Callable[[ErrorAt, float], float]] = {
+        "persons": solve_persons,
+        "epsilon": solve_epsilon,
+        "items": partial(solve_items, fewest=answers or 2),
+        "answers": partial(solve_answers, most=items or 2),
+    }
+    return make_plan(build(**{missing: solve[missing](error_at, float(target or 0.0))}), missing)
 
 
 def plannable(neighbours: Neighbours) -> list[str]:
@@ -370,10 +344,6 @@ def _with_value(setting: Setting, over: str, value: float) -> Setting:
     return replace(setting, items=round(value), answers=answers)
 
 
-def _warnings(made: Plan) -> list[Notice]:
-    return [Notice(Kind.WEAK_PLAN, sentence) for sentence in _say_weaknesses(made)]
-
-
 def _say_weaknesses(made: Plan) -> list[str]:
     found = []
     spread = made.setting.assumptions.difficulty_spread
@@ -396,3 +366,79 @@ def _say_weaknesses(made: Plan) -> list[str]:
             "publishing somebody's answers outright; use a delta well below that"
         )
     return found
+
+
+def solve_persons(error_at: ErrorAt, target: float) -> int:
+    """Fewest persons with which the predicted error is at most ``target``."""
+    _check_reachable(target, error_at(MOST_PERSONS), f"{MOST_PERSONS:,} persons")
+    return ceil(_first_below(lambda n: error_at(round(n)), target, 10.0, float(MOST_PERSONS)))
+
+
+def solve_epsilon(error_at: ErrorAt, target: float) -> float:
+    """Smallest epsilon with which the predicted error is at most ``target``."""
+    how = f"epsilon {LARGEST_EPSILON:g}; more persons or more answers are needed"
+    _check_reachable(target, error_at(LARGEST_EPSILON), how)
+    found = _first_below(error_at, target, SMALLEST_EPSILON, LARGEST_EPSILON)
+    digits = 2 - ceil(log10(found))
+    return min(round(ceil(found * 10.0**digits) / 10.0**digits, 12), LARGEST_EPSILON)
+
+
+def solve_answers(error_at: ErrorAt, target: float, *, most: int) -> int:
+    """Fewest answers per person with which the predicted error is at most ``target``."""
+    return _solve_whole(error_at, target, _grid(2, most), "answers per person")
+
+
+def solve_items(error_at: ErrorAt, target: float, *, fewest: int) -> int:
+    """Most items with which the predicted error is at most ``target``."""
+    return _solve_whole(error_at, target, _grid(fewest, MOST_ITEMS)[::-1], "items")
+
+
+def _solve_whole(error_at: ErrorAt, target: float, grid: list[int], noun: str) -> int:
+    """Return the first number along the grid that meets the target, to the last unit."""
+    errors = [error_at(number) for number in grid]
+    best = min(errors)
+    _check_reachable(target, best, f"{grid[errors.index(best)]} {noun}")
+    first = next(place for place, error in enumerate(errors) if error <= target)
+    missed, met = grid[max(first - 1, 0)], grid[first]
+    while abs(met - missed) > 1:
+        middle = (missed + met) // 2
+        missed, met = (missed, middle) if error_at(middle) <= target else (middle, met)
+    return met
+
+
+def _grid(low: int, high: int, points: int = 10) -> list[int]:
+    """Whole numbers from low to high in equal ratios."""
+    ratio = (high / low) ** (1 / (points - 1))
+    return sorted({min(high, round(low * ratio**k)) for k in range(points)} | {low, high})
+
+
+def _first_below(
+    error_at: Callable[[float], float], target: float, low: float, high: float
+) -> float:
+    """Where a falling curve reaches the target; regula falsi in logarithms (Illinois rule)."""
+    left, right = log(low), log(high)
+    at_left, at_right = log(error_at(low) / target), log(error_at(high) / target)
+    if at_left <= 0:
+        return low
+    for _ in range(60):
+        if right - left < CLOSE or at_right == 0:
+            break
+        # The curve is flat where the noise drowns everything; halving gets out of there.
+        middle = (left * at_right - right * at_left) / (at_right - at_left)
+        middle = min(max(middle, left + 0.02 * (right - left)), right - 0.02 * (right - left))
+        value = log(error_at(exp(middle)) / target)
+        if abs(value) < CLOSE / 4:
+            return exp(middle)
+        if value <= 0:
+            right, at_right, at_left = middle, value, at_left / 2
+        else:
+            left, at_left, at_right = middle, value, at_right / 2
+    return exp(right)
+
+
+def _check_reachable(target: float, best: float, how: str) -> None:
+    if best > target:
+        raise BadUsage(
+            f"a root mean square error of {target:g} logits cannot be reached: the best is "
+            f"{best:.3g}, with {how}. Ask for less precision, or change what was held fixed"
+        )

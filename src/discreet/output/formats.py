@@ -1,0 +1,203 @@
+"""Files for other programs: any table, the Item Response Warehouse, py-irt.
+
+In: results with columns, or answers, or their files. Out: the file, which only its owner may
+read, or answers and difficulties. Answers are confidential.
+
+A table as CSV has empty cells where there is no number and no formulas, as Parquet it has nulls.
+The warehouse has one answer per row in the columns id, item, resp; the further columns of its
+standard (datapages.github.io/irw/standard.html), such as ``rt`` and ``date``, are not read. py-irt
+trains on lines ``{"subject_id": ..., "responses": {item: answer}}`` (py_irt/dataset.py) and saves
+``diff`` in the order of ``item_ids`` (py_irt/training.py).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from math import isnan
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from discreet.answers.reading import read_responses
+from discreet.answers.responses import Responses
+from discreet.atomic import staged
+from discreet.errors import BadResponses, BadUsage
+from discreet.markup import spreadsheet_cell
+from discreet.tables.values import Codes
+
+
+class Tabular(Protocol):
+    """A result that has columns of equal length."""
+
+    def to_dict(self) -> dict[str, list[Any]]: ...
+
+
+def write_table(path: str | PathLike[str], result: Tabular) -> None:
+    """Write the columns of a result; the ending ``.csv`` or ``.parquet`` says how."""
+    place = Path(path)
+    if place.suffix not in (".csv", ".parquet"):
+        raise BadUsage(f"{place}: the ending says how to write it; use .csv or .parquet")
+    columns = {
+        name: [None if _is_nan(value) else value for value in values]
+        for name, values in result.to_dict().items()
+    }
+    with staged(place.parent, [place.name]) as stage:
+        if place.suffix == ".csv":
+            write_csv(stage / place.name, columns)
+            return
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table(columns), stage / place.name)
+
+
+def write_csv(place: Path, columns: dict[str, list[Any]]) -> None:
+    """Write columns, usually on a stage; what is NaN or None becomes an empty cell."""
+    with place.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        for row in zip(*columns.values(), strict=True):
+            writer.writerow(
+                "" if value is None or _is_nan(value) else spreadsheet_cell(value) for value in row
+            )
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and isnan(value)
+
+
+CHUNK_CELLS = 1 << 22
+"""Cells turned into rows at a time: some tens of megabytes."""
+
+
+def read_warehouse(
+    path: str | PathLike[str],
+    *,
+    at_least: float | None = None,
+    missing: Codes = (),
+    repeats: str = "error",
+) -> Responses:
+    """Read a table of the Item Response Warehouse (CSV or Parquet).
+
+    Parameters
+    ----------
+    path
+        The file.
+    at_least
+        Many tables have ratings; from here on they count as 1.
+    missing
+        Codes that stand for a missing answer.
+    repeats
+        What to do with a second answer of one id to one item.
+    """
+    return read_responses(
+        path,
+        layout="long",
+        person="id",
+        item="item",
+        response="resp",
+        at_least=at_least,
+        missing=missing,
+        repeats=repeats,
+    )
+
+
+def write_warehouse(path: str | PathLike[str], responses: Responses) -> None:
+    """Write answers as ``id, item, resp``; the ending ``.csv`` or ``.parquet`` says how."""
+    place = Path(path)
+    writers = {".parquet": _write_parquet, ".csv": _write_csv}
+    if place.suffix not in writers:
+        raise BadUsage(f"{place}: the ending says how to write it; use .csv or .parquet")
+    with staged(place.parent, [place.name]) as stage:
+        writers[place.suffix](stage / place.name, responses)
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    return pa.schema([("id", pa.string()), ("item", pa.string()), ("resp", pa.int8())])
+
+
+def _batches(responses: Responses) -> Iterator[Any]:
+    import pyarrow as pa
+
+    persons, items = pa.array([str(one) for one in responses.persons]), pa.array(responses.items)
+    step = max(CHUNK_CELLS // max(responses.n_items, 1), 1)
+    for start in range(0, responses.n_persons, step):
+        rows = responses.rows(start, min(start + step, responses.n_persons))
+        person, item = np.nonzero(rows >= 0)
+        columns = [
+            persons.take(pa.array(person + start)),
+            items.take(pa.array(item)),
+            pa.array(rows[person, item]),
+        ]
+        yield pa.record_batch(columns, schema=_schema())
+
+
+def _write_parquet(place: Path, responses: Responses) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(place, _schema(), compression="zstd") as writer:
+        for batch in _batches(responses):
+            writer.write_batch(batch)
+
+
+def _write_csv(place: Path, responses: Responses) -> None:
+    from pyarrow import csv
+
+    options = csv.WriteOptions(quoting_style="needed")
+    with csv.CSVWriter(str(place), _schema(), write_options=options) as writer:
+        for batch in _batches(responses):
+            writer.write_batch(batch)
+
+
+CHUNK_PERSONS = 4096
+
+
+def read_jsonl(path: str | PathLike[str]) -> Responses:
+    """Read py-irt's JSON lines; the same as :func:`discreet.read_responses`."""
+    return read_responses(path)
+
+
+def write_jsonl(path: str | PathLike[str], responses: Responses) -> None:
+    """Write answers as py-irt's JSON lines; missing answers are left out."""
+    items, persons = responses.items, responses.persons
+    place = Path(path)
+    with (
+        staged(place.parent, [place.name]) as stage,
+        (stage / place.name).open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        for start in range(0, responses.n_persons, CHUNK_PERSONS):
+            rows = responses.rows(start, min(start + CHUNK_PERSONS, responses.n_persons))
+            for number, row in enumerate(rows.tolist()):
+                given = {
+                    name: answer for name, answer in zip(items, row, strict=True) if answer >= 0
+                }
+                line = {"subject_id": str(persons[start + number]), "responses": given}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def read_parameters(path: str | PathLike[str]) -> dict[str, float]:
+    """Read the difficulties that py-irt saved: a mapping that ``score`` and anchors take.
+
+    Only the one-parameter model is on the scale of the Rasch model; others are refused.
+    """
+    try:
+        saved: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+        model, difficulty, names = saved["irt_model"], saved["diff"], saved["item_ids"]
+        values = {str(names[str(i)]): float(value) for i, value in enumerate(difficulty)}
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadResponses(
+            f"{path} is not a parameter file of py-irt: it must have 'irt_model', 'diff' and "
+            f"'item_ids' ({type(error).__name__}: {error})"
+        ) from error
+    if "1pl" not in str(model).lower():
+        raise BadUsage(
+            f"{path} holds a {model} model; only the one-parameter model (1pl) has difficulties on "
+            "the scale of the Rasch model"
+        )
+    return values

@@ -1,1 +1,0 @@
-"""Other programs' file formats: results in, text in their layout out."""

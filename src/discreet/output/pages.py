@@ -1,0 +1,169 @@
+"""Pages to show: the public page of a release, and the page with sliders for a committee.
+
+Each is one HTML file that works offline. The page of a release is given its estimate and privacy
+record, and cannot show more. The page of a plan holds a table made by this library, which it
+interpolates; how far that is off is measured when the page is made and written on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from math import log
+from typing import Any
+
+import numpy as np
+
+from discreet.analysis.figures import difficulty_rows, summarise_items
+from discreet.analysis.plan_table import (
+    CHECKED_POINTS,
+    WITHOUT,
+    Grid,
+    measure_interpolation,
+    tabulate,
+)
+from discreet.analysis.planning import (
+    ACCURACY,
+    HOPELESS,
+    LARGE_EPSILON,
+    Plan,
+    order_probability,
+)
+from discreet.markup import HtmlColumn, write_page
+from discreet.output.statement import explain_promise, make_statement
+from discreet.output.svg import draw_difficulties
+from discreet.privacy.accounting.belief import (
+    show_chance,
+    show_share,
+    surest_belief,
+    tail_probability,
+)
+from discreet.privacy.accounting.gaussian import GaussianBound, largest_mu
+from discreet.results.estimate import Estimate
+from discreet.results.kinds import find_kind
+
+PRIVATE, FOR_TESTS = "released with differential privacy", "not private: made with noise for tests"
+
+
+def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
+    """Return the page."""
+    kind, is_private = find_kind(record), record["guarantee"]["is_private"]
+    columns = estimate.to_dict()
+    titles = {"item": "item", "difficulty": kind.number, "se": "se", "lower": "lower"}
+    shown = difficulty_rows(estimate) if estimate.estimated.any() else None
+    return write_page(
+        "public.html",
+        {
+            "title": f"{kind.title}, {PRIVATE if is_private else FOR_TESTS}",
+            "warning": "" if is_private else "Not private: made with a seeded source for tests.",
+            "summary": _summarise(estimate, record),
+            "boxes": _public_facts(record),
+            "kind": kind,
+            "picture": shown and draw_difficulties(shown, kind),
+            "columns": [
+                HtmlColumn(title, columns[name])
+                for name, title in {**titles, "upper": "upper"}.items()
+            ],
+            "promise": make_statement(record).promise,
+            "method": _method(estimate, record),
+        },
+    )
+
+
+def _summarise(estimate: Estimate, record: Mapping[str, Any]) -> str:
+    kind = find_kind(record)
+    if not estimate.estimated.any():
+        return f"The noise leaves nothing to say about these {kind.items}."
+    found = summarise_items(estimate)
+    return (
+        f"{len(estimate.items)} {kind.items}. {kind.most.capitalize()} by estimate: "
+        f"{found.hardest}; {kind.least}: {found.easiest}. The typical standard error is "
+        f"{found.typical_se:.2f} logits. {explain_promise(record)}"
+    )
+
+
+def _public_facts(record: Mapping[str, Any]) -> dict[str, str]:
+    guarantee, kind = record["guarantee"], find_kind(record)
+    return {
+        "epsilon": f"{guarantee['epsilon']:g}",
+        "delta": f"{guarantee['delta']:g}",
+        "neighbours": guarantee["neighbours"],
+        "mechanism": record["mechanism"],
+        f"{kind.answers} per {kind.person}": f"at most {record[kind.cap]}",
+    }
+
+
+def _method(estimate: Estimate, record: Mapping[str, Any]) -> str:
+    return (
+        f"{find_kind(record).model} estimated from noisy values only, with full knowledge of the "
+        f"noise (estimator: {estimate.method}). {record['guarantee']['noise'].capitalize()}. "
+        f"{record['software']}."
+    )
+
+
+SHOWN_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Budgets for which the page says what they promise."""
+
+
+def make_page(
+    plan: Plan,
+    *,
+    grid: Grid | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    checked: int = CHECKED_POINTS,
+) -> str:
+    """Return the page; its sliders start at ``plan``."""
+    table = tabulate(plan.setting, grid or Grid(), progress)
+    off = measure_interpolation(table, plan.setting, checked)
+    spread = plan.setting.assumptions.difficulty_spread
+    curve = np.linspace(0.005, 1.0, 200)
+    data = {
+        "persons": [log(value) for value in table.grid.persons],
+        "items": [log(value) for value in table.grid.items],
+        "epsilons": [log(value) for value in table.grid.epsilons],
+        "answers": table.answers,
+        "errors": table.errors,
+        "without": WITHOUT,
+        "spread": spread,
+        "hopeless": HOPELESS,
+        "large_epsilon": LARGE_EPSILON,
+        "delta": plan.delta,
+        "order": [round(order_probability(float(x) * spread, spread), 4) for x in curve],
+        "order_at": [float(curve[0]), float(curve[-1])],
+        "start": {
+            "persons": plan.persons,
+            "items": plan.items,
+            "answers": plan.answers,
+            "epsilon": plan.epsilon,
+            "mechanism": plan.mechanism,
+        },
+    }
+    facts = {**_plan_facts(plan, off), "beliefs": _believe(plan), "data": data}
+    return write_page("plan.html", facts, style="plan.css", script="plan.js")
+
+
+def _plan_facts(plan: Plan, off: tuple[float, float, float]) -> Mapping[str, str]:
+    assumed = plan.setting.assumptions
+    return {
+        "delta": f"{plan.delta:g}",
+        "neighbours": str(plan.neighbours),
+        "difficulty_spread": f"{assumed.difficulty_spread:g}",
+        "ability_spread": f"{assumed.ability_spread:g}",
+        "ability_mean": f"{assumed.ability_mean:g}",
+        "accuracy": ACCURACY,
+        "interpolation_half": f"{100 * off[0]:.1f}%",
+        "interpolation_most": f"{100 * off[1]:.1f}%",
+        "interpolation_worst": f"{100 * off[2]:.1f}%",
+    }
+
+
+def _believe(plan: Plan) -> list[tuple[str, str, str]]:
+    """Say for some epsilons how sure somebody can become, and except with which probability."""
+    rows = []
+    for epsilon in sorted({*SHOWN_EPSILONS, plan.epsilon}):
+        sure, beyond = surest_belief(epsilon, plan.neighbours), "cannot be had"
+        if plan.delta > 0:
+            curve = GaussianBound(Fraction(largest_mu(epsilon, plan.delta)) ** 2)
+            beyond = show_chance(tail_probability(curve, epsilon, plan.neighbours))
+        rows.append((f"{epsilon:g}", show_share(sure), beyond))
+    return rows

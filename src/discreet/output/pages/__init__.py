@@ -1,1 +1,0 @@
-"""Reports: results in, one self-contained HTML file out. Computes nothing."""
