@@ -106,12 +106,15 @@ def _usable_cores() -> int:
         return os.cpu_count() or 1
 
 
-def run_tasks(function: Callable[[Task], Result], tasks: Iterable[Task]) -> list[Result]:
-    """Apply a function to every task, several at a time, and keep their order."""
+def map_tasks(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterable[Result]:
+    """Apply a function to every task, several at a time, and keep their order.
+
+    As with ``map``, a task may wait until its result is taken: take them all.
+    """
     listed = list(tasks)
     threads = min(thread_count(), len(listed))
     if threads <= 1:
-        return [function(task) for task in listed]
+        return map(function, listed)
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(function, listed))
 

@@ -1,9 +1,8 @@
-"""Take in tables of answers, batch by batch, from as many sources as there are.
+"""Pack tables of answers, long ones from their codes, wide ones batch by batch.
 
-In: batches of columns. Out: the parts of one table. Of a long table (one row per person, item and
-answer) only codes and values are kept, 9 bytes a row; names are looked up again only for a
-message. The columns of a wide table (one row per person, one column per item) are packed to
-2 bits a cell, 16,384 persons at a time, so that a file of any length needs little memory. Where
+In: the rows of a long table, or batches of a wide one, from as many sources as there are. Out: the
+parts of one table. The columns of a wide table (one row per person, one column per item) are packed
+to 2 bits a cell, 16,384 persons at a time, so that a file of any length needs little memory. Where
 persons come back or files have different items, the packed answers are put together as long rows.
 """
 
@@ -21,8 +20,8 @@ from discreet.answers.planes import BLOCK_WORDS, BitPlanes, SparseRows, narrow_i
 from discreet.answers.select import flip_answers
 from discreet.errors import BadResponses
 from discreet.tables.ids import IdCodes, read_ids
-from discreet.tables.opener import RowPlaces, Source
-from discreet.tables.roles import LongPlan, Reading, WidePlan
+from discreet.tables.opener import LongTable, RowPlaces, Source, assign_groups
+from discreet.tables.roles import Reading, WidePlan
 from discreet.tables.values import BAD, explain_bad_answer, score_array
 
 Codes = npt.NDArray[np.int32]
@@ -37,76 +36,14 @@ class RawTable(NamedTuple):
     groups: dict[str, npt.NDArray[np.object_]]
 
 
-class LongTable:
-    """Long rows as they come in; :meth:`finish` makes the parts of them."""
-
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-        self._rows = RowPlaces()
-        self._persons, self._items = IdCodes(), IdCodes()
-        self._groups = {name: IdCodes() for name in reading.group}
-        self._values: list[npt.NDArray[np.int8]] = []
-
-    @property
-    def n_rows(self) -> int:
-        """Rows taken in so far."""
-        return self._rows.n_rows
-
-    def add_source(self, source: Source, plan: LongPlan) -> None:
-        """Take in all rows of a source."""
-        self.begin(source)
-        columns = (plan.person, plan.item, plan.response, *plan.groups)
-        names = [source.names[number] for number in columns]
-        for batch in source.batches(columns):
-            self.add(batch, names)
-
-    def begin(self, source: Source) -> None:
-        """Say where the next rows come from."""
-        self._rows.begin(source)
-
-    def add(self, batch: Sequence[Any], names: Sequence[str]) -> None:
-        """Take in a batch: person, item and answer column, then group columns."""
-        persons = read_ids(batch[0], names[0], "person", self._rows)
-        items = read_ids(batch[1], names[1], "item", self._rows)
-        values = score_array(batch[2], self._reading.scoring)
-        self._refuse_bad(values, batch[2], names[2])
-        self._persons.add(persons)
-        self._items.add(items)
-        for (name, codes), column in zip(self._groups.items(), batch[3:], strict=True):
-            codes.add(read_ids(column, name, "group", self._rows))
-        self._values.append(values)
-        self._rows.n_rows += len(values)
-
-    def _refuse_bad(self, values: npt.NDArray[np.int8], column: Any, name: str) -> None:
-        if not (values == BAD).any():
-            return
-        row = int(np.flatnonzero(values == BAD)[0])
-        where = self._rows.place(self._rows.n_rows + row)
-        scoring = self._reading.scoring
-        value = column[row].as_py()
-        raise BadResponses(explain_bad_answer(where, name, value, scoring, wide=False))
-
-    def finish(self) -> RawTable:
-        """Return the parts of the table."""
-        names, items = self._persons.names(), tuple(self._items.names().to_pylist())
-        person, item = self._persons.take_codes(), self._items.take_codes()
-        empty = np.zeros(0, dtype=np.int8)
-        values = np.concatenate([empty, *self._values])
-        self._values = []
-        groups = {
-            name: assign_groups(name, person, codes, names, self._rows.place)
-            for name, codes in self._groups.items()
-        }
-        rows = None
-        if (values < 0).any():
-            rows = np.flatnonzero(values >= 0)
-            person, item, values = person[rows], item[rows], values[rows]
-
-        def place(index: int) -> str:
-            return self._rows.place(index if rows is None else int(rows[index]))
-
-        store = store_answers(person, item, values == 1, names, items, self._reading, place)
-        return RawTable(items, names, store, groups)
+def pack_table(table: LongTable | WideTable, reading: Reading) -> RawTable:
+    """Return the parts of a table that is read to its end."""
+    if isinstance(table, WideTable):
+        return table.finish()
+    rows = table.finish()
+    coded = rows.person, rows.item, rows.right
+    store = store_answers(*coded, rows.persons, rows.items, reading, rows.place)
+    return RawTable(rows.items, rows.persons, store, rows.groups)
 
 
 def store_answers(
@@ -154,27 +91,6 @@ def keep_one(keys: npt.NDArray[np.int64], which: str) -> npt.NDArray[np.int64]:
     edge = np.ones(min(1, len(keys)), dtype=np.bool_)
     chosen = np.concatenate([edge, differs] if which == "first" else [differs, edge])
     return np.sort(order[chosen])
-
-
-def assign_groups(
-    name: str, person: npt.NDArray[Any], codes: IdCodes, persons: Any, place: Any
-) -> npt.NDArray[np.object_]:
-    """Return each person's value of a group column; two different ones are refused."""
-    words, value = codes.names().to_pylist(), codes.take_codes()
-    known = np.full(len(persons), -1, dtype=np.int64)
-    said = np.flatnonzero(value >= 0)
-    known[person[said][::-1]] = value[said][::-1]  # backwards, so that the first row stays
-    other = said[known[person[said]] != value[said]]
-    if other.size:
-        row = int(other[0])
-        raise BadResponses(
-            f"{place(row)}, column '{name}': person '{persons[int(person[row])]}' belongs to "
-            f"group '{words[value[row]]}' here but to '{words[known[person[row]]]}' before. "
-            "A person can be in one group only. Correct the column."
-        )
-    groups = np.empty(len(persons), dtype=object)
-    groups[:] = [words[code] if code >= 0 else "" for code in known.tolist()]
-    return groups
 
 
 Store = BitPlanes | SparseRows

@@ -22,7 +22,7 @@ from discreet.answers.planes import (
     narrow_items,
     prefers_planes,
 )
-from discreet.jit import run_tasks, worth_compiling
+from discreet.jit import map_tasks, worth_compiling
 from discreet.types import UInt64Array
 
 PLAIN_CELL = 5e-9
@@ -57,7 +57,7 @@ def pack_rows(array: npt.NDArray[Any]) -> BitPlanes:
         first = block * size
         pack(array[first : first + size], first, right[block], wrong[block])
 
-    run_tasks(pack_one, range(right.shape[0]))
+    list(map_tasks(pack_one, range(right.shape[0])))
     return BitPlanes(right, wrong, n_persons)
 
 
@@ -307,7 +307,7 @@ def pack_columns(columns: Sequence[Any]) -> BitPlanes:
     n_persons = len(columns[0]) if columns else 0
     right, wrong = empty_planes(n_persons, len(columns))
     if n_persons:
-        run_tasks(lambda j: _pack_column(columns[j], j, right, wrong), range(len(columns)))
+        list(map_tasks(lambda j: _pack_column(columns[j], j, right, wrong), range(len(columns))))
     return BitPlanes(right, wrong, n_persons)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from discreet.jit import run_tasks, worth_compiling
+from discreet.jit import map_tasks, worth_compiling
 from discreet.types import Int8Array, Int64Array, UInt64Array
 
 BLOCK_WORDS = 256
@@ -121,7 +121,7 @@ class BitPlanes:
         count = _count_persons
         if worth_compiling(PLAIN_PERSON_WORD * plane.size):
             from discreet.answers.pack_kernels import count_persons as count
-        run_tasks(lambda block: count(plane[block], by_block[block]), range(plane.shape[0]))
+        list(map_tasks(lambda block: count(plane[block], by_block[block]), range(plane.shape[0])))
         return counts[: self.n_persons]
 
 
@@ -132,7 +132,7 @@ def _item_counts(plane: UInt64Array) -> Int64Array:
     from discreet.answers.pack_kernels import count_ones
 
     totals = np.zeros((len(plane), plane.shape[1]), dtype=np.int64)
-    run_tasks(lambda block: count_ones(plane[block], totals[block]), range(len(plane)))
+    list(map_tasks(lambda block: count_ones(plane[block], totals[block]), range(len(plane))))
     return np.asarray(totals.sum(axis=0))
 
 

@@ -1,7 +1,8 @@
-"""``read_responses``: from files to :class:`discreet.Responses`.
+"""``read_responses``: from files and data frames to :class:`discreet.Responses`.
 
-In: a path, a folder or a pattern, and how to read it. Out: one table. Every format is opened by
-:mod:`discreet.tables.opener` and hands its batches to the same two tables, long and wide.
+In: a path, a folder, a pattern or a frame, and how to read it. Out: one table. Every format is
+opened by :mod:`discreet.tables.opener` and hands its batches to the same two tables, long and wide;
+plain number and truth-value columns of a wide frame are packed as they are.
 """
 
 from __future__ import annotations
@@ -15,15 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.answers.intake import LongTable, RawTable, WideTable
+from discreet.answers.intake import RawTable, WideTable, pack_table
 from discreet.answers.pack import BadCell, compact, pack_columns
 from discreet.answers.responses import Responses
 from discreet.answers.select import flip_answers
 from discreet.errors import BadResponses
-from discreet.tables.dataset import plan_source
-from discreet.tables.frames import FrameSource, as_arrow
+from discreet.tables.arrow import FrameSource, as_arrow
 from discreet.tables.ids import BadIds, encode_ids, plain_column
-from discreet.tables.opener import Progress, Source, read_tables
+from discreet.tables.opener import LongTable, Progress, Source, plan_source, read_tables
 from discreet.tables.roles import LongPlan, Reading, WidePlan, make_reading, plan_columns
 from discreet.tables.values import Codes, Scoring, explain_bad_answer
 
@@ -125,7 +125,7 @@ def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
             )
     if table is None:
         raise BadResponses("No file was read.")
-    return table.finish()
+    return pack_table(table, reading)
 
 
 def read_frame(frame: Any, reading: Reading) -> RawTable:
@@ -136,16 +136,9 @@ def read_frame(frame: Any, reading: Reading) -> RawTable:
     plan = plan_columns(source.names, reading, source.name)
     if source.table.num_rows == 0:
         raise BadResponses("The data frame has columns but no rows, so there are no answers in it.")
-    if isinstance(plan, LongPlan):
-        table = LongTable(reading)
-        table.add_source(source, plan)
-        return table.finish()
-    packed = _pack_whole(source, plan, reading)
-    if packed is not None:
+    if isinstance(plan, WidePlan) and (packed := _pack_whole(source, plan, reading)) is not None:
         return packed
-    wide = WideTable(reading)
-    wide.add_source(source, plan)
-    return wide.finish()
+    return _take(reading, iter([source]))
 
 
 def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTable | None:

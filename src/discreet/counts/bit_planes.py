@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.planes import BitPlanes
-from discreet.jit import run_tasks, thread_count
+from discreet.jit import map_tasks, thread_count
 from discreet.types import Int64Array, UInt64Array
 
 SPAN_BLOCKS = 2
@@ -134,7 +134,7 @@ def _add_up(planes: BitPlanes, count: CountSpan, results: int) -> tuple[list[Int
             for k in touched:
                 totals[k][rows.start : rows.stop] += panels[k][: len(rows), :m]
 
-    run_tasks(work, _tasks(planes))
+    list(map_tasks(work, _tasks(planes)))
     return totals, used
 
 
@@ -240,7 +240,7 @@ def _make_chunk(planes: BitPlanes, weights: Int64Array, first: int, stop: int) -
         for side, plane in enumerate(sides):
             turn_plane(plane[block], rows[start : start + size], side * columns)
 
-    run_tasks(turn, range(first, stop))
+    list(map_tasks(turn, range(first, stop)))
     return _Chunk(rows, *group_persons(own), planes.n_items, complete)
 
 
@@ -261,7 +261,7 @@ def _count_cross(chunk: _Chunk) -> Int64Array:
         with lock:
             total[rows.start : rows.stop] += panel[: len(rows), : chunk.n_items]
 
-    run_tasks(work, _weighted_tasks(chunk))
+    list(map_tasks(work, _weighted_tasks(chunk)))
     return total
 
 
@@ -283,7 +283,7 @@ def _count_complete(chunk: _Chunk) -> Int64Array:
         with lock:
             both[rows.start : rows.stop] += panel[: len(rows), : chunk.n_items]
 
-    run_tasks(work, _weighted_tasks(chunk))
+    list(map_tasks(work, _weighted_tasks(chunk)))
     mirror(both)
     return np.subtract(both.diagonal().copy()[:, None], both, out=both)
 

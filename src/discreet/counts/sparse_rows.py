@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.planes import BitPlanes, SparseRows, empty_planes, narrow_items
-from discreet.jit import run_tasks, worth_compiling
+from discreet.jit import map_tasks, worth_compiling
 from discreet.types import Int64Array
 
 STRIP_CELLS = 1 << 20
@@ -54,7 +54,7 @@ def count_rows(rows: SparseRows, weights: Int64Array | None = None) -> Int64Arra
         count_strip(person[span], item[span], first, wrong_ptr, wrong, weight, panel)
         total[first : first + strip] = panel
 
-    run_tasks(count, range(len(starts) - 1))
+    list(map_tasks(count, range(len(starts) - 1)))
     return total
 
 
@@ -73,7 +73,7 @@ def list_rows(planes: BitPlanes) -> SparseRows:
         place = indptr[block * size : (block + 1) * size].copy()
         list_answers(planes.right[block], planes.wrong[block], place, item, right)
 
-    run_tasks(write, range(planes.right.shape[0]))
+    list(map_tasks(write, range(planes.right.shape[0])))
     return SparseRows(indptr, item, right, planes.n_items)
 
 
@@ -174,7 +174,7 @@ def _gather(rows: SparseRows, weights: Int64Array) -> Any:
         column, value = (array[:filled].copy() for array in desks.work[2:])
         return column, value
 
-    return _join(run_tasks(count, blocks), lengths)
+    return _join(list(map_tasks(count, blocks)), lengths)
 
 
 def _make_desk(items: int, cells: int) -> tuple[npt.NDArray[Any], ...]:

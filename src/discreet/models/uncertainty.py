@@ -22,7 +22,7 @@ from discreet.answers.pairs import Weighting
 from discreet.answers.planes import AnswerStore, BitPlanes
 from discreet.answers.protocol import Job, SumJob
 from discreet.counts.table import PairCounts
-from discreet.jit import one_blas_thread, run_tasks, thread_count, threads_for
+from discreet.jit import map_tasks, one_blas_thread, thread_count, threads_for
 from discreet.models.laplacian import Laplacian, invert
 from discreet.models.random_sign_se import ManyItems, plan_many
 from discreet.models.refined import logistic
@@ -128,7 +128,7 @@ def sum_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
     # One sum per thread, added in order: the same machine always gives the same bits.
     tasks = [chunks[start : start + share] for start in range(0, len(chunks), share)]
     with one_blas_thread() if len(chunks) > 1 else nullcontext():
-        return np.asarray(sum(run_tasks(add_up, tasks), start=np.zeros(())))
+        return np.asarray(sum(map_tasks(add_up, tasks), start=np.zeros(())))
 
 
 # Standard errors from counts alone, for complete answers.

@@ -18,10 +18,10 @@ from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.tables.jsonl import JsonLinesSource
-from discreet.tables.opener import Encodings, Source, open_file
+from discreet.tables.opener import Encodings, Source, open_file, plan_source
 from discreet.tables.paths import find_files, names_server, read_head, sniff, unpacked_size
 from discreet.tables.resources import Resources, available_memory, explain_query
-from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
+from discreet.tables.roles import LongPlan, Reading
 
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
 _MAGIC = b"DUCK"
@@ -148,13 +148,6 @@ def no_rows(shard: Shard) -> BadResponses:
         f"{shard.name} has column names but no rows below them, so there are no answers to read. "
         "Check that it was written completely."
     )
-
-
-def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
-    """Find the columns of a source; JSON lines know theirs."""
-    if isinstance(source, JsonLinesSource):
-        return source.plan
-    return plan_columns(source.names, reading, source.name)
 
 
 def _open_file(path: Path, encodings: Encodings, reading: Reading, files: int) -> Shard:

@@ -1,10 +1,11 @@
-"""The one opener: from whatever is tabular to columns in batches.
+"""The one opener: from whatever is tabular to columns in batches, and to codes.
 
 In: a file, a folder, a pattern or a data frame. Out: what the caller makes of its tables, each a
-:class:`~discreet.tables.opener.Source`. Answers, comparisons, anchors and lists all come through
-here, so that compressions, encodings, delimiters and messages are the same for all of them.
-Databases, servers and queries are opened by :mod:`discreet.tables.dataset`, files by these
-functions there too.
+:class:`Source`; for long tables of answers :class:`LongTable` makes codes of them, whose names are
+looked up again only for a message. Answers, comparisons, anchors and lists all come through here,
+so that compressions, encodings, delimiters and messages are the same for all of them. Databases,
+servers and queries are opened by :mod:`discreet.tables.dataset`, files by these functions there
+too.
 """
 
 from __future__ import annotations
@@ -13,13 +14,20 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from discreet.errors import BadResponses, BadUsage
+from discreet.tables.arrow import FrameSource, ParquetSource, as_arrow
 from discreet.tables.delimited import DelimitedSource, NotUtf8
+from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.paths import find_files, read_head, read_text, sniff, warn_encoding
-from discreet.tables.roles import Reading
+from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
+from discreet.tables.values import BAD, explain_bad_answer, score_array
+from discreet.types import BoolArray, Int8Array, Int32Array, Texts
 
 
 class Source(Protocol):
@@ -91,8 +99,6 @@ def read_tables(
         Called now and then with the bytes of all files read so far.
     """
     if not isinstance(source, str | PathLike):
-        from discreet.tables.frames import FrameSource, as_arrow
-
         return take(iter([FrameSource(as_arrow(source))]))
     files = find_files(source)
     return retry_encodings(lambda known: take(_open_files(files, known, reading, progress)))
@@ -144,9 +150,6 @@ def open_file(
             )
         return JsonLinesSource(file, reading, progress)
     if kind == "parquet":
-        # Only here, because importing Arrow's Parquet reader takes a while.
-        from discreet.tables.parquet import ParquetSource
-
         return ParquetSource(file, progress)
     return DelimitedSource(file, head, encoding, progress)
 
@@ -203,3 +206,113 @@ def read_list(path: Path) -> list[str]:
     if not first_seen:
         raise BadUsage(f"{path} names no item; it must have one item per line.")
     return list(first_seen)
+
+
+def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
+    """Find the columns of a source; JSON lines know theirs."""
+    if isinstance(source, JsonLinesSource):
+        return source.plan
+    return plan_columns(source.names, reading, source.name)
+
+
+class CodedRows(NamedTuple):
+    """One entry per answer: who, to what, right or not; the names behind the codes, groups.
+
+    ``place`` says in words where an entry stands.
+    """
+
+    person: Int32Array
+    item: Int32Array
+    right: BoolArray
+    persons: Any
+    items: tuple[str, ...]
+    groups: dict[str, Texts]
+    place: Callable[[int], str]
+
+
+class LongTable:
+    """Long rows as they come in: only codes and values are kept, 9 bytes a row."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._rows = RowPlaces()
+        self._persons, self._items = IdCodes(), IdCodes()
+        self._groups = {name: IdCodes() for name in reading.group}
+        self._values: list[Int8Array] = []
+
+    @property
+    def n_rows(self) -> int:
+        """Rows taken in so far."""
+        return self._rows.n_rows
+
+    def add_source(self, source: Source, plan: LongPlan) -> None:
+        """Take in all rows of a source."""
+        self._rows.begin(source)
+        columns = (plan.person, plan.item, plan.response, *plan.groups)
+        names = [source.names[number] for number in columns]
+        for batch in source.batches(columns):
+            self.add(batch, names)
+
+    def add(self, batch: Sequence[Any], names: Sequence[str]) -> None:
+        """Take in a batch: person, item and answer column, then group columns."""
+        persons = read_ids(batch[0], names[0], "person", self._rows)
+        items = read_ids(batch[1], names[1], "item", self._rows)
+        values = score_array(batch[2], self._reading.scoring)
+        self._refuse_bad(values, batch[2], names[2])
+        self._persons.add(persons)
+        self._items.add(items)
+        for (name, codes), column in zip(self._groups.items(), batch[3:], strict=True):
+            codes.add(read_ids(column, name, "group", self._rows))
+        self._values.append(values)
+        self._rows.n_rows += len(values)
+
+    def _refuse_bad(self, values: Int8Array, column: Any, name: str) -> None:
+        if not (values == BAD).any():
+            return
+        row = int(np.flatnonzero(values == BAD)[0])
+        where = self._rows.place(self._rows.n_rows + row)
+        scoring = self._reading.scoring
+        value = column[row].as_py()
+        raise BadResponses(explain_bad_answer(where, name, value, scoring, wide=False))
+
+    def finish(self) -> CodedRows:
+        """Return the answers that were given; afterwards the table is empty."""
+        names, items = self._persons.names(), tuple(self._items.names().to_pylist())
+        person, item = self._persons.take_codes(), self._items.take_codes()
+        empty = np.zeros(0, dtype=np.int8)
+        values = np.concatenate([empty, *self._values])
+        self._values = []
+        groups = {
+            name: assign_groups(name, person, codes, names, self._rows.place)
+            for name, codes in self._groups.items()
+        }
+        rows = None
+        if (values < 0).any():
+            rows = np.flatnonzero(values >= 0)
+            person, item, values = person[rows], item[rows], values[rows]
+
+        def place(index: int) -> str:
+            return self._rows.place(index if rows is None else int(rows[index]))
+
+        return CodedRows(person, item, values == 1, names, items, groups, place)
+
+
+def assign_groups(
+    name: str, person: npt.NDArray[Any], codes: IdCodes, persons: Any, place: Any
+) -> Texts:
+    """Return each person's value of a group column; two different ones are refused."""
+    words, value = codes.names().to_pylist(), codes.take_codes()
+    known = np.full(len(persons), -1, dtype=np.int64)
+    said = np.flatnonzero(value >= 0)
+    known[person[said][::-1]] = value[said][::-1]  # backwards, so that the first row stays
+    other = said[known[person[said]] != value[said]]
+    if other.size:
+        row = int(other[0])
+        raise BadResponses(
+            f"{place(row)}, column '{name}': person '{persons[int(person[row])]}' belongs to "
+            f"group '{words[value[row]]}' here but to '{words[known[person[row]]]}' before. "
+            "A person can be in one group only. Correct the column."
+        )
+    groups = np.empty(len(persons), dtype=object)
+    groups[:] = [words[code] if code >= 0 else "" for code in known.tolist()]
+    return groups

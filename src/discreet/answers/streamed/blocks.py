@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from discreet.errors import BadResponses
 from discreet.jit import worth_compiling
-from discreet.tables.dataset import Shard, no_rows, plan_source
+from discreet.tables.dataset import Shard, no_rows
 from discreet.tables.ids import encode_ids, read_ids
-from discreet.tables.opener import RowPlaces, Source
+from discreet.tables.opener import RowPlaces, Source, plan_source
 from discreet.tables.roles import LongPlan, Reading, WidePlan
 from discreet.tables.values import BAD, explain_bad_answer, read_integers, score_array
 from discreet.types import Int8Array, Int32Array

@@ -17,12 +17,13 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from discreet.answers.intake import LongTable, WideTable
+from discreet.answers.intake import WideTable, pack_table
 from discreet.answers.responses import Responses
 from discreet.answers.streamed.blocks import list_columns, plan_shards
 from discreet.atomic import create_private
 from discreet.errors import BadResponses
 from discreet.tables.dataset import Dataset, Shard, no_rows, open_dataset
+from discreet.tables.opener import LongTable
 from discreet.tables.resources import Resources
 from discreet.tables.roles import LongPlan, Reading, WidePlan
 
@@ -124,4 +125,4 @@ def _load(shards: Sequence[Shard], plan: Reading) -> Responses:
             wide.add_source(shard.open(), columns)
         if long.n_rows + wide.n_rows == before:
             raise no_rows(shard)
-    return Responses(*(long if long.n_rows else wide).finish())
+    return Responses(*pack_table(long if long.n_rows else wide, plan))
