@@ -434,27 +434,30 @@ def capture(action, monkeypatch, stream=None):
 
 
 def test_short_work_shows_no_progress(capsys, monkeypatch):
-    monkeypatch.setattr(output, "_wants_progress", lambda quiet: not quiet)
-    with output.working("Thinking"), output.ReadingBar("Reading", 100) as bar:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with output.working("Thinking"), output.counting_bytes("Reading", 100) as bar:
         bar(50)
     assert capsys.readouterr().err == ""
 
 
 def test_long_work_shows_progress_on_standard_error(capsys, monkeypatch):
-    monkeypatch.setattr(output, "_wants_progress", lambda quiet: not quiet)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr(output, "PATIENCE_SECONDS", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
     with output.working("Thinking"):
         time.sleep(0.3)
-    with output.ReadingBar("Reading", 100) as bar:
+    with output.counting_bytes("Reading", 100) as bar:
         bar(50)
         time.sleep(0.3)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "Thinking" in shown.err
     assert "Reading" in shown.err
-    with output.working("Thinking", quiet=True), output.ReadingBar("R", 9, quiet=True) as bar:
-        bar(5)
+    with output.speaking():
+        output.be_quiet()
+        with output.working("Thinking"), output.counting_bytes("R", 9) as bar:
+            time.sleep(0.1)
+            bar(5)
     assert capsys.readouterr().err == ""
 
 

@@ -3,14 +3,17 @@
 import re
 import shlex
 import subprocess
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
 from commandline import discreet
+from discreet.cli.answers import Columns, Limits, Reading
 from discreet.cli.app import app
-from discreet.cli.options import MECHANISM_NAMES
+from discreet.cli.options import MECHANISM_NAMES, Everywhere
+from discreet.cli.release import Delivery, Terms
 from discreet.models.methods import METHODS
 from discreet.privacy.mechanisms import MECHANISMS as ALL_MECHANISMS
 from discreet.privacy.mechanisms import mechanisms_for
@@ -68,6 +71,23 @@ def test_help_names_every_command(name):
         ended = discreet(*words[:depth], "--help")
         assert ended.code == 0
         assert re.search(rf"^  {word}  +\w", ended.out, re.M)
+
+
+@pytest.mark.parametrize(
+    ("group", "names"),
+    [
+        (Everywhere, COMMANDS),
+        (Reading, ["fit", "report", "top", "score", "dif", "release", "counts", "ledger resume"]),
+        (Limits, ["release", "counts", "ledger resume"]),
+        (Columns, ["compare rank", "compare release", "ledger resume"]),
+        (Terms, ["release", "compare release"]),
+        (Delivery, ["release", "compare release", "ledger resume"]),
+    ],
+)
+def test_a_group_of_options_is_whole_in_every_command_that_has_it(group, names):
+    wanted = {one.name for one in fields(group)}
+    for name in names:
+        assert wanted <= {one.name for one in COMMANDS[name].params}
 
 
 @pytest.mark.parametrize("name", ["dif", "fit", "report", "top"])

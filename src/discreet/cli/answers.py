@@ -1,20 +1,35 @@
-"""Reading answers the way the options say: into memory, or where they are if they are large."""
+"""Answers and comparisons the way the options say; ``discreet counts`` and ``discreet merge``.
+
+A new option for reading is one field of a group below: every command that reads has the group,
+and its fields go to the reader under their own names.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from discreet.cli.options import Limits, Reading
-from discreet.cli.output import ReadingBar, counting_rows, working
+from discreet.cli.options import AsJson, Force, Layout, argument, flag, option
+from discreet.cli.output import (
+    check_writable,
+    conclude,
+    counting_bytes,
+    counting_rows,
+    print_json,
+    say,
+    working,
+)
 from discreet.errors import BadUsage, DiscreetError, hide_passwords, looks_like_address
 
 if TYPE_CHECKING:
+    from discreet.answers.judges import Comparisons
     from discreet.answers.protocol import Answers
     from discreet.answers.responses import Responses
+    from discreet.counts.table import PairCounts
     from discreet.tables.resources import Resources
     from discreet.tables.roles import Reading as ReadingPlan
 
@@ -27,20 +42,85 @@ DISK = ("disk", "duckdb")
 SMALL = 1 << 25
 """Bytes of a file that is simply read, without asking how many answers it may hold."""
 
+Name = str | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """How to read any table, of answers or of comparisons."""
+
+    repeats: Annotated[
+        Literal["error", "first", "last"],
+        flag("When a person answered an item, or a judge compared a pair, more than once: stop, "
+             "or which counts."),
+    ] = "error"  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reading(Table):
+    """How to read a table of answers."""
+
+    layout: Annotated[
+        Layout | None,
+        flag("long: one answer per row. wide: one column per item. Default: guess."),
+    ] = None
+    person: Annotated[Name, option("COL", "The column with the person ids.")] = None
+    item: Annotated[Name, option("COL", "Long tables: the column with the item ids.")] = None
+    response: Annotated[Name, option("COL", "Long tables: the column with the answers.")] = None
+    ignore: Annotated[
+        list[str] | None, option("COL", "Wide tables: not an item (may be repeated).")
+    ] = None
+    group: Annotated[
+        list[str] | None, option("COL", "A column that groups persons (may be repeated).")
+    ] = None
+    one_means: Annotated[Literal["right", "wrong"], flag("What a 1 stands for.")] = "right"
+    at_least: Annotated[
+        float | None, option("SCORE", "Scores of at least SCORE are right, others wrong.")
+    ] = None
+    missing: Annotated[str, option("CODES", "Codes for a missing answer, such as 9,99.")] = ""
+
+
+@dataclass(frozen=True)
+class Columns(Table):
+    """How to read a table of comparisons."""
+
+    judge: Annotated[Name, option("COL", "The column with the judge ids.")] = None
+    winner: Annotated[Name, option("COL", "The column with the preferred object.")] = None
+    loser: Annotated[Name, option("COL", "The column with the other object.")] = None
+    left: Annotated[Name, option("COL", "The column with the first object.")] = None
+    right: Annotated[Name, option("COL", "The column with the second object.")] = None
+    outcome: Annotated[Name, option("COL", "The column that says which one was preferred.")] = None
+    ties: Annotated[
+        Literal["error", "drop"], flag("When neither was preferred: stop, or leave out.")
+    ] = "error"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where answers are counted, and what that may use."""
+
+    engine: Annotated[str, option("NAME", "auto (the default), memory or disk (any size).")] = (
+        "auto"
+    )
+    memory: Annotated[
+        float, option("GB", "Out of core: memory for answers, in GB (default 1).")
+    ] = 1.0
+    spill: Annotated[Path | None, option("DIR", "Out of core: where to put what does not fit.")] = (
+        None
+    )
+
+
+AnswersFile = Annotated[
+    str, argument("FILE", "The answers: CSV, TSV, Parquet or JSONL, also .gz; long or wide.")
+]
+
 
 def plan_reading(reading: Reading) -> ReadingPlan:
     """Return the options as the readers want them."""
     from discreet.tables.roles import make_reading
 
-    return make_reading(
-        reading.layout, reading.person, reading.item, reading.response,
-        tuple(reading.ignore or ()), tuple(reading.group or ()),
-        reading.repeats, reading.one_means, reading.at_least, _split_codes(reading.missing),
-    )  # fmt: skip
-
-
-def _split_codes(text: str) -> tuple[str, ...]:
-    return tuple(code for code in text.split(",") if code.strip())
+    codes = tuple(code for code in reading.missing.split(",") if code.strip())
+    return make_reading(**{**vars(reading), "missing": codes})
 
 
 def is_large(source: str, reading: Reading) -> bool:
@@ -88,20 +168,18 @@ def make_resources(limits: Limits) -> Resources:
 
 
 @contextmanager
-def open_answers(
-    source: str, reading: Reading, limits: Limits, *, label: str, quiet: bool
-) -> Iterator[Answers]:
+def open_answers(source: str, reading: Reading, limits: Limits, label: str) -> Iterator[Answers]:
     """Give answers, large ones where they are, and show progress while they are used."""
     if not goes_out_of_core(source, limits, reading):
-        answers = read_answers(source, reading, quiet=quiet)
-        with working(label, quiet=quiet):
+        answers = read_answers(source, reading)
+        with working(label):
             yield answers
         return
     from discreet.answers.streamed.answers import open_stream
 
     plan, resources = plan_reading(reading), make_resources(limits)
     with (
-        counting_rows(label, quiet=quiet) as progress,
+        counting_rows(label) as progress,
         open_stream(source, reading=plan, resources=resources, progress=progress) as streamed,
     ):
         yield streamed
@@ -117,18 +195,18 @@ def name_answers(source: str) -> str:
     return "answers" if looks_like_address(source) else Path(source).name
 
 
-def read_answers(source: str, reading: Reading, *, quiet: bool) -> Responses:
+def read_answers(source: str, reading: Reading) -> Responses:
     """Return the answers in a file, folder or pattern, in a database, or of a query."""
     if not _is_small_file(source) and _is_database(source):
         from discreet.answers.streamed.materialise import load_responses
 
-        with working(f"Reading {name_answers(source)}", quiet=quiet):
+        with working(f"Reading {name_answers(source)}"):
             return load_responses(source, reading=plan_reading(reading))
     from discreet.answers.reading import read_planned
     from discreet.tables.paths import find_files
 
     total = sum(path.stat().st_size for path in find_files(source))
-    with ReadingBar(f"Reading {Path(source).name}", total, quiet=quiet) as progress:
+    with counting_bytes(f"Reading {Path(source).name}", total) as progress:
         return read_planned(source, plan_reading(reading), progress)
 
 
@@ -136,3 +214,90 @@ def _is_database(source: str) -> bool:
     from discreet.tables.dataset import is_query, names_database
 
     return is_query(source) or names_database(source)
+
+
+def read_votes(file: str, columns: Columns) -> Comparisons:
+    """Return the comparisons in a file."""
+    from discreet.answers.read_judges import read_comparisons
+
+    with working(f"Reading {name_answers(file)}"):
+        return read_comparisons(file, **vars(columns))
+
+
+Source = Annotated[
+    str,
+    argument(
+        "SOURCE",
+        "A file, folder or pattern, a database (FILE::TABLE, postgresql://...::TABLE), or a query.",
+    ),
+]
+CountsFile = Annotated[Path, option("FILE", "Where the counts go (confidential).", "--out")]
+Kept = Annotated[
+    Path | None, option("DIR", "Out of core: keep partial counts, and go on from them if stopped.")
+]
+
+
+def counts(
+    source: Source,
+    *,
+    out: CountsFile,
+    limits: Limits,
+    checkpoint: Kept = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    reading: Reading,
+) -> None:
+    """Count pairs of answers of any size and save them. The file is confidential."""
+    check_writable(out.parent, [out.name], force=force)
+    check_engine(limits)
+    goes_on = checkpoint is not None and limits.engine == "auto"
+    if goes_out_of_core(source, limits, reading) or goes_on:
+        from discreet.answers.streamed.counting import count_source
+
+        with counting_rows("Counting") as progress:
+            found = count_source(
+                source,
+                reading=plan_reading(reading),
+                resources=make_resources(limits),
+                checkpoint=checkpoint,
+                progress=progress,
+            )
+    else:
+        found = read_answers(source, reading).count()
+    _save(found, out, as_json=as_json)
+
+
+def merge(
+    files: Annotated[list[Path], argument("FILES", "Files of counts.")],
+    *,
+    out: CountsFile,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add counts of different persons: shards, days, institutions. Stays confidential."""
+    from discreet.counts.table import PairCounts, merge_counts
+
+    check_writable(out.parent, [out.name], force=force)
+    twice = [file for file in files if sum(file.resolve() == one.resolve() for one in files) > 1]
+    if twice:
+        raise BadUsage(f"{twice[0]} is named twice; its persons would be counted twice")
+    _save(merge_counts(PairCounts.load(file) for file in files), out, as_json=as_json)
+
+
+def _save(found: PairCounts, out: Path, *, as_json: bool) -> None:
+    found.save(out)
+    document = {
+        "persons": found.persons,
+        "items": len(found.items),
+        "answers": int(found.answers.sum()),
+        "pairs": int(found.right_wrong.sum()),
+        "out": str(out),
+    }
+    if as_json:
+        print_json(document)
+        return
+    say(
+        f"{document['persons']:,} persons, {document['items']:,} items, "
+        f"{document['answers']:,} answers, {document['pairs']:,} pairs of right and wrong"
+    )
+    conclude((), [out])

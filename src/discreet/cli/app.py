@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from io import TextIOWrapper
@@ -14,25 +13,18 @@ from typing import Any
 import typer
 from typer.main import get_command
 
-from discreet.cli import (
-    audit,
-    compare,
-    counts,
-    demo,
-    dif,
-    fit,
-    ledger,
-    linking,
-    plan,
-    release,
-    report,
-    score,
-    simulate,
-    top,
-)
+from discreet.cli.analysis import dif, score, top
+from discreet.cli.answers import counts, merge
+from discreet.cli.compare import rank
+from discreet.cli.compare import release as release_ranking
 from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
-from discreet.cli.options import Shared, spread
-from discreet.cli.output import show_warning
+from discreet.cli.fit import fit, report
+from discreet.cli.linking import add_to_bank, create_bank, link, show_bank
+from discreet.cli.options import add_family, register, spread
+from discreet.cli.output import speaking
+from discreet.cli.plan import audit, plan
+from discreet.cli.release import create_ledger, release, resume, show_ledger, verify
+from discreet.cli.simulate import demo, simulate
 from discreet.errors import hide_passwords, looks_like_address
 
 SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
@@ -49,7 +41,7 @@ app = typer.Typer(
 )
 
 
-def describe(shared: Shared) -> None:
+def describe() -> None:
     """Rasch item difficulties with uncertainty, and their release under differential privacy.
 
     Results go to standard output, progress and warnings to standard error. Exit codes: 0 done,
@@ -58,23 +50,25 @@ def describe(shared: Shared) -> None:
 
 
 app.callback()(spread(describe))
-for module in (
-    demo,
-    fit,
-    report,
-    top,
-    score,
-    dif,
-    linking,
-    compare,
-    simulate,
-    release,
-    ledger,
-    plan,
-    audit,
-    counts,
-):
-    module.add_to(app)
+for command in (demo, fit, report, top, score, dif, link, simulate):
+    register(app, command)
+register(app, release, mechanisms="answers")
+register(app, verify)
+register(app, plan, mechanisms="answers")
+register(app, audit, mechanisms="answers comparisons")
+register(app, counts)
+register(app, merge)
+bank = add_family(app, "bank", "Keep difficulties from many calibrations on one scale.")
+register(bank, create_bank, "create")
+register(bank, add_to_bank, "add")
+register(bank, show_bank, "show")
+compare = add_family(app, "compare", "Rank objects from pairwise comparisons by judges.")
+register(compare, rank)
+register(compare, release_ranking, mechanisms="comparisons")
+ledger = add_family(app, "ledger", "Keep account of the privacy budget.")
+register(ledger, create_ledger, "create")
+register(ledger, show_ledger, "show")
+register(ledger, resume)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -83,9 +77,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if not _has_streams():
         return USAGE
     _survive_odd_names()
-    with warnings.catch_warnings(), heeding_signals() as came:
-        warnings.simplefilter("default", UserWarning)
-        warnings.showwarning = show_warning
+    with speaking(), heeding_signals() as came:
         try:
             with guard():
                 code = _parse_and_call(arguments)

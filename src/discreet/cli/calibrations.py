@@ -1,17 +1,20 @@
-"""A calibration as a table, as JSON, as notes and as files; all of it confidential."""
+"""Calibrations: shown and written, all of it confidential, and read again.
+
+What is read may be what ``fit``, ``release`` or ``bank`` wrote, or an item file of Winsteps.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from discreet.atomic import staged
-from discreet.cli.output import json_text, list_rows, note, print_columns
-from discreet.cli.writing import check_writable
+from discreet.cli.output import confidential, json_text, list_rows, note, print_columns
 from discreet.errors import BadResponses, BadUsage
+from discreet.place import PRIVACY_FILE
 
 if TYPE_CHECKING:
     from discreet.analysis.diagnostics import Diagnostics
@@ -25,6 +28,10 @@ CALIBRATION_FILE = "calibration.confidential.json"
 REPORT_FILE = "report.confidential.html"
 CALIBRATION_FILES = (ITEMS_FILE, CALIBRATION_FILE, REPORT_FILE)
 
+FORMAT, VERSION = "discreet-calibration", 1
+TABLES = (".csv", ".parquet", ".pq")
+"""Files that hold anchors as a table, whatever their first line says."""
+
 CONFIDENTIAL = (
     "confidential: computed from persons' answers without privacy protection; "
     "do not publish, use `discreet release` for that"
@@ -35,12 +42,6 @@ def print_calibration(estimate: Estimate) -> None:
     """Print the item table."""
     names = ("item", "difficulty", "se", "lower", "upper", "answers", "right", "status")
     print_columns(estimate.to_dict(), names)
-
-
-def explain_calibration(estimate: Estimate, *, quiet: bool) -> None:
-    """Say what the user should know: items without a number and why, other warnings."""
-    for warning in estimate.warnings:
-        note(f"Warning: {warning}", quiet=quiet)
 
 
 def check_method(name: str) -> None:
@@ -57,18 +58,8 @@ def calibration_document(estimate: Estimate) -> dict[str, Any]:
     """Return what ``discreet fit --json`` prints."""
     columns = estimate.to_dict()
     names = ("item", "difficulty", "se", "status", "answers", "right")
-    columns = {name: columns[name] for name in names if name in columns}
-    return {
-        "persons": estimate.persons,
-        "method": estimate.method,
-        "items": list_rows(columns),
-    }
-
-
-def check_calibration_folder(folder: Path | None, *, force: bool) -> None:
-    """Refuse a folder that could not be written later; ``None`` means no files."""
-    if folder is not None:
-        check_writable(folder, CALIBRATION_FILES, force=force)
+    rows = list_rows({name: columns[name] for name in names if name in columns})
+    return {"persons": estimate.persons, "method": estimate.method, "items": rows}
 
 
 def write_calibration(
@@ -87,11 +78,12 @@ def write_calibration(
     name
         What was calibrated, for the title of the report.
     """
+    from discreet.output.formats import write_csv
     from discreet.output.steward import write_steward_page
 
     diagnostics = None if responses is None else diagnose_answers(responses, estimate)
     with staged(folder, CALIBRATION_FILES) as stage:
-        _write_items(stage / ITEMS_FILE, estimate)
+        write_csv(stage / ITEMS_FILE, confidential(estimate.to_dict()))
         _write_document(stage / CALIBRATION_FILE, estimate, diagnostics)
         page = write_steward_page(estimate, diagnostics, name=name)
         (stage / REPORT_FILE).write_text(page, encoding="utf-8", newline="\n")
@@ -109,52 +101,20 @@ def diagnose_answers(responses: Responses, estimate: Estimate) -> Diagnostics | 
         return None
 
 
-def _write_items(path: Path, estimate: Estimate) -> None:
-    from discreet.output.formats import write_csv
-
-    columns = estimate.to_dict()
-    # A column rather than a comment line: every program reads it, and it survives a join.
-    columns["access"] = ["confidential"] * len(estimate.items)
-    write_csv(path, columns)
-
-
 def _write_document(path: Path, estimate: Estimate, diagnostics: Diagnostics | None) -> None:
     from discreet import __version__
 
     document = {
-        "format": "discreet-calibration",
-        "version": 1,
+        "format": FORMAT,
+        "version": VERSION,
         "access": CONFIDENTIAL,
         "discreet": __version__,
         **calibration_document(estimate),
-        "solution": {
-            "solver": estimate.solution.solver,
-            "iterations": estimate.solution.iterations,
-            "residual": estimate.solution.residual,
-            "notes": estimate.solution.notes,
-        },
+        "solution": vars(estimate.solution),
         "warnings": estimate.warnings,
         "diagnostics": None if diagnostics is None else diagnostics.to_dict(),
     }
     path.write_text(json_text(document) + "\n", encoding="utf-8")
-
-
-# Calibrations that exist already: what `fit`, `release` or `bank` wrote, or Winsteps.
-#
-# In: a path. Out: an estimate, a release or a bank, whichever it holds.
-
-KnownCalibration = Annotated[
-    Path,
-    typer.Argument(
-        metavar="CALIBRATION",
-        help="What `fit --out`, `release` or `bank` wrote (file or folder), or a Winsteps IFILE.",
-    ),
-]
-
-PRIVACY_FILE = "privacy.json"
-FORMAT, VERSION = "discreet-calibration", 1
-TABLES = (".csv", ".parquet", ".pq")
-"""Files that hold anchors as a table, whatever their first line says."""
 
 
 def read_calibration(path: Path) -> Any:
@@ -167,7 +127,7 @@ def read_calibration(path: Path) -> Any:
         return read_bank(path)
     start = _first_line(path)
     if start.startswith("{"):
-        return _read_document(path)
+        return _read_estimate(path)
     if start.lstrip('; "').upper().startswith(("ENTRY", "ITEM")) and "difficulty" not in start:
         from discreet.output.winsteps import read_item_file
 
@@ -207,7 +167,7 @@ def _first_line(path: Path) -> str:
 
 def _read_folder(folder: Path) -> Any:
     if (folder / CALIBRATION_FILE).exists():
-        return _read_document(folder / CALIBRATION_FILE)
+        return _read_estimate(folder / CALIBRATION_FILE)
     if (folder / PRIVACY_FILE).exists():
         from discreet.publishing.verification import read_release
 
@@ -218,7 +178,14 @@ def _read_folder(folder: Path) -> Any:
     )
 
 
-def _read_document(path: Path) -> Estimate:
+def _read_estimate(path: Path) -> Estimate:
+    document = read_document(path)
+    with explaining_damage(path):
+        return build_estimate(document)
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """Return a calibration as it stands in its file; refuse another file or version."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -230,8 +197,14 @@ def _read_document(path: Path) -> Estimate:
             f"{path} has version {document.get('version')}; this version of discreet reads "
             f"{VERSION}."
         )
+    return document
+
+
+@contextmanager
+def explaining_damage(path: Path) -> Iterator[None]:
+    """Say that a calibration is damaged where something in it is missing or of the wrong kind."""
     try:
-        return _build_estimate(document)
+        yield
     except (KeyError, TypeError, ValueError) as error:
         raise BadResponses(
             f"{path} is damaged ({type(error).__name__}: {error}); write it again with "
@@ -239,7 +212,8 @@ def _read_document(path: Path) -> Estimate:
         ) from error
 
 
-def _build_estimate(document: dict[str, Any]) -> Estimate:
+def build_estimate(document: dict[str, Any]) -> Estimate:
+    """Return the estimate in a calibration; how it was found stays behind."""
     import numpy as np
 
     from discreet.results.estimate import Estimate, Solution, Status

@@ -1,62 +1,66 @@
-"""``discreet fit``: difficulties from a file of answers, without privacy."""
+"""``discreet fit``: difficulties without privacy. ``discreet report``: a page to read.
+
+The page is made from answers, from a calibration that ``fit`` wrote, or from a release.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from discreet.cli.answers import name_answers, open_answers
+from discreet.atomic import staged, write_text
+from discreet.cli.answers import (
+    AnswersFile,
+    Limits,
+    Reading,
+    name_answers,
+    open_answers,
+    read_answers,
+)
 from discreet.cli.calibrations import (
+    CALIBRATION_FILE,
+    CALIBRATION_FILES,
+    REPORT_FILE,
+    build_estimate,
     calibration_document,
-    check_calibration_folder,
     check_method,
-    explain_calibration,
+    diagnose_answers,
+    explaining_damage,
     print_calibration,
     read_anchors,
+    read_document,
     write_calibration,
 )
-from discreet.cli.options import (
-    AnswersFile,
-    AsJson,
-    Force,
-    Limits,
-    OutFolder,
-    Reading,
-    Shared,
-    command,
+from discreet.cli.options import AsJson, Force, Method, OutFolder, argument, option
+from discreet.cli.output import (
+    check_writable,
+    conclude,
+    list_rows,
+    note,
+    print_columns,
+    print_json,
+    say,
+    working,
 )
-from discreet.cli.output import Column, note, print_json, print_table, say, working
 from discreet.errors import BadUsage
+from discreet.place import PRIVACY_FILE
 
 if TYPE_CHECKING:
     from discreet.analysis.anchoring import Anchored
+    from discreet.analysis.diagnostics import Diagnostics
     from discreet.answers.responses import Responses
+    from discreet.results.estimate import Estimate
 
 
-Method = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="refined (the default), spectral (the paper's), conditional or marginal.",
-    ),
-]
+PUBLIC_FILE = "report.html"
+
 Regularisation = Annotated[
     float,
-    typer.Option(
-        metavar="A",
+    option(
+        "A",
+        "Add A persons to both directions of every compared pair. Pulls items together.",
         min=0.0,
-        help="Add A persons to both directions of every compared pair. Pulls items together.",
-    ),
-]
-
-Anchors = Annotated[
-    Path | None,
-    typer.Option(
-        "--anchors",
-        metavar="FILE",
-        help="Hold these difficulties: a CSV with item and difficulty, a calibration or a bank.",
     ),
 ]
 
@@ -66,21 +70,29 @@ def fit(
     *,
     method: Method = "refined",
     regularisation: Regularisation = 0.0,
-    anchors: Anchors = None,
+    anchors: Annotated[
+        Path | None,
+        option(
+            "FILE",
+            "Hold these difficulties: a CSV with item and difficulty, a calibration or a bank.",
+        ),
+    ] = None,
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
     reading: Reading,
-    shared: Shared,
 ) -> None:
     """Estimate item difficulties from answers. The results are confidential."""
-    check_calibration_folder(out, force=force)
+    check_writable(out, CALIBRATION_FILES, force=force)
     check_method(method)
-    _check_anchors(anchors, method, regularisation)
+    if anchors is not None and (method != "refined" or regularisation != 0):
+        raise BadUsage(
+            "--anchors works with the method refined and without regularisation; leave out "
+            "--method and --regularisation."
+        )
     # Diagnostics and anchors need all answers in memory; difficulties alone do not.
     limits = Limits() if out is None and anchors is None else Limits(engine="memory")
-    label = "Estimating difficulties"
-    with open_answers(file, reading, limits, label=label, quiet=shared.quiet) as answers:
+    with open_answers(file, reading, limits, "Estimating difficulties") as answers:
         from discreet.models.calibrate import fit as calibrate
 
         responses: Any = answers
@@ -92,28 +104,14 @@ def fit(
         )
     written = []
     if out is not None:
-        with working("Writing the report", quiet=shared.quiet):
+        with working("Writing the report"):
             written = write_calibration(out, estimate, responses, name=name_answers(file))
     if as_json:
-        document = calibration_document(estimate)
-        print_json(document | ({} if anchored is None else _anchor_document(anchored)))
+        held = {} if anchored is None else {"anchors": list_rows(anchored.to_dict())}
+        print_json(calibration_document(estimate) | held)
     else:
-        say(f"{len(estimate.items):,} items, {estimate.persons:,} persons, {estimate.method}")
-        say()
-        print_calibration(estimate)
-        if anchored is not None:
-            _print_anchors(anchored)
-    explain_calibration(estimate, quiet=shared.quiet)
-    for path in written:
-        note(f"Wrote {path} (confidential)", quiet=shared.quiet)
-
-
-def _check_anchors(anchors: Path | None, method: str, regularisation: float) -> None:
-    if anchors is not None and (method != "refined" or regularisation != 0):
-        raise BadUsage(
-            "--anchors works with the method refined and without regularisation; leave out "
-            "--method and --regularisation."
-        )
+        _print(estimate, anchored)
+    conclude(estimate.warnings, written)
 
 
 def _hold(anchors: Path, responses: Responses) -> Anchored:
@@ -122,28 +120,117 @@ def _hold(anchors: Path, responses: Responses) -> Anchored:
     return fit_anchored(responses, read_anchors(anchors))
 
 
-def _anchor_document(anchored: Anchored) -> dict[str, object]:
-    columns = anchored.to_dict()
-    rows = zip(*columns.values(), strict=True)
-    return {"anchors": [dict(zip(columns, row, strict=True)) for row in rows]}
-
-
-def _print_anchors(anchored: Anchored) -> None:
-    columns = anchored.to_dict()
+def _print(estimate: Estimate, anchored: Anchored | None) -> None:
+    say(f"{len(estimate.items):,} items, {estimate.persons:,} persons, {estimate.method}")
     say()
-    say("Anchors: how far each would move if it were free")
-    say()
-    print_table(
-        [
-            Column("item", columns["item"]),
-            Column("anchor", columns["anchor"], digits=3),
-            Column("displacement", columns["displacement"], digits=3),
-            Column("se", columns["se"], digits=3),
-            Column("why not", columns["reason"]),
-        ]
-    )
+    print_calibration(estimate)
+    if anchored is not None:
+        say()
+        say("Anchors: how far each would move if it were free")
+        say()
+        print_columns(anchored.to_dict(), ("item", "anchor", "displacement", "se", "reason"))
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make ``fit`` a command of ``app``."""
-    command(app, "fit")(fit)
+def report(
+    source: Annotated[
+        str,
+        argument(
+            "DIR_OR_FILE",
+            "A release, a folder of `fit --out`, or answers (which are calibrated first).",
+        ),
+    ],
+    *,
+    method: Method = "refined",
+    out: Annotated[
+        Path | None,
+        option(
+            "DIR",
+            "Where the page goes: by default the given folder, for answers the current one.",
+        ),
+    ] = None,
+    force: Force = False,
+    reading: Reading,
+) -> None:
+    """Write the HTML report: public for a release, confidential for a calibration."""
+    check_method(method)
+    place = Path(source)
+    if place.is_dir() and (place / PRIVACY_FILE).exists():
+        _report_release(place, out, force=force)
+    elif place.name == CALIBRATION_FILE or (place / CALIBRATION_FILE).is_file():
+        _report_calibration(place, out, force=force)
+    else:
+        _report_answers(source, method, out or Path(), reading, force=force)
+
+
+def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
+    from discreet.output.pages import write_public_page
+    from discreet.publishing.bundle import hash_text, seal_record
+    from discreet.publishing.verification import read_published
+
+    _check_place(bundle, out, PUBLIC_FILE, force=force)
+    published = read_published(bundle)
+    record = published.record
+    texts = {PUBLIC_FILE: write_public_page(published.estimate, record)}
+    if out is None and "files" in record:  # a later version may write another page
+        files = {**record["files"], PUBLIC_FILE: hash_text(texts[PUBLIC_FILE])}
+        texts[PRIVACY_FILE] = seal_record(record, files)
+    path = (out or bundle) / PUBLIC_FILE
+    with staged(path.parent, [*texts], private=False) as stage:
+        for name, text in texts.items():
+            (stage / name).write_text(text, encoding="utf-8", newline="")
+    private = record["guarantee"]["is_private"]
+    say(f"Wrote {path} ({'may be published' if private else 'not private: noise for tests only'})")
+
+
+def _report_calibration(place: Path, out: Path | None, *, force: bool) -> None:
+    from discreet.analysis.diagnostics import Diagnostics
+    from discreet.results.estimate import Solution
+
+    file = place if place.is_file() else place / CALIBRATION_FILE
+    _check_place(file.parent, out, REPORT_FILE, force=force)
+    document = read_document(file)
+    with explaining_damage(file):
+        solved = document["solution"]
+        solution = Solution(**{**solved, "notes": tuple(solved["notes"])})
+        cautions = tuple(document["warnings"])
+        estimate = replace(build_estimate(document), solution=solution, warnings=cautions)
+        stored = document.get("diagnostics")
+        diagnostics = None if stored is None else Diagnostics.from_dict(stored)
+    if diagnostics is None:
+        note("The calibration was written without the answers: no abilities and no fit.")
+    _finish(estimate, diagnostics, out or file.parent, file.resolve().parent.name)
+
+
+def _report_answers(source: str, method: str, out: Path, reading: Reading, *, force: bool) -> None:
+    check_writable(out, [REPORT_FILE], force=force)
+    responses = read_answers(source, reading)
+    from discreet.models.calibrate import fit
+
+    with working("Estimating difficulties"):
+        estimate = fit(responses, method=method)
+        diagnostics = diagnose_answers(responses, estimate)
+    _finish(estimate, diagnostics, out, Path(source).name)
+
+
+def _finish(estimate: Estimate, diagnostics: Diagnostics | None, out: Path, name: str) -> None:
+    from discreet.analysis.findings import find_problems
+    from discreet.output.steward import judge, write_steward_page
+
+    path = out / REPORT_FILE
+    write_text(path, write_steward_page(estimate, diagnostics, name=name))
+    findings, _ = find_problems(estimate, diagnostics)
+    say(f"{judge(findings)}{':' if findings else '.'}")
+    for finding in findings:
+        say(f"- {finding.title}")
+    say(f"Wrote {path} (confidential)")
+
+
+def _check_place(given: Path, out: Path | None, name: str, *, force: bool) -> None:
+    """Refuse to overwrite, except a report of ours beside the result that it is about."""
+    from discreet.markup import GENERATOR
+
+    path = given / name
+    if out is None and path.is_file():
+        head = path.read_text(encoding="utf-8", errors="replace")[:2000]
+        force = force or GENERATOR in head
+    check_writable(out or given, [name], force=force)

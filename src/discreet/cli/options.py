@@ -1,8 +1,9 @@
-"""Options that several commands share, each described once.
+"""Options and commands: each option is described once, and every command is made here.
 
-A command names a group (``shared: Shared``, ``reading: Reading``) as one parameter;
-:func:`command` spreads the group's fields into options for the parser and puts them together
-again before the command runs.
+A command takes plain options and groups of them (a dataclass, such as
+:class:`discreet.cli.answers.Reading`) as parameters; :func:`register` spreads the fields of a
+group into options for the parser and puts them together again before the command runs. The
+options that work everywhere are added to every command.
 """
 
 from __future__ import annotations
@@ -10,18 +11,17 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
-from enum import StrEnum
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 from textwrap import fill
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from discreet import __version__
 from discreet.cli.failures import guard
+from discreet.cli.output import be_quiet
 from discreet.errors import refuse_address
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
 
@@ -36,14 +36,28 @@ THREAD_VARIABLES = (
 )
 
 
+def option(metavar: str, about: str, *names: str, **limits: Any) -> Any:
+    """Return an option with a value; ``names`` where it is not called like its parameter."""
+    return typer.Option(*names, metavar=metavar, help=about, **limits)
+
+
+def flag(about: str, *names: str) -> Any:
+    """Return an option whose values speak for themselves: a switch, or one of a few words."""
+    return typer.Option(*names, help=about)
+
+
+def argument(metavar: str, about: str) -> Any:
+    """Return what is given without a name."""
+    return typer.Argument(metavar=metavar, help=about)
+
+
 def name_mechanisms(kind: str) -> str:
     """Name the mechanisms for one kind of data; the registry loads none of them."""
     *names, last = mechanisms_for(kind)
     return f"{', '.join(names)} or {last}"
 
 
-def explain_mechanisms(*kinds: str) -> str:
-    """Say what each mechanism does, for the end of a command's help."""
+def _explain_mechanisms(kinds: tuple[str, ...]) -> str:
     entries = {name: one for name, one in MECHANISMS.items() if one.kind in kinds}
     lines = [
         fill(one.help, 78, initial_indent=f"  {name:21}", subsequent_indent=" " * 23)
@@ -54,37 +68,19 @@ def explain_mechanisms(*kinds: str) -> str:
 
 MECHANISM_NAMES = name_mechanisms("answers") + "."
 
+Layout = Literal["long", "wide"]
+Relation = Literal["replace-one", "add-remove"]
 
-class Layout(StrEnum):
-    """How a table holds the answers."""
-
-    LONG = "long"
-    WIDE = "wide"
-
-
-class Repeats(StrEnum):
-    """What to do with a second answer of one person to one item."""
-
-    ERROR = "error"
-    FIRST = "first"
-    LAST = "last"
-
-
-class OneMeans(StrEnum):
-    """Which answer a 1 stands for."""
-
-    RIGHT = "right"
-    WRONG = "wrong"
-
-
-class Relation(StrEnum):
-    """Between which data sets a guarantee holds."""
-
-    REPLACE_ONE = "replace-one"
-    ADD_REMOVE = "add-remove"
-
-
-Neighbouring = Annotated[Relation, typer.Option(help="Between which data sets.")]
+AsJson = Annotated[bool, flag("Print one JSON document and nothing else.", "--json")]
+Force = Annotated[bool, flag("Replace what exists.", "--force")]
+OutFolder = Annotated[Path | None, option("DIR", "Also write the results into DIR.", "--out")]
+Method = Annotated[
+    str, option("NAME", "refined (the default), spectral (the paper's), conditional or marginal.")
+]
+EPSILON = option("E", "One person changes any probability e^E times at most.", "--epsilon")
+Epsilon = Annotated[float, EPSILON]
+Delta = Annotated[float, option("D", "And by D more; from 0 to below 1.", "--delta")]
+Neighbouring = Annotated[Relation, flag("Between which data sets.")]
 
 
 def _print_version(asked: bool) -> None:
@@ -93,17 +89,12 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-def _merge_quiet(context: typer.Context, asked: bool) -> bool:
-    # `meta` is one dictionary for the whole command line: what was said before the command
-    # counts as if it had been said after it.
-    quiet = asked or bool(context.meta.get("discreet.quiet", False))
-    context.meta["discreet.quiet"] = quiet
-    if quiet:
-        warnings.simplefilter("ignore")  # until the command line ends: see app.run
-    return quiet
+def _heed_quiet(asked: bool) -> None:
+    if asked:
+        be_quiet()
 
 
-def _limit_threads(asked: int | None) -> int | None:
+def _limit_threads(asked: int | None) -> None:
     if asked is not None:
         for variable in THREAD_VARIABLES:
             # Once loaded, numba refuses to hear about another number.
@@ -111,12 +102,11 @@ def _limit_threads(asked: int | None) -> int | None:
                 os.environ[variable] = str(asked)
         if "pyarrow" in sys.modules:
             sys.modules["pyarrow"].set_cpu_count(asked)
-    return asked
 
 
 @dataclass(frozen=True)
-class Shared:
-    """Options that work everywhere, before the command and after it."""
+class Everywhere:
+    """Options that work before the command and after it; what they ask for is done at once."""
 
     quiet: Annotated[
         bool,
@@ -124,13 +114,12 @@ class Shared:
             "--quiet",
             "-q",
             help="No progress, notes or warnings; errors are still shown.",
-            callback=_merge_quiet,
+            callback=_heed_quiet,
         ),
     ] = False
     threads: Annotated[
         int | None,
         typer.Option(
-            "--threads",
             metavar="N",
             min=1,
             max=4096,
@@ -141,149 +130,66 @@ class Shared:
     version: Annotated[
         bool,
         typer.Option(
-            "--version",
-            help="Print the version and exit.",
-            is_eager=True,
-            callback=_print_version,
+            "--version", help="Print the version and exit.", is_eager=True, callback=_print_version
         ),
     ] = False
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How to read a file of answers."""
-
-    layout: Annotated[
-        Layout | None,
-        typer.Option(help="long: one answer per row. wide: one column per item. Default: guess."),
-    ] = None
-    person: Annotated[
-        str | None, typer.Option(metavar="COL", help="The column with the person ids.")
-    ] = None
-    item: Annotated[
-        str | None, typer.Option(metavar="COL", help="Long tables: the column with the item ids.")
-    ] = None
-    response: Annotated[
-        str | None, typer.Option(metavar="COL", help="Long tables: the column with the answers.")
-    ] = None
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COL", help="Wide tables: not an item (may be repeated)."),
-    ] = None
-    group: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COL", help="A column that groups persons (may be repeated)."),
-    ] = None
-    repeats: Annotated[
-        Repeats,
-        typer.Option(help="When a person answered an item more than once: stop, or which counts."),
-    ] = Repeats.ERROR
-    one_means: Annotated[OneMeans, typer.Option(help="What a 1 stands for.")] = OneMeans.RIGHT
-    at_least: Annotated[
-        float | None,
-        typer.Option(metavar="SCORE", help="Scores of at least SCORE are right, others wrong."),
-    ] = None
-    missing: Annotated[
-        str, typer.Option(metavar="CODES", help="Codes for a missing answer, such as 9,99.")
-    ] = ""
+def register(
+    app: typer.Typer, function: Callable[..., None], name: str = "", *, mechanisms: str = ""
+) -> None:
+    """Make a function a command; ``mechanisms`` are the kinds that its help shall explain."""
+    epilog = _explain_mechanisms(tuple(mechanisms.split())) if mechanisms else None
+    app.command(name or function.__name__, epilog=epilog)(spread(function))
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Where answers are counted, and what that may use."""
+def add_family(app: typer.Typer, name: str, about: str) -> typer.Typer:
+    """Return a new family of commands of ``app``."""
 
-    engine: Annotated[
-        str, typer.Option(metavar="NAME", help="auto (the default), memory or disk (any size).")
-    ] = "auto"
-    memory: Annotated[
-        float,
-        typer.Option(metavar="GB", help="Out of core: memory for answers, in GB (default 1)."),
-    ] = 1.0
-    spill: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Out of core: where to put what does not fit."),
-    ] = None
-
-
-AnswersFile = Annotated[
-    str,
-    typer.Argument(
-        metavar="FILE", help="The answers: CSV, TSV, Parquet or JSONL, also .gz; long or wide."
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Epsilon = Annotated[
-    float,
-    typer.Option(
-        "--epsilon", metavar="E", help="One person changes any probability e^E times at most."
-    ),
-]
-Delta = Annotated[
-    float,
-    typer.Option("--delta", metavar="D", help="And by D more; from 0 to below 1."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
-Seed = Annotated[int | None, typer.Option(metavar="S", min=0, help="Makes the result repeatable.")]
-OutFolder = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Also write the results into DIR.")
-]
-
-
-def command(
-    app: typer.Typer, name: str, *, epilog: str | None = None
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function as a command; dataclass parameters become groups of options."""
-
-    def register(function: Callable[..., None]) -> Callable[..., None]:
-        app.command(name, epilog=epilog)(spread(function))
-        return function
-
-    return register
-
-
-def add_family(app: typer.Typer, name: str, about: str, *commands: Callable[..., None]) -> None:
-    """Make a family of commands of ``app``, each named after its function."""
-
-    def describe(shared: Shared) -> None:
-        del shared
+    def describe() -> None:
+        """Do nothing: the commands of the family do."""
 
     describe.__doc__ = about
     family = typer.Typer(name=name, no_args_is_help=True, rich_markup_mode=None)
     family.callback()(spread(describe))
-    for one in commands:
-        command(family, one.__name__)(one)
     app.add_typer(family)
+    return family
 
 
 def spread(function: Callable[..., None]) -> Callable[..., None]:
-    """Return ``function`` with the fields of its dataclass parameters as plain parameters."""
+    """Return ``function`` with the fields of its dataclass parameters as plain parameters.
+
+    An option that stands in two groups is asked for once and given to both.
+    """
     hints = get_type_hints(function, include_extras=True)
-    parameters, groups = [], {}
+    parameters: dict[str, inspect.Parameter] = {}
+    groups = {}
     for parameter in inspect.signature(function).parameters.values():
         hint = hints[parameter.name]
         if is_dataclass(hint) and isinstance(hint, type):
             groups[parameter.name] = hint
-            parameters += _options_of(hint)
+            parameters |= _options_of(hint)
         else:
-            parameters.append(
-                parameter.replace(annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY)
-            )
+            parameters[parameter.name] = _keyword(parameter.name, hint, parameter.default)
+    plain = [name for name in hints if name in parameters]
+    parameters |= _options_of(Everywhere)
 
     # The one place with **values: the parser calls with whatever the signature below lists.
     def run(**values: Any) -> None:
         # Paths only: answers may come from a server, and their readers know which ones.
         given = [one for value in values.values() for one in _paths(value)]
+        arguments = {name: values[name] for name in plain}
         for name, group in groups.items():
-            values[name] = group(**{one.name: values.pop(one.name) for one in fields(group)})
+            arguments[name] = group(**{one.name: values[one.name] for one in fields(group)})
         with guard():
             for value in given:
                 refuse_address(value)
-            function(**values)
+            function(**arguments)
 
     run.__name__ = function.__name__
     run.__doc__ = function.__doc__
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
-    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {name: one.annotation for name, one in parameters.items()}
+    run.__dict__["__signature__"] = inspect.Signature([*parameters.values()])
     return run
 
 
@@ -291,14 +197,14 @@ def _paths(value: Any) -> list[Path]:
     return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, Path)]
 
 
-def _options_of(group: type) -> list[inspect.Parameter]:
+def _keyword(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    absent = default is MISSING
+    return inspect.Parameter(
+        name, kind, default=inspect.Parameter.empty if absent else default, annotation=hint
+    )
+
+
+def _options_of(group: type) -> dict[str, inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
-    return [
-        inspect.Parameter(
-            one.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=one.default,
-            annotation=hints[one.name],
-        )
-        for one in fields(group)
-    ]
+    return {one.name: _keyword(one.name, hints[one.name], one.default) for one in fields(group)}

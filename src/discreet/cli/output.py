@@ -1,8 +1,8 @@
-"""What a command shows: tables and JSON on standard output, the rest on standard error.
+"""What a command shows and writes: results on standard output, the rest on standard error.
 
 On a terminal tables are drawn by Rich and cut at a sensible length; through a pipe or into a
 file they are plain aligned text with every row. Progress appears on a terminal only, and only
-for work that lasts longer than a second.
+for work that lasts longer than a second. Where files could not be written is found out first.
 """
 
 from __future__ import annotations
@@ -10,18 +10,22 @@ from __future__ import annotations
 import json
 import math
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from discreet.errors import hide_passwords
+from discreet.atomic import staged
+from discreet.errors import BadUsage, hide_passwords
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
     from discreet.tables.resources import Progress as Rows
 
@@ -31,6 +35,9 @@ TERMINAL_ROWS = 50
 
 PATIENCE_SECONDS = 1.0
 """Work shorter than this shows no progress."""
+
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+"""Whether this command line was asked for results and errors only."""
 
 
 @dataclass(frozen=True)
@@ -66,22 +73,40 @@ def say(text: str = "") -> None:
     print(text)
 
 
-def note(text: str, *, quiet: bool = False) -> None:
+def note(text: str) -> None:
     """Print a remark on standard error."""
-    if not quiet:
+    if not _quiet.get():
         print(hide_passwords(text), file=sys.stderr)
 
 
-def show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """Show a Python warning as one sentence, without the place in the code it came from."""
-    del category, filename, lineno, file, line
+def conclude(cautions: Iterable[str], written: Iterable[Path] = ()) -> None:
+    """Say what to know about a result, and which confidential files hold it."""
+    for caution in cautions:
+        note(f"Warning: {caution}")
+    for path in written:
+        note(f"Wrote {path} (confidential)")
+
+
+def be_quiet() -> None:
+    """Say nothing but results and errors from here on, until the command line ends."""
+    _quiet.set(True)
+    warnings.simplefilter("ignore")
+
+
+@contextmanager
+def speaking() -> Iterator[None]:
+    """While a command line runs, show Python's warnings as sentences, without their origin."""
+    before = _quiet.set(False)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", UserWarning)
+            warnings.showwarning = _show_warning
+            yield
+    finally:
+        _quiet.reset(before)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     note(f"Warning: {message}")
 
 
@@ -134,10 +159,11 @@ def print_table(columns: Sequence[Column]) -> None:
 
 NUMBERS = ("difficulty", "strength", "ability", "se", "lower", "upper", "drift", "difference")
 DIGITS = dict.fromkeys((*NUMBERS, "anchor", "displacement"), 3) | {"z": 2}
-DIGITS |= dict.fromkeys(("p_value", "p_adjusted"), 4)
+DIGITS |= dict.fromkeys(("p_value", "p_adjusted", "epsilon"), 4)
 """Digits of the columns that are no whole numbers."""
 TITLES = {"lower": "95% from", "upper": "to", "focal": "group", "reason": "why not"}
 TITLES |= {"p_value": "p", "p_adjusted": "adjusted", "ets": "ETS"}
+TITLES |= {"number": "release", "reserved_at": "reserved at"}
 """What columns are called on paper, where they have another name in files."""
 
 
@@ -155,6 +181,46 @@ def print_columns(columns: Mapping[str, Sequence[Any]], names: Sequence[str]) ->
 def list_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """Return columns as rows, as JSON documents have them."""
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def confidential(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return a table with a column that says what it is."""
+    # A column rather than a comment line: every program reads it, and it survives a join.
+    rows = len(next(iter(columns.values())))
+    return {**columns, "access": ["confidential"] * rows}
+
+
+def write_tables(folder: Path, tables: Mapping[str, dict[str, list[Any]]]) -> list[Path]:
+    """Write confidential tables as CSV, all or none, and return where they are."""
+    from discreet.output.formats import write_csv
+
+    with staged(folder, [*tables]) as stage:
+        for name, columns in tables.items():
+            write_csv(stage / name, columns)
+    return [folder / name for name in tables]
+
+
+def check_writable(folder: Path | None, names: Sequence[str], *, force: bool) -> None:
+    """Refuse, before any work is done, what could not be written afterwards; None is nothing."""
+    if folder is None:
+        return
+    taken = [name for name in names if (folder / name).exists()]
+    if taken and not force:
+        raise BadUsage(
+            f"{folder / taken[0]} exists already and would be overwritten. "
+            "Choose another --out, or add --force to replace it."
+        )
+    there = folder
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    try:
+        with tempfile.TemporaryDirectory(dir=there, prefix=".discreet-"):
+            return
+    except OSError as error:
+        raise BadUsage(
+            f"nothing can be written into {folder}: {error.strerror or error}. "
+            "Choose another --out, or make the folder writable."
+        ) from error
 
 
 def _write_table(columns: Sequence[Column]) -> None:
@@ -194,14 +260,14 @@ def _draw_table(columns: Sequence[Column]) -> None:
         )
 
 
-def _wants_progress(quiet: bool) -> bool:
-    return not quiet and sys.stderr.isatty()
+def _wants_progress() -> bool:
+    return not _quiet.get() and sys.stderr.isatty()
 
 
 @contextmanager
-def working(label: str, *, quiet: bool = False) -> Iterator[None]:
+def working(label: str) -> Iterator[None]:
     """Show that something is going on, once it has gone on for a second."""
-    if not _wants_progress(quiet):
+    if not _wants_progress():
         yield
         return
     done = threading.Event()
@@ -224,9 +290,9 @@ def _spin(label: str, done: threading.Event) -> None:
 
 
 @contextmanager
-def counting_rows(label: str, *, quiet: bool = False) -> Iterator[Callable[[Rows], None] | None]:
+def counting_rows(label: str) -> Iterator[Callable[[Rows], None] | None]:
     """Yield a callback that shows rows, rate and time left on a terminal; None elsewhere."""
-    if not _wants_progress(quiet):
+    if not _wants_progress():
         yield None
         return
     from rich.console import Console
@@ -242,55 +308,32 @@ def _describe_rows(label: str, now: Rows) -> str:
     return f"{label}: {now.rows:,} of {now.total:,} rows, {now.rate:,.0f} a second{left}"
 
 
-class ReadingBar:
-    """A bar for bytes read so far; a context manager whose value is called with that number."""
+@contextmanager
+def counting_bytes(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Yield a callback that moves a bar to the bytes read so far, once reading takes a second."""
+    wanted, started = _wants_progress(), time.monotonic()
+    bars: list[Progress] = []
 
-    def __init__(self, label: str, total: int | None, *, quiet: bool = False) -> None:
-        self._label = label
-        self._total = total
-        self._wanted = _wants_progress(quiet)
-        self._started = time.monotonic()
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
+    def move(done: int) -> None:
+        if wanted and not bars and time.monotonic() - started >= PATIENCE_SECONDS:
+            bars.append(_start_bar(label, total))
+        for bar in bars:
+            bar.update(bar.task_ids[0], completed=done)
 
-    def __enter__(self) -> ReadingBar:
-        return self
+    try:
+        yield move
+    finally:
+        for bar in bars:
+            bar.stop()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
-    def __call__(self, done: int) -> None:
-        """Move the bar to ``done`` bytes."""
-        if not self._wanted or time.monotonic() - self._started < PATIENCE_SECONDS:
-            return
-        if self._bar is None:
-            self._start()
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done)
+def _start_bar(label: str, total: int) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    def _start(self) -> None:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            DownloadColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._bar.add_task(self._label, total=self._total)
-        self._bar.start()
+    columns = BarColumn(), DownloadColumn(), TimeRemainingColumn()
+    console = Console(stderr=True)
+    bar = Progress(TextColumn("{task.description}"), *columns, console=console, transient=True)
+    bar.add_task(label, total=total)
+    bar.start()
+    return bar

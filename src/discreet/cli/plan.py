@@ -1,7 +1,11 @@
-"""``discreet plan``: how many persons, what epsilon, what precision, before there is any data."""
+"""``discreet plan``: what privacy would cost. ``discreet audit``: whether its promise holds.
+
+Both need no data: a plan is made before there is any, an audit attacks data of its own.
+"""
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,93 +13,72 @@ import typer
 
 from discreet.atomic import write_text
 from discreet.cli.options import (
+    EPSILON,
     MECHANISM_NAMES,
     AsJson,
     Delta,
+    Epsilon,
     Force,
     Neighbouring,
-    Relation,
-    Shared,
-    command,
-    explain_mechanisms,
+    flag,
+    name_mechanisms,
+    option,
 )
-from discreet.cli.output import Column, note, print_json, print_table, say, working
-from discreet.cli.writing import check_writable
+from discreet.cli.output import (
+    Column,
+    check_writable,
+    conclude,
+    note,
+    print_json,
+    print_table,
+    say,
+    working,
+)
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.analysis.planning import Plan
-
-
-Persons = Annotated[int | None, typer.Option(metavar="N", help="How many persons answer.")]
-Items = Annotated[int | None, typer.Option(metavar="M", help="How many items are on the list.")]
-AnswersEach = Annotated[
-    int | None,
-    typer.Option("--answers", metavar="A", help="Items that each person answers (default: all)."),
-]
-MaybeEpsilon = Annotated[
-    float | None,
-    typer.Option(
-        "--epsilon", metavar="E", help="One person changes any probability e^E times at most."
-    ),
-]
-Target = Annotated[
-    float | None,
-    typer.Option(metavar="R", help="The root mean square error wanted, in logits."),
-]
-Top = Annotated[
-    int | None, typer.Option(metavar="K", help="Also say how many of the K hardest are found.")
-]
-Found = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SHARE", help="Instead of --target-rmse: the share of the top K to be found."
-    ),
-]
-ByMechanism = Annotated[str, typer.Option("--mechanism", metavar="NAME", help=MECHANISM_NAMES)]
-DifficultySpread = Annotated[
-    float, typer.Option(metavar="SD", help="Assumed standard deviation of the difficulties.")
-]
-AbilitySpread = Annotated[
-    float, typer.Option(metavar="SD", help="Assumed standard deviation of the abilities.")
-]
-AbilityMean = Annotated[
-    float, typer.Option(metavar="MEAN", help="Assumed mean ability above the mean difficulty.")
-]
-Compare = Annotated[bool, typer.Option("--compare", help="Also show every mechanism.")]
-Runs = Annotated[
-    int | None,
-    typer.Option("--simulate", metavar="RUNS", min=2, help="Check the plan by so many releases."),
-]
-Page = Annotated[
-    Path | None,
-    typer.Option(
-        "--page", metavar="FILE", help="Write a page with sliders; takes a minute to compute."
-    ),
-]
+    from discreet.privacy.accounting.budget import Budget
+    from discreet.privacy.audit import AuditReport
 
 
 def plan(
     *,
-    persons: Persons = None,
-    items: Items = None,
-    answers: AnswersEach = None,
-    epsilon: MaybeEpsilon = None,
+    persons: Annotated[int | None, option("N", "How many persons answer.")] = None,
+    items: Annotated[int | None, option("M", "How many items are on the list.")] = None,
+    answers: Annotated[
+        int | None, option("A", "Items that each person answers (default: all).")
+    ] = None,
+    epsilon: Annotated[float | None, EPSILON] = None,
     delta: Delta = 1e-6,
-    target_rmse: Target = None,
-    top: Top = None,
-    target_top: Found = None,
-    mechanism: ByMechanism = "margins",
-    neighbours: Neighbouring = Relation.REPLACE_ONE,
-    difficulty_spread: DifficultySpread = 1.0,
-    ability_spread: AbilitySpread = 1.0,
-    ability_mean: AbilityMean = 0.0,
-    compare: Compare = False,
-    simulate: Runs = None,
-    page: Page = None,
+    target_rmse: Annotated[
+        float | None, option("R", "The root mean square error wanted, in logits.")
+    ] = None,
+    top: Annotated[int | None, option("K", "Also say how many of the K hardest are found.")] = None,
+    target_top: Annotated[
+        float | None,
+        option("SHARE", "Instead of --target-rmse: the share of the top K to be found."),
+    ] = None,
+    mechanism: Annotated[str, option("NAME", MECHANISM_NAMES)] = "margins",
+    neighbours: Neighbouring = "replace-one",
+    difficulty_spread: Annotated[
+        float, option("SD", "Assumed standard deviation of the difficulties.")
+    ] = 1.0,
+    ability_spread: Annotated[
+        float, option("SD", "Assumed standard deviation of the abilities.")
+    ] = 1.0,
+    ability_mean: Annotated[
+        float, option("MEAN", "Assumed mean ability above the mean difficulty.")
+    ] = 0.0,
+    compare: Annotated[bool, flag("Also show every mechanism.", "--compare")] = False,
+    simulate: Annotated[
+        int | None, option("RUNS", "Check the plan by so many releases.", min=2)
+    ] = None,
+    page: Annotated[
+        Path | None, option("FILE", "Write a page with sliders; takes a minute to compute.")
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
-    shared: Shared,
 ) -> None:
     """Predict what privacy costs. Leave out one of persons, items, epsilon and the target."""
     from discreet.analysis.planning import plan as make
@@ -113,13 +96,12 @@ def plan(
         target_rmse=target_rmse,
         target_overlap=None if target_top is None or top is None else (top, target_top),
         mechanism=mechanism,
-        neighbours=neighbours.value,
+        neighbours=neighbours,
         difficulty_spread=difficulty_spread,
         ability_spread=ability_spread,
         ability_mean=ability_mean,
     )
-    for warning in made.warnings:
-        note(f"Warning: {warning}", quiet=shared.quiet)
+    conclude(made.warnings)
     document = made.to_dict()
     if top is not None:
         document["top_overlap"] = made.top_overlap(top)
@@ -131,12 +113,12 @@ def plan(
         if not as_json:
             _show_comparison(plans)
     if simulate is not None:
-        rmse, uncertainty = _check(made, simulate, quiet=shared.quiet)
+        rmse, uncertainty = _check(made, simulate)
         document["simulated_rmse"] = rmse
         if not as_json:
             say(f"Simulated {simulate} times: {rmse:.3f}, give or take {uncertainty:.3f}")
     if page is not None:
-        _write_page(made, page, quiet=shared.quiet)
+        _write_page(made, page)
         if not as_json:
             say(f"Wrote the page with sliders to {page}")
     if as_json:
@@ -176,25 +158,85 @@ def _show_comparison(plans: dict[str, Plan]) -> None:
     )
 
 
-def _check(made: Plan, runs: int, *, quiet: bool) -> tuple[float, float]:
+def _check(made: Plan, runs: int) -> tuple[float, float]:
     from discreet.analysis.setting import check_setting
 
     def progress(done: int) -> None:
         if runs >= 10 and done % max(1, runs // 10) == 0:
-            note(f"Simulated {done} of {runs}", quiet=quiet)
+            note(f"Simulated {done} of {runs}")
 
     check = check_setting(made.setting, runs=runs, progress=progress)
     return check.rmse, check.uncertainty
 
 
-def _write_page(made: Plan, page: Path, *, quiet: bool) -> None:
+def _write_page(made: Plan, page: Path) -> None:
     from discreet.output.pages import make_page
 
-    with working("Computing the table behind the page", quiet=quiet):
+    with working("Computing the table behind the page"):
         text = make_page(made)
         write_text(page, text, private=False)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make ``plan`` a command of ``app``."""
-    command(app, "plan", epilog=explain_mechanisms("answers"))(plan)
+def audit(
+    *,
+    mechanism: Annotated[
+        str,
+        option(
+            "NAME",
+            f"{name_mechanisms('answers')}; for comparisons {name_mechanisms('comparisons')}.",
+        ),
+    ],
+    epsilon: Epsilon,
+    delta: Delta = 1e-6,
+    neighbours: Neighbouring = "replace-one",
+    items: Annotated[int, option("M", "Items of the release you plan.", min=2)] = 20,
+    max_answers: Annotated[
+        int | None,
+        option("Q", "Its cap on answers per person (default: half of the items).", min=1),
+    ] = None,
+    runs: Annotated[
+        int | None,
+        option(
+            "R",
+            "Releases per attack and data set (default: enough for the wanted power).",
+            min=100,
+        ),
+    ] = None,
+    power: Annotated[
+        float,
+        option("P", "The chance with which a fault must be found out.", min=0.5, max=0.999),
+    ] = 0.9,
+    as_json: AsJson = False,
+) -> None:
+    """Attack a mechanism on made-up data. Exit code 1 says that its promise was refuted."""
+    from discreet.privacy.accounting.budget import Budget
+    from discreet.privacy.audit import Verdict, audit_mechanism, find_audited
+    from discreet.privacy.audit.attacks import Size
+
+    budget = Budget(epsilon, delta, neighbours)
+    size = Size(items, max_answers)
+    with working(f"Attacking {mechanism}"):
+        report = audit_mechanism(find_audited(mechanism), budget, size=size, runs=runs, power=power)
+    if as_json:
+        names = ("claimed_epsilon", "lower_bound", "passed", "verdict", "detectable_factor")
+        more = ("detectable_epsilon", "power", "runs", "items", "max_answers", "attack")
+        print_json({name: getattr(report, name) for name in (*names, *more)})
+    else:
+        _say_report(report, budget)
+    if report.verdict is Verdict.REFUTED:
+        raise typer.Exit(1)
+
+
+def _say_report(report: AuditReport, budget: Budget) -> None:
+    cap = f"{report.items} items, at most {report.max_answers} answers each"
+    say(f"{report.mechanism}, {budget.neighbours}, {cap}: {report.verdict}")
+    say(f"Claimed           epsilon {report.claimed_epsilon:g} at delta {report.delta:g}")
+    say(f"Proved by attack  epsilon {report.lower_bound:.4g} with 99.9% confidence")
+    say(f"Strongest attack  {report.attack} ({report.runs:,} releases of each data set)")
+    if report.detectable_factor == inf:
+        say("Could have shown  no fault in the noise, whatever its size")
+    else:
+        seen = f"noise too small by {report.detectable_factor:.3g}"
+        seen += f" (epsilon {report.detectable_epsilon:.3g})"
+        say(f"Could have shown  {seen}, with probability {report.power:g}")
+    say(report.meaning)

@@ -1,4 +1,7 @@
-"""``discreet simulate``: answers from known parameters, and a file with the truth."""
+"""``discreet simulate``: answers from known parameters. ``discreet demo``: real ones, released.
+
+Both are for trying things out, with data that nobody needs to protect.
+"""
 
 from __future__ import annotations
 
@@ -9,40 +12,18 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
-import typer
-
 from discreet.atomic import staged
-from discreet.cli.options import AsJson, Force, Layout, Seed, Shared, command
-from discreet.cli.output import print_json, say, working
-from discreet.cli.writing import check_writable
+from discreet.cli.calibrations import CALIBRATION_FILES, print_calibration, write_calibration
+from discreet.cli.options import AsJson, Force, Layout, flag, option
+from discreet.cli.output import check_writable, conclude, print_json, say, working
+from discreet.cli.release import print_release
 from discreet.errors import BadUsage
+from discreet.place import check_place
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
     from discreet.simulation import Simulation
 
-
-Persons = Annotated[int, typer.Option("--persons", metavar="N", min=1, help="How many persons.")]
-Items = Annotated[int, typer.Option("--items", metavar="M", min=1, help="How many items.")]
-Answered = Annotated[
-    float, typer.Option(metavar="P", help="The share of the items that a person answers, 0 to 1.")
-]
-Design = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="Who gets which items: uniform, booklets, targeted, adaptive or two-stage.",
-    ),
-]
-Out = Annotated[
-    Path,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="The answers: .csv, .tsv (also .gz) or .parquet; the truth goes beside it.",
-    ),
-]
-TableLayout = Annotated[Layout, typer.Option(help="One answer per row, or one column per item.")]
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
@@ -52,23 +33,30 @@ CHUNK_CELLS = 1 << 22
 
 def simulate(
     *,
-    persons: Persons,
-    items: Items,
-    out: Out,
-    answered: Answered = 1.0,
-    design: Design = "uniform",
-    layout: TableLayout = Layout.LONG,
-    seed: Seed = None,
+    persons: Annotated[int, option("N", "How many persons.", min=1)],
+    items: Annotated[int, option("M", "How many items.", min=1)],
+    out: Annotated[
+        Path,
+        option("FILE", "The answers: .csv, .tsv (also .gz) or .parquet; the truth goes beside it."),
+    ],
+    answered: Annotated[
+        float, option("P", "The share of the items that a person answers, 0 to 1.")
+    ] = 1.0,
+    design: Annotated[
+        str,
+        option("NAME", "Who gets which items: uniform, booklets, targeted, adaptive or two-stage."),
+    ] = "uniform",
+    layout: Annotated[Layout, flag("One answer per row, or one column per item.")] = "long",
+    seed: Annotated[int | None, option("S", "Makes the result repeatable.", min=0)] = None,
     force: Force = False,
     as_json: AsJson = False,
-    shared: Shared,
 ) -> None:
     """Draw answers from known parameters. The difficulties and abilities go beside them."""
     suffix = _suffix(out)
     truth = out.name.removesuffix(suffix) + ".truth.json"
     names = (out.name, truth)
     check_writable(out.parent, names, force=force)
-    with working("Drawing answers", quiet=shared.quiet):
+    with working("Drawing answers"):
         drawn = _draw(persons, items, answered, design, seed)
         with staged(out.parent, names, private=False) as stage:
             _write_answers(stage / out.name, drawn.responses, suffix, layout)
@@ -118,7 +106,7 @@ def _write_truth(path: Path, drawn: Simulation, setting: dict[str, Any]) -> None
 
 
 def _write_answers(path: Path, responses: Responses, suffix: str, layout: Layout) -> None:
-    batches = _long_batches(responses) if layout is Layout.LONG else _wide_batches(responses)
+    batches = _long_batches(responses) if layout == "long" else _wide_batches(responses)
     if suffix == ".parquet":
         _write_parquet(path, batches)
     else:
@@ -186,6 +174,75 @@ def _write_text(stream: BinaryIO, batches: Iterator[Any], separator: str) -> Non
             writer.write_batch(batch)
 
 
-def add_to(app: typer.Typer) -> None:
-    """Make ``simulate`` a command of ``app``."""
-    command(app, "simulate")(simulate)
+# A name that no steward gives to a real ledger, because the demo replaces it.
+LEDGER_FILE = "demo-ledger.db"
+
+EPSILON, DELTA = 1.0, 1e-6
+
+# The public item list: from the test, not from the answers.
+ITEMS = ("Item1", "Item2", "Item3", "Item4", "Item5")
+
+# With as few as five items this one has the smallest error.
+MECHANISM = "pairs"
+
+
+def demo(
+    *,
+    out: Annotated[Path, option("DIR", "Where the files go.")] = Path("demo"),
+    force: Force = False,
+) -> None:
+    """Calibrate and privately release the bundled LSAT answers. Takes a few seconds."""
+    bundle = out / "release"
+    check_writable(out, (*CALIBRATION_FILES, LEDGER_FILE), force=force)
+    check_place(bundle, force=force)
+    _calibrate(out)
+    say()
+    # The answers were printed in 1970, so nothing is lost with the ledger of an earlier demo.
+    (out / LEDGER_FILE).unlink(missing_ok=True)
+    _release(out / LEDGER_FILE, bundle)
+
+
+def _calibrate(out: Path) -> None:
+    from discreet.datasets import citation
+    from discreet.datasets.education import lsat
+    from discreet.models.calibrate import fit
+
+    answers = lsat()
+    estimate = fit(answers)
+    say("LSAT, section 6: 5 items answered by 1,000 persons")
+    say(citation("lsat"))
+    say()
+    say("1. Without privacy, for the steward only")
+    say()
+    print_calibration(estimate)
+    conclude(estimate.warnings)
+    say()
+    for path in write_calibration(out, estimate, answers, name="LSAT, section 6"):
+        say(f"Wrote {path} (confidential)")
+
+
+def _release(ledger: Path, bundle: Path) -> None:
+    from discreet.datasets.education import lsat
+    from discreet.privacy.accounting.budget import Budget
+    from discreet.privacy.ledger.book import Ledger
+    from discreet.publishing.release import release
+
+    responses = lsat()
+    book = Ledger.create(ledger, EPSILON, DELTA)
+    with working("Releasing"):
+        released = release(
+            responses,
+            Budget(EPSILON, DELTA),
+            items=ITEMS,
+            mechanism=MECHANISM,
+            ledger=book,
+            out=bundle,
+            force=True,
+        )
+    say("2. With privacy, for everyone (the noise is new every time)")
+    say()
+    print_release(released)
+    say()
+    for path in sorted(bundle.iterdir()):
+        say(f"Wrote {path}")
+    say(f"Wrote {ledger} (what was spent; see `discreet ledger show {ledger}`)")

@@ -1,0 +1,214 @@
+"""``discreet top``, ``score`` and ``dif``: the hardest items, abilities, differences of groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from discreet.cli.answers import AnswersFile, Reading, read_answers
+from discreet.cli.calibrations import check_method, read_calibration
+from discreet.cli.fit import Regularisation
+from discreet.cli.options import AsJson, Force, Method, OutFolder, flag, option
+from discreet.cli.output import (
+    Column,
+    check_writable,
+    conclude,
+    confidential,
+    list_rows,
+    print_columns,
+    print_json,
+    print_table,
+    say,
+    working,
+    write_tables,
+)
+from discreet.errors import BadUsage
+
+if TYPE_CHECKING:
+    from discreet.analysis.dif import DifTable
+    from discreet.analysis.persons import PersonScores
+    from discreet.results.estimate import Estimate
+    from discreet.results.ranking import Ranking
+
+
+ABILITIES_FILE = "abilities.confidential.csv"
+TABLE_FILE = "score_table.confidential.csv"
+DIF_FILE = "dif.confidential.csv"
+
+
+def top(
+    file: AnswersFile,
+    *,
+    k: Annotated[int, option("K", "How many items.", "-k", "--count", min=0)],
+    easiest: Annotated[bool, flag("The easiest instead of the hardest.", "--easiest")] = False,
+    level: Annotated[float, option("P", "How sure 'surely' is.")] = 0.95,
+    method: Method = "refined",
+    regularisation: Regularisation = 0.0,
+    as_json: AsJson = False,
+    reading: Reading,
+) -> None:
+    """Name the K hardest (or easiest) items."""
+    check_method(method)
+    responses = read_answers(file, reading)
+    from discreet.models.calibrate import fit
+    from discreet.results.ranking import rank
+
+    with working("Estimating difficulties"):
+        estimate = fit(responses, method=method, regularisation=regularisation)
+        ranking = rank(estimate, k, easiest=easiest, level=level)
+    if as_json:
+        names = {name: list(getattr(ranking, name)) for name in ("top", "surely_in", "possibly_in")}
+        print_json({**names, "gap": ranking.gap})
+    else:
+        _print_ranking(estimate, ranking, "easiest" if easiest else "hardest", level)
+    conclude(estimate.warnings)
+
+
+def _print_ranking(estimate: Estimate, ranking: Ranking, kind: str, level: float) -> None:
+    best = set(ranking.top)
+    rivals = [item for item in ranking.possibly_in if item not in best]
+    names = [*ranking.top, *rivals]
+    place = {item: index for index, item in enumerate(estimate.items)}
+    rows = [place[name] for name in names]
+    words = dict.fromkeys(ranking.possibly_in, "possibly")
+    words |= dict.fromkeys(ranking.surely_in, "surely")
+    say(f"The {len(best):,} {kind} of {len(estimate.items):,} items, at {level:.0%} confidence")
+    say()
+    ranks = [str(number) for number in range(1, len(best) + 1)]
+    print_table(
+        [
+            Column("rank", [*ranks, *["rival"] * len(rivals)]),
+            Column("item", names),
+            Column("difficulty", estimate.difficulty[rows].tolist(), digits=3),
+            Column("se", estimate.se[rows].tolist(), digits=3),
+            Column(f"among the {kind}", [words.get(name, "no") for name in names]),
+        ]
+    )
+    if ranking.gap == ranking.gap:  # not NaN: there is an item on either side of the line
+        say()
+        say(f"Gap between the last item in and the first one out: {ranking.gap:.3f} logits")
+
+
+def score(
+    file: AnswersFile,
+    *,
+    calibration: Annotated[
+        Path,
+        option(
+            "CALIBRATION",
+            "What `fit --out`, `release` or `bank` wrote (file or folder), or a Winsteps IFILE.",
+            "--with",
+        ),
+    ],
+    method: Annotated[
+        Literal["warm", "ml", "posterior"],
+        flag("warm: weighted likelihood. ml: no number for extreme scores. posterior: its mean."),
+    ] = "warm",
+    out: OutFolder = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    reading: Reading,
+) -> None:
+    """Estimate abilities with known difficulties. The results are about persons: confidential."""
+    check_writable(out, (ABILITIES_FILE, TABLE_FILE), force=force)
+    known = read_calibration(calibration)
+    responses = read_answers(file, reading)
+    from discreet.analysis.persons import score as estimate_abilities
+
+    with working("Estimating abilities"):
+        scores = estimate_abilities(responses, known, method=method)
+    written = [] if out is None else _write_scores(out, scores, known)
+    if as_json:
+        print_json(_describe_scores(scores))
+    else:
+        _print_scores(scores)
+    conclude(scores.warnings, written)
+
+
+def _write_scores(folder: Path, scores: PersonScores, known: Any) -> list[Path]:
+    from discreet.analysis.persons import tabulate_scores
+
+    table = tabulate_scores(known, method=scores.method, prior=scores.prior).to_dict()
+    tables = {ABILITIES_FILE: confidential(scores.to_dict()), TABLE_FILE: table}
+    return write_tables(folder, tables)
+
+
+def _describe_scores(scores: PersonScores) -> dict[str, Any]:
+    prior = scores.prior
+    return {
+        "method": scores.method,
+        "items": list(scores.items),
+        "prior": None if prior is None else {"mean": prior.mean, "sd": prior.sd},
+        "persons": list_rows(scores.to_dict()),
+    }
+
+
+def _print_scores(scores: PersonScores) -> None:
+    say(f"{len(scores.persons):,} persons, {len(scores.items):,} items, {scores.method}")
+    if scores.prior is not None:
+        say(f"Abilities: normal, mean {scores.prior.mean:.3f}, SD {scores.prior.sd:.3f}")
+    say()
+    names = ("person", "ability", "se", "score", "answered", "status")
+    print_columns(scores.to_dict(), names)
+
+
+def dif(
+    file: AnswersFile,
+    *,
+    reference: Annotated[
+        str | None, option("GROUP", "Compare the others with this one. Default: the largest.")
+    ] = None,
+    adjustment: Annotated[
+        Literal["benjamini-hochberg", "holm", "none"],
+        flag("How p-values allow for the number of items."),
+    ] = "benjamini-hochberg",
+    level: Annotated[float, option("P", "Flag items with a p-value below P, 0 to 1.")] = 0.05,
+    method: Annotated[
+        str, option("NAME", "conditional (the default), refined, spectral or marginal.")
+    ] = "conditional",
+    out: OutFolder = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    reading: Reading,
+) -> None:
+    """Compare groups of persons item by item. Needs one --group. Confidential."""
+    groups = reading.group or []
+    if len(groups) != 1:
+        raise BadUsage(
+            f"dif needs exactly one --group COL, the column with the groups, found {len(groups)}."
+        )
+    check_method(method)
+    check_writable(out, [DIF_FILE], force=force)
+    responses = read_answers(file, reading)
+    from discreet.analysis.dif import find_dif
+
+    with working("Comparing groups"):
+        table = find_dif(
+            responses,
+            groups[0],
+            reference=reference,
+            adjustment=adjustment,
+            level=level,
+            method=method,
+        )
+    written = [] if out is None else write_tables(out, {DIF_FILE: confidential(table.to_dict())})
+    if as_json:
+        names = ("reference", "persons", "adjustment", "level")
+        about = {"group": groups[0]} | {name: getattr(table, name) for name in names}
+        print_json({**about, "items": list_rows(table.to_dict())})
+    else:
+        _print_differences(groups[0], table)
+    conclude(table.warnings, written)
+
+
+def _print_differences(group: str, table: DifTable) -> None:
+    sizes = ", ".join(f"{label} {number:,}" for label, number in table.persons.items())
+    say(f"{group}: {sizes}; compared with {table.reference}")
+    say("Positive: harder for the group than its ability explains. ETS class A small, C large.")
+    say()
+    flags = [
+        "confirmed" if sure else "look" if seen else ""
+        for seen, sure in zip(table.flagged.tolist(), table.confirmed.tolist(), strict=True)
+    ]
+    names = ("item", "focal", "difference", "se", "z", "p_value", "p_adjusted", "ets", "flag")
+    print_columns({**table.to_dict(), "flag": flags}, (*names, "status"))
