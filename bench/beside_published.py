@@ -13,7 +13,7 @@ import numpy as np
 from experiments import published
 
 import discreet
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
 
 SETTINGS = [

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.privacy.noise.backends import ExactNoise, Noise, OpenDPNoise
+from discreet.privacy.noise import ExactNoise, Noise, OpenDPNoise
 
 SIGMAS = (10, 1000, 100_000)
 TARGET_RATIO = 25
@@ -28,7 +28,7 @@ PEAK = """
 import pathlib, sys
 from fractions import Fraction
 import numpy as np
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.noise import ExactNoise
 size, draw = int(sys.argv[1]), int(sys.argv[2])
 out = ExactNoise().gaussian(Fraction(1000), draw)
 if draw < size:

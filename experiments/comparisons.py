@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from discreet.answers.judges import Comparisons
 from discreet.models.compared import rank_comparisons
 from discreet.models.released import estimate_release
-from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.comparisons import NetWins, WinPairs
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Calibration, ComparedPublic
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource

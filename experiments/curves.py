@@ -18,12 +18,11 @@ import numpy.typing as npt
 from discreet.answers.responses import Responses
 from discreet.models.calibrate import fit
 from discreet.models.released import estimate_release
-from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.margins import Margins
-from discreet.privacy.mechanisms.pairs import DensePairs
+from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
 from discreet.privacy.mechanisms.response import RandomizedResponse
-from discreet.privacy.mechanisms.sparse import SparsePairs
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Calibration, Public
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource

@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from discreet.privacy.accounting.budget import Budget, Neighbours
-from discreet.privacy.accounting.unit_moves import calibrate_counts, counts_delta
-from discreet.privacy.mechanisms.sparse import SparsePairs
+from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.accounting.moves import calibrate_counts, counts_delta
+from discreet.privacy.mechanisms.pairs import SparsePairs
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
 from experiments.results import (

@@ -38,7 +38,7 @@ from math import exp, log, sqrt
 import numpy as np
 import numpy.typing as npt
 
-from discreet.privacy.noise.samplers import discrete_gaussian, discrete_laplace
+from discreet.privacy.noise import discrete_gaussian, discrete_laplace
 from discreet.secure import RandomSource
 
 FloatArray = npt.NDArray[np.float64]

@@ -19,7 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from discreet.privacy.mechanisms.response import flip_answers
-from discreet.privacy.noise.samplers import discrete_gaussian
+from discreet.privacy.noise import discrete_gaussian
 from discreet.secure import SystemSource
 from experiments.results import (
     COLOURS,

@@ -20,7 +20,7 @@ from pathlib import Path
 import discreet
 import discreet.publishing.delivery
 from discreet.cli import main
-from discreet.privacy.ledger.vault import find_vault, has_values
+from discreet.privacy.ledger.file import find_vault, has_values
 
 ITEMS = [f"q{number}" for number in range(4)]
 ROWS = ["1,0,1,0", "0,0,1,1", "1,1,1,0", "0,1,0,0", "1,0,0,1"] * 8

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from discreet.errors import BudgetExceeded, DiscreetError
-from discreet.privacy.accounting.budget import Budget
+from discreet.privacy.accounting import Budget
+from discreet.privacy.accounting.moves import calibrate_counts
 from discreet.privacy.accounting.spend import Spend
-from discreet.privacy.accounting.unit_moves import calibrate_counts
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger import Ledger
 
 
 def spend_of(epsilon: float) -> Spend:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadBudget
-from discreet.privacy.accounting.budget import NO_LEDGER, Budget, Guarantee, Neighbours
+from discreet.privacy.accounting import NO_LEDGER, Budget, Guarantee, Neighbours
 from discreet.privacy.accounting.gaussian import (
     GaussianBound,
     float_down,
@@ -44,7 +44,11 @@ from discreet.privacy.accounting.local import (
 from discreet.privacy.accounting.moves import (
     bound_moves,
     bound_rounded_move,
+    calibrate_counts,
     calibrate_scale,
+    counts_bound,
+    counts_delta,
+    counts_spend,
     moves_rho,
     moves_spend,
 )
@@ -53,12 +57,6 @@ from discreet.privacy.accounting.spend import (
     GaussianAllowance,
     Spend,
     compose_guarantees,
-)
-from discreet.privacy.accounting.unit_moves import (
-    calibrate_counts,
-    counts_bound,
-    counts_delta,
-    counts_spend,
 )
 
 LONG = np.longdouble
@@ -361,14 +359,14 @@ def test_counts_delta_is_exact_against_brute_force_convolution():
 
 
 def test_the_bound_for_large_counts_stays_above_the_lattice_sum_and_close(monkeypatch):
-    from discreet.privacy.accounting import unit_moves
+    from discreet.privacy.accounting import moves
 
     cases = [(5000, Fraction(226), 1.0), (12, Fraction(11), 1.0), (300, Fraction(5), 4.0)]
     cases += [(40, Fraction(3), 0.1), (2000, Fraction(1000), 0.2), (7, Fraction(5, 2), 3.0)]
     for moved, sigma, epsilon in cases:
         exact = lattice_counts_delta(moved, sigma, epsilon)
         with monkeypatch.context() as patch:
-            patch.setattr(unit_moves, "LARGEST_SUMMED", 0.0)
+            patch.setattr(moves, "LARGEST_SUMMED", 0.0)
             bound = counts_delta(moved, sigma, epsilon)
         assert exact <= bound <= exact * (1 + 20 / (float(sigma) * math.sqrt(moved)))
 
@@ -699,7 +697,7 @@ def test_the_tails_that_shuffling_needs_are_accurate_for_many_persons():
 
 
 def test_clone_weights_are_upper_bounds_and_accurate():
-    from discreet.privacy.accounting.unit_moves import binomial_weights, binomial_window
+    from discreet.privacy.accounting.moves import binomial_weights, binomial_window
 
     persons, local = 100_000, 1.3
     low, high = binomial_window(persons - 1, math.exp(-local), 1e-12)

@@ -16,7 +16,6 @@ ORDER = [
     "types",
     "secure",
     "atomic",
-    "place",
     "jit",
     "tables",
     # Bits without names: what is counted, and how it is turned.
@@ -27,11 +26,11 @@ ORDER = [
     "answers",
     "datasets",
     "simulation",
+    "privacy.coins",
     "privacy.noise",
     "privacy.accounting",
     "privacy.ledger",
     "privacy.protocol",
-    "privacy.orders",
     "privacy.wall",
     "privacy.audit.statistics",
     "results",
@@ -124,7 +123,7 @@ def test_operating_system_randomness_has_one_door():
         if "urandom" in (code := (PACKAGE / path).read_text()) or "import secrets" in code
     ]
     # The ledger's random id and key are names and a seal, not noise.
-    assert set(doors) <= {"secure.py", "privacy/ledger/book.py", "privacy/ledger/file.py"}
+    assert set(doors) <= {"secure.py", "privacy/ledger/file.py"}
 
 
 def test_privacy_code_never_uses_the_statistical_generator():

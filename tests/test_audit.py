@@ -11,21 +11,23 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from discreet.errors import BadUsage
-from discreet.privacy.accounting.budget import Budget, Neighbours
-from discreet.privacy.audit import Verdict, audit_mechanism, find_audited
-from discreet.privacy.audit.attacks import Size, make_attacks
-from discreet.privacy.audit.power import (
+from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.audit import (
     MISTAKES,
+    Verdict,
+    audit_mechanism,
     choose_runs,
+    find_audited,
     find_detectable,
     highest_rate,
     prove_factor,
 )
+from discreet.privacy.audit.attacks import Size, make_attacks
 from discreet.privacy.audit.statistics import MATTERS
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
 from discreet.privacy.mechanisms.comparisons import NetWins
-from discreet.privacy.mechanisms.sparse import SparsePairs
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.mechanisms.pairs import SparsePairs
+from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import NoiseLaw
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource

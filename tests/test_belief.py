@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.output.statement import write_statement
-from discreet.privacy.accounting.belief import (
+from discreet.privacy.accounting import Budget, Guarantee, Neighbours
+from discreet.privacy.accounting.gaussian import (
+    GaussianBound,
     best_guess,
     explain_belief,
+    largest_mu,
     show_chance,
     show_share,
     surest_belief,
     tail_probability,
 )
-from discreet.privacy.accounting.budget import Budget, Guarantee, Neighbours
-from discreet.privacy.accounting.gaussian import GaussianBound, largest_mu
-from discreet.privacy.accounting.moves import bound_moves
-from discreet.privacy.accounting.unit_moves import calibrate_counts, counts_bound
+from discreet.privacy.accounting.moves import bound_moves, calibrate_counts, counts_bound
 from discreet.privacy.mechanisms.response import RandomizedResponse
 
 ROOT = Path(__file__).parents[1]

@@ -19,7 +19,7 @@ from commandline import LSAT_ITEMS, Ended, discreet, environment, program
 from discreet.cli import calibrations as calibration
 from discreet.cli import output
 from discreet.cli.options import THREAD_VARIABLES
-from discreet.datasets.education import lsat
+from discreet.datasets import lsat
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ from math import inf
 import pytest
 
 from commandline import LSAT_ITEMS, discreet
-from discreet.datasets.education import lsat
+from discreet.datasets import lsat
 from discreet.errors import BadUsage
 from discreet.privacy.audit import AuditReport
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger import Ledger
 from discreet.tables.opener import read_list
 
 BUNDLE = ["difficulties.csv", "privacy.json", "registry.yaml", "report.html", "statement.md"]
@@ -232,7 +232,7 @@ def test_an_interruption_says_that_the_budget_is_spent(desk, monkeypatch):
     def interrupt(*arguments, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("discreet.place.Place.fill", interrupt)
+    monkeypatch.setattr("discreet.atomic.Place.fill", interrupt)
     ended = release(desk)
     assert ended.code == 130
     assert "The budget is spent" in ended.err

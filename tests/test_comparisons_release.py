@@ -20,8 +20,8 @@ from discreet.models.compared import rank_comparisons
 from discreet.models.noisefit import pairs as comparison_fit
 from discreet.models.noisefit.pairs import fit_net_wins
 from discreet.output.statement import write_statement
-from discreet.privacy.accounting.budget import Budget, Neighbours
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms.comparisons import (
     JudgeWeights,
     NetWins,
@@ -29,7 +29,7 @@ from discreet.privacy.mechanisms.comparisons import (
     _squared_moves,
     pick_comparison_mechanism,
 )
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import ComparedPublic
 from discreet.publishing.release import release_comparisons
 from discreet.publishing.verification import read_released_ranking

@@ -14,12 +14,11 @@ import discreet as library
 from commandline import LSAT_ITEMS, discreet
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
-from discreet.privacy.ledger.vault import Vault, find_vault, open_vault
+from discreet.privacy.ledger.file import Vault, find_vault, open_vault
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.margins import Margins
-from discreet.privacy.mechanisms.pairs import DensePairs
-from discreet.privacy.mechanisms.sparse import SparsePairs
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
+from discreet.privacy.noise import ExactNoise
 from discreet.publishing.delivery import BUNDLE_BYTES, ITEM_BYTES, Delivery
 from discreet.secure import SeededSource
 from discreet.simulation import simulate_comparisons
@@ -279,7 +278,7 @@ def test_whatever_stops_a_paid_release_says_what_is_spent_and_what_to_do(
     if moment == "estimate":
         monkeypatch.setattr("discreet.publishing.delivery.estimate_release", fail)
     if moment == "bundle":
-        monkeypatch.setattr("discreet.place.Place.fill", fail)
+        monkeypatch.setattr("discreet.atomic.Place.fill", fail)
     noise = Odd() if moment == "noise" else ExactNoise()
     with pytest.raises(kind) as stopped:
         publish(answers, ledger, noise=noise, out=tmp_path / "out")
@@ -432,11 +431,11 @@ def test_the_room_set_aside_is_enough_for_a_bundle(items, name, tmp_path, monkey
     names = [f"an item with a long name {number:04d}" for number in range(items)]
     cells = np.random.default_rng(0).integers(0, 2, (50, items))
     rooms = []
-    from discreet import place
+    from discreet import atomic
 
-    real = place.fill_with_zeros
+    real = atomic.fill_with_zeros
     monkeypatch.setattr(
-        place, "fill_with_zeros", lambda handle, size: (rooms.append(size), real(handle, size))
+        atomic, "fill_with_zeros", lambda handle, size: (rooms.append(size), real(handle, size))
     )
     library.release(
         Responses.from_array(cells, items=names),
@@ -479,7 +478,7 @@ def test_the_command_line_says_how_to_resume_and_resumes(desk, monkeypatch, kind
     if moment == "noise":
         monkeypatch.setattr(Vault, "keep", fail)
     else:
-        monkeypatch.setattr("discreet.place.Place.fill", fail)
+        monkeypatch.setattr("discreet.atomic.Place.fill", fail)
     ended = release(desk)
     monkeypatch.undo()
     assert (ended.code, ended.out) == (code, "")
@@ -525,7 +524,7 @@ def test_a_full_disk_after_the_charge_does_not_advise_to_pay_again(desk, monkeyp
     def full(*given, **named):
         raise OSError(28, "No space left on device", "somewhere")
 
-    monkeypatch.setattr("discreet.place.Place.fill", full)
+    monkeypatch.setattr("discreet.atomic.Place.fill", full)
     ended = release(desk)
     assert ended.code == 1
     assert "the disk is full" in ended.err

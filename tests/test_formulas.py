@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from discreet.analysis.equate import _robust_centre
 from discreet.errors import BadUsage
-from discreet.privacy.accounting import moves, unit_moves
-from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy import noise
+from discreet.privacy.accounting import Budget, Neighbours, moves
 from discreet.privacy.accounting.gaussian import GaussianBound, gaussian_delta, round_up
 from discreet.privacy.accounting.local import calibrate_local, shuffled_epsilon_closed_form
 from discreet.privacy.accounting.moves import bound_rounded_move, search_scale
@@ -33,7 +33,6 @@ from discreet.privacy.mechanisms.comparisons import NetWins
 from discreet.privacy.mechanisms.graphs import cut_bound
 from discreet.privacy.mechanisms.margin_moves import _upper_hull
 from discreet.privacy.mechanisms.margins import Margins
-from discreet.privacy.noise import samplers
 from discreet.privacy.protocol import ComparedPublic, NoiseLaw, Public
 from discreet.results.estimate import Estimate, Solution, Status, two_sided_quantile
 from discreet.results.ranking import rank
@@ -50,17 +49,18 @@ def test_the_coarser_bound_of_a_move_adds_up_over_the_coordinates_that_move():
     assert bound.extra_delta == 0
 
 
-@pytest.mark.parametrize("module", [moves, unit_moves])
-def test_the_error_of_the_kernel_is_what_its_variance_leaves(module):
-    left = 5 * mpmath.exp(-2 * mpmath.pi**2 * mpmath.mpf(str(float(module.KERNEL_VARIANCE))))
-    assert left <= float(module.KERNEL_ERROR) < 15 * left
+@pytest.mark.parametrize("kernel", ["KERNEL", "UNIT_KERNEL"])
+def test_the_error_of_the_kernel_is_what_its_variance_leaves(kernel):
+    variance = float(getattr(moves, f"{kernel}_VARIANCE"))
+    left = 5 * mpmath.exp(-2 * mpmath.pi**2 * mpmath.mpf(str(variance)))
+    assert left <= float(getattr(moves, f"{kernel}_ERROR")) < 15 * left
 
 
 @pytest.mark.parametrize("moved", [2, 3, 51, 52, 400])
 def test_a_sum_of_discrete_gaussians_is_one_up_to_the_published_error(moved):
     rate = -2 * mpmath.pi**2 * 4
     true = 10 * mpmath.fsum(mpmath.exp(rate * k / (k + 1)) for k in range(1, moved))
-    bound = unit_moves._sum_error(moved, Fraction(2))
+    bound = moves._sum_error(moved, Fraction(2))
     assert true <= bound
     # Beyond 50 terms the rest is counted at its largest, e^(rate 51/52).
     assert bound <= true * (1 + 1e-6) + 10 * moved * mpmath.exp(rate * 51 / 52) * (moved > 51)
@@ -102,9 +102,9 @@ def test_without_epsilon_the_curve_for_random_graphs_is_straight_from_the_start(
 def test_the_curve_for_random_graphs_lies_at_no_number_of_moves_below_that_of_counts(sigma):
     curve = _Curve(GraphMoves(100, 2, Fraction(1, 2)), Fraction(sigma), 1.0)
     for moved in range(1, 201):
-        of_counts = unit_moves.counts_bound(moved, Fraction(sigma)).mu_squared
+        of_counts = moves.counts_bound(moved, Fraction(sigma)).mu_squared
         assert moved * curve.per_count + curve.base >= of_counts
-    one = unit_moves.counts_bound(1, Fraction(sigma)).mu_squared
+    one = moves.counts_bound(1, Fraction(sigma)).mu_squared
     assert curve.per_count + curve.base == one
 
 
@@ -135,7 +135,7 @@ def test_a_spend_is_stored_rounded_up_and_short():
 def test_one_edge_is_all_that_counts_where_two_are_too_rare():
     rare = GraphMoves(5, 1, Fraction(1, 10**9))
     bound = graph_bound(rare, Fraction(10), Fraction(1, 10**9))
-    assert bound.mu_squared == unit_moves.counts_bound(1, Fraction(10)).mu_squared
+    assert bound.mu_squared == moves.counts_bound(1, Fraction(10)).mu_squared
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=12))
@@ -193,10 +193,10 @@ def test_candidates_for_gaussian_noise_are_kept_with_the_exact_ratio(monkeypatch
         asked.append([exact(at) for at in range(len(digits))])
         return np.ones(len(digits), dtype=bool)
 
-    monkeypatch.setattr(samplers, "exponential_coins", coins)
+    monkeypatch.setattr(noise, "exponential_coins", coins)
     blocks = np.array([0, 2], dtype=np.uint8)
     above = np.array([3, 5], dtype=np.uint64)
-    samplers._keep_gaussian(samplers._Candidates(blocks, above, above, 7), None)
+    noise._keep_gaussian(noise._Candidates(blocks, above, above, 7), None)
     first, second = asked
     assert [Fraction(*ratio) for ratio in first] == [Fraction(9, 98), Fraction(25, 98)]
     assert [Fraction(*ratio) for ratio in second] == [Fraction(5, 7)] * 2

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadBudget, BadUsage, BudgetExceeded, LedgerError
-from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_laplace, pure_spend
+from discreet.privacy.accounting.moves import calibrate_counts
 from discreet.privacy.accounting.spend import GaussianAllowance, Spend
-from discreet.privacy.accounting.unit_moves import calibrate_counts
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.file import MissingLedger, fingerprint_rows
 from discreet.privacy.ledger.history import EVERYONE
 

@@ -10,9 +10,9 @@ import pytest
 from discreet.answers.responses import Responses
 from discreet.answers.select import CELLS, ROWS
 from discreet.errors import BudgetExceeded, LedgerError
-from discreet.privacy.accounting.budget import Budget
-from discreet.privacy.accounting.unit_moves import calibrate_counts
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.accounting import Budget
+from discreet.privacy.accounting.moves import calibrate_counts
+from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.file import read_bodies, seal
 from discreet.privacy.ledger.history import EVERYONE
 

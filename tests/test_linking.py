@@ -17,7 +17,7 @@ from discreet.analysis.bank import create_bank, grow_bank, read_bank, write_bank
 from discreet.analysis.equate import link_calibrations
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.noise import ExactNoise
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.secure import SeededSource
 from discreet.simulation import simulate

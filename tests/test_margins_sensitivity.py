@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage
-from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms import margin_moves
 from discreet.privacy.mechanisms.base import fill_symmetric
 from discreet.privacy.mechanisms.margin_moves import extreme_moves, longest_moves

@@ -19,11 +19,16 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from discreet.errors import BadUsage, MissingExtra
-from discreet.privacy.noise import backends, coins, samplers
-from discreet.privacy.noise import coins as enclosures
-from discreet.privacy.noise.backends import ExactNoise, Noise, OpenDPNoise
-from discreet.privacy.noise.coins import flip_coins
-from discreet.privacy.noise.samplers import LARGEST_SCALE, discrete_gaussian, discrete_laplace
+from discreet.privacy import coins, noise
+from discreet.privacy.coins import flip_coins
+from discreet.privacy.noise import (
+    LARGEST_SCALE,
+    ExactNoise,
+    Noise,
+    OpenDPNoise,
+    discrete_gaussian,
+    discrete_laplace,
+)
 from discreet.secure import SeededSource, SystemSource
 
 Draws = NDArray[np.int64]
@@ -186,7 +191,7 @@ def test_a_modulo_biased_offset_is_caught(monkeypatch: pytest.MonkeyPatch) -> No
     def biased(bound: int, n: int, source: SeededSource) -> NDArray[np.uint64]:
         return source.words((n + 7) // 8).view(np.uint8)[:n].astype(np.uint64) % np.uint64(bound)
 
-    monkeypatch.setattr(samplers, "_draw_offsets", biased)
+    monkeypatch.setattr(noise, "_draw_offsets", biased)
     faulty = discrete_gaussian(Fraction(150), 200_000, SeededSource(33))
     assert fit_pvalue(faulty, "gaussian", Fraction(150)) < FAULTY
 
@@ -209,7 +214,7 @@ def _once(digits: coins.Digits, exact: object, source: SeededSource) -> NDArray[
 def test_a_wrong_acceptance_is_caught(
     family: str, fault: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(samplers, "exponential_coins", fault)
+    monkeypatch.setattr(noise, "exponential_coins", fault)
     faulty = FAMILIES[family](Fraction(150), 200_000, SeededSource(35))
     assert fit_pvalue(faulty, family, Fraction(150)) < FAULTY
 
@@ -218,7 +223,7 @@ def test_a_one_sided_sign_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def crooked(n: int, source: SeededSource) -> NDArray[np.bool_]:
         return coins.draw_digits(n, source) < 0.49 * 2**16
 
-    monkeypatch.setattr(samplers, "_draw_bits", crooked)
+    monkeypatch.setattr(noise, "_draw_bits", crooked)
     faulty = discrete_gaussian(Fraction(150), 500_000, SeededSource(36))
     assert fit_pvalue(faulty, "gaussian", Fraction(150)) < FAULTY
 
@@ -229,7 +234,7 @@ def test_a_one_sided_sign_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(st.fractions(0, 60, max_denominator=10**6), st.integers(0, 200))
 @settings(max_examples=60)
 def test_bounds_on_exponentials_hold_and_are_tight(rate: Fraction, bits: int) -> None:
-    low, high = enclosures.enclose_exponential(rate, bits)
+    low, high = coins.enclose_exponential(rate, bits)
     with localcontext(prec=120):
         truth = (Decimal(-rate.numerator) / Decimal(rate.denominator)).exp() * Decimal(2) ** bits
     assert low <= truth <= high
@@ -243,20 +248,18 @@ def test_bounds_on_blocks_and_lies_hold_and_are_tight(bits: int) -> None:
         weights = [(Decimal(-k * k) / 2).exp() for k in range(40)]
         for k in range(30):
             cases = [
-                (enclosures.enclose_gaussian_block(k, bits), sum(weights[: k + 1]) / sum(weights)),
-                (enclosures.enclose_laplace_block(k, bits), 1 - Decimal(-k - 1).exp()),
-                (enclosures.enclose_lie(Fraction(k, 3), bits), 1 / (1 + (Decimal(k) / 3).exp())),
+                (coins.enclose_gaussian_block(k, bits), sum(weights[: k + 1]) / sum(weights)),
+                (coins.enclose_laplace_block(k, bits), 1 - Decimal(-k - 1).exp()),
+                (coins.enclose_lie(Fraction(k, 3), bits), 1 / (1 + (Decimal(k) / 3).exp())),
             ]
             for (low, high), truth in cases:
                 assert 0 <= low <= truth * scale <= high <= 2**bits
                 assert high - low <= 2
 
 
-@pytest.mark.parametrize(
-    "blocks", [enclosures.enclose_gaussian_block, enclosures.enclose_laplace_block]
-)
-def test_the_block_table_is_certain_wherever_it_answers(blocks: samplers.Blocks) -> None:
-    table = samplers._block_table(blocks)
+@pytest.mark.parametrize("blocks", [coins.enclose_gaussian_block, coins.enclose_laplace_block])
+def test_the_block_table_is_certain_wherever_it_answers(blocks: noise.Blocks) -> None:
+    table = noise._block_table(blocks)
     bounds = [Fraction(0), *(Fraction(blocks(k, 80)[0], 2**80) for k in range(20))]
     for k, (first, last) in enumerate(pairwise(bounds)):
         cells = np.flatnonzero(table == k)
@@ -298,14 +301,14 @@ def test_the_first_coin_falls_as_the_exact_ratio_says_for_every_digit(
     assert np.array_equal(verdict, ~success)
 
 
-@pytest.mark.parametrize("blocks", [enclosures.enclose_gaussian_block,
-                                    enclosures.enclose_laplace_block])  # fmt: skip
-def test_every_digit_of_a_block_draw_leads_to_its_block(blocks: samplers.Blocks) -> None:
+@pytest.mark.parametrize("blocks", [coins.enclose_gaussian_block,
+                                    coins.enclose_laplace_block])  # fmt: skip
+def test_every_digit_of_a_block_draw_leads_to_its_block(blocks: noise.Blocks) -> None:
     class Middle(Script):
         def words(self, n: int, /) -> NDArray[np.uint64]:
             return super().words(n) if self.first else np.full(n, 2**63, dtype=np.uint64)
 
-    k = samplers._draw_blocks(blocks, 2**16, Middle(EVERY_DIGIT.copy()))
+    k = noise._draw_blocks(blocks, 2**16, Middle(EVERY_DIGIT.copy()))
     bounds = [Fraction(blocks(b, 120)[0], 2**120) for b in range(40)]
     middles = [Fraction(2 * u + 1, 2**17) for u in range(2**16)]
     assert k.tolist() == np.searchsorted(np.array(bounds), np.array(middles)).tolist()
@@ -315,8 +318,8 @@ def test_every_digit_of_a_block_draw_leads_to_its_block(blocks: samplers.Blocks)
 def test_the_place_in_a_block_is_bounded_as_claimed(p: int, data: st.DataObject) -> None:
     a = data.draw(st.integers(0, p - 1))
     one = np.array([a], dtype=np.uint64)
-    candidates = samplers._Candidates(np.zeros(1, dtype=np.uint8), one, one, p)
-    place = int(samplers._places(candidates)[0])
+    candidates = noise._Candidates(np.zeros(1, dtype=np.uint8), one, one, p)
+    place = int(noise._places(candidates)[0])
     truth = Fraction(a, p) * 2**28
     assert place <= truth < place + Fraction(5, 4)
     # hence the two digits that the coins are given are the true ones, or one less
@@ -328,7 +331,7 @@ def test_the_place_in_a_block_is_bounded_as_claimed(p: int, data: st.DataObject)
 def test_blocks_hold_every_integer_exactly_once(p: int, q: int) -> None:
     scale = Fraction(p, q)
     p, q = scale.as_integer_ratio()
-    starts, beyond = samplers._block_starts(p, q, 20)
+    starts, beyond = noise._block_starts(p, q, 20)
     held = []
     for k, (start, above) in enumerate(zip(starts.tolist(), beyond.tolist(), strict=True)):
         for j in range(-(-p // q)):
@@ -347,8 +350,8 @@ def test_offsets_own_equally_many_words_each(bound: int) -> None:
         for word in (block * j, block * j + block - 1):
             words = np.array([word | (word << 32) if bits == 32 else word], dtype=np.uint64)
             source = Script(words.view(np.uint16))
-            assert samplers._draw_offsets(bound, 1, source).tolist() == [j]
-    rest = samplers._draw_offsets(bound, 1, Script(np.full(4, 2**16 - 1, dtype=np.uint16)))
+            assert noise._draw_offsets(bound, 1, source).tolist() == [j]
+    rest = noise._draw_offsets(bound, 1, Script(np.full(4, 2**16 - 1, dtype=np.uint16)))
     assert rest[0] >= bound or 2**bits % bound == 0
 
 
@@ -368,7 +371,7 @@ def test_lies_are_as_frequent_as_randomized_response_promises(epsilon: Fraction)
 
 
 def test_a_lie_that_thirty_two_bits_leave_open_is_decided_by_more() -> None:
-    low, high = enclosures.enclose_lie(Fraction(1), 96)
+    low, high = coins.enclose_lie(Fraction(1), 96)
     first, rest = low >> 64, low & (2**64 - 1)
     for word, lie in ((rest - 2, True), (rest + (high - low) + 1, False)):
         queue = [np.array([first | (first << 32)], np.uint64), np.array([word], np.uint64)]
@@ -416,7 +419,7 @@ def test_the_number_of_draws_is_what_was_asked_for() -> None:
 def test_a_draw_too_large_for_sixty_four_bits_raises_rather_than_wraps() -> None:
     ones = Script(np.full(4 * 20, 2**16 - 1, dtype=np.uint16))
     with pytest.raises(OverflowError, match="block 256"):
-        samplers._draw_blocks(_heavy_tail, 16, ones)
+        noise._draw_blocks(_heavy_tail, 16, ones)
 
 
 def _heavy_tail(k: int, bits: int) -> tuple[int, int]:
@@ -495,17 +498,17 @@ def test_without_opendp_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("version", ["0.14.1", "0.9.0", "0.14.1.dev3"])
 def test_opendp_with_the_biased_sampler_is_refused(version: str) -> None:
     with pytest.raises(BadUsage, match="biased"):
-        backends._refuse_biased(version)
+        noise._refuse_biased(version)
 
 
 @pytest.mark.parametrize("version", ["0.14.2", "0.16.0", "1.0.0"])
 def test_opendp_without_it_is_taken(version: str) -> None:
-    backends._refuse_biased(version)
+    noise._refuse_biased(version)
 
 
 @given(st.fractions(Fraction(1, 100), 10**9))
 def test_the_double_that_opendp_gets_is_never_below_the_rational(scale: Fraction) -> None:
-    double = backends._double_above(scale)
+    double = noise._double_above(scale)
     assert scale <= Fraction(double) <= scale * (1 + Fraction(1, 2**52))
 
 

@@ -234,7 +234,7 @@ def test_matrices_of_the_wrong_shape_are_refused():
 def test_the_fit_never_feeds_on_noise_alone(mechanism, seed):
     """These releases ended 28% and 51% above the all-zero error before runaway fits were caught."""
     import discreet
-    from discreet.privacy.noise.backends import ExactNoise
+    from discreet.privacy.noise import ExactNoise
     from discreet.secure import SeededSource
 
     sim = discreet.simulate(persons=200, items=200, rng=np.random.default_rng(seed))
@@ -255,7 +255,7 @@ def test_the_fit_never_feeds_on_noise_alone(mechanism, seed):
 @pytest.mark.parametrize("mechanism", sorted(mechanisms_for("answers")))
 def test_difficulties_are_the_same_bit_for_bit_without_standard_errors(mechanism):
     import discreet
-    from discreet.privacy.noise.backends import ExactNoise
+    from discreet.privacy.noise import ExactNoise
     from discreet.secure import SeededSource
 
     sim = discreet.simulate(persons=300, items=14, rng=np.random.default_rng(1))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from discreet.atomic import check_place, hold_place
 from discreet.errors import BadUsage
-from discreet.place import check_place, hold_place
 
 TEXTS = {"privacy.json": "{}\n", "statement.md": "words\n"}
 

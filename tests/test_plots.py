@@ -12,7 +12,7 @@ from discreet.analysis.item_fit import measure_fit
 from discreet.analysis.persons import score
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
-from discreet.datasets.education import lsat
+from discreet.datasets import lsat
 from discreet.errors import BadUsage, MissingExtra
 from discreet.models.calibrate import fit
 from discreet.output.figures import (

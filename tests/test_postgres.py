@@ -280,8 +280,8 @@ def test_fit_finds_what_fit_in_memory_finds(server, small, order, method):
 
 
 def test_release_reads_a_server(server, tmp_path):
-    from discreet.privacy.accounting.budget import Budget
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.accounting import Budget
+    from discreet.privacy.ledger import Ledger
 
     answers = simulate(persons=300, items=4, rng=np.random.default_rng(1)).responses
     cells = answers.to_array()

@@ -15,7 +15,7 @@ import pytest
 
 import discreet
 from discreet import analysis
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
 
 ROOT = Path(__file__).parents[1]

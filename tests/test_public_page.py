@@ -5,7 +5,7 @@ import pytest
 
 import discreet
 from browser import needs_browser, visit
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
 
 pytestmark = needs_browser

@@ -27,7 +27,7 @@ from discreet.errors import (
 from discreet.output.statement import write_statement
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.response import RandomizedResponse
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.noise import ExactNoise
 from discreet.publishing.bundle import bundle_texts, write_bundle
 from discreet.secure import SeededSource
 

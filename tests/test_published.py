@@ -10,7 +10,7 @@ import pytest
 import discreet
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
 
 ROOT = Path(__file__).parents[1]

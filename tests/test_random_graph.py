@@ -11,8 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadBudget, BadUsage
-from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.gaussian import GaussianBound, gaussian_delta
+from discreet.privacy.accounting.moves import (
+    binomial_tail,
+    calibrate_counts,
+    counts_bound,
+    counts_delta,
+)
 from discreet.privacy.accounting.random_graph import (
     MISSED_SHARE,
     GraphMoves,
@@ -24,19 +30,13 @@ from discreet.privacy.accounting.random_graph import (
     graph_spend,
 )
 from discreet.privacy.accounting.spend import GaussianAllowance, Spend
-from discreet.privacy.accounting.unit_moves import (
-    binomial_tail,
-    calibrate_counts,
-    counts_bound,
-    counts_delta,
-)
 from discreet.privacy.mechanisms.graphs import (
     connection_probability,
     draw_connected_graph,
     is_connected,
     round_probability,
 )
-from discreet.privacy.mechanisms.sparse import FRESH_GRAPH_CONDITION, SparsePairs, graph_moves
+from discreet.privacy.mechanisms.pairs import FRESH_GRAPH_CONDITION, SparsePairs, graph_moves
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from discreet.analysis.abilities import abilities
-from discreet.datasets.education import lsat
+from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, BudgetExceeded
 from discreet.models.calibrate import fit
 from discreet.simulation import simulate
@@ -191,7 +191,7 @@ def test_a_missing_scikit_learn_is_named():
 
 
 def test_private_rasch_releases_and_says_what_it_promises(tmp_path):
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger import Ledger
 
     Ledger.create(tmp_path / "spent.db", 1.0, 1e-6)
     model = PrivateRasch(epsilon=1.0, ledger=tmp_path / "spent.db")

@@ -16,7 +16,7 @@ from discreet.analysis.diagnostics import Diagnostics, diagnose
 from discreet.analysis.findings import Severity, find_problems, remarks_on_items
 from discreet.analysis.residuals import correlate_residuals
 from discreet.answers.responses import Responses
-from discreet.datasets.education import lsat
+from discreet.datasets import lsat
 from discreet.markup import html_cell
 from discreet.models.calibrate import fit
 from discreet.output.steward import write_steward_page

@@ -7,7 +7,7 @@ import pytest
 
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
-from discreet.privacy.accounting.budget import Neighbours
+from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.graphs import cut_bound, draw_connected_graph
 from discreet.privacy.mechanisms.pairs import count_moves
 from discreet.secure import SeededSource

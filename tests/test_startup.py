@@ -24,7 +24,7 @@ print(*sys.modules, file=sys.stderr)
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory):
     """Modules loaded by ``discreet fit`` on a thousand persons and five items."""
-    from discreet.datasets.education import lsat
+    from discreet.datasets import lsat
 
     path = tmp_path_factory.mktemp("startup") / "lsat.csv"
     rows = lsat().store.rows(0, 1000)

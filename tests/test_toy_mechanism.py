@@ -14,7 +14,7 @@ from commandline import discreet
 from discreet.privacy import mechanisms
 from discreet.privacy.audit import Size, Verdict, audit_mechanism
 from discreet.privacy.mechanisms import MECHANISMS, Entry, find_mechanism
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
 
 PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"

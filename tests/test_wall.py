@@ -8,9 +8,9 @@ import pytest
 
 from discreet.answers.responses import Responses
 from discreet.errors import BadBudget, BadResponses, BadUsage, DiscreetError
-from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms import find_mechanism, mechanisms_for
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import NoiseLaw, Public
 from discreet.privacy.wall import Release, release_statistics
 from discreet.secure import SeededSource
@@ -178,7 +178,7 @@ def test_the_variance_of_a_law_is_that_of_its_noise():
 
 
 def test_a_graph_that_cannot_be_connected_is_refused():
-    from discreet.privacy.mechanisms.sparse import SparsePairs
+    from discreet.privacy.mechanisms.pairs import SparsePairs
 
     mechanism = SparsePairs(edge_probability=1e-6)
     public = Public(ITEMS, 4, Neighbours.REPLACE_ONE, 10)

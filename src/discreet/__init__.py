@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from discreet.counts.table import PairCounts
     from discreet.models.calibrate import fit
     from discreet.models.compared import count_comparisons, rank_comparisons
-    from discreet.privacy.accounting.budget import Budget, Guarantee
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.accounting import Budget, Guarantee
+    from discreet.privacy.ledger import Ledger
     from discreet.publishing.bundle import Published, PublishedRanking
     from discreet.publishing.delivery import resume_release
     from discreet.publishing.release import release, release_comparisons
@@ -54,8 +54,8 @@ _NAMES = {
     "counts.table": "PairCounts",
     "models.calibrate": "fit",
     "models.compared": "count_comparisons rank_comparisons",
-    "privacy.accounting.budget": "Budget Guarantee",
-    "privacy.ledger.book": "Ledger",
+    "privacy.accounting": "Budget Guarantee",
+    "privacy.ledger": "Ledger",
     "publishing.bundle": "Published PublishedRanking",
     "publishing.delivery": "resume_release",
     "publishing.release": "release release_comparisons",

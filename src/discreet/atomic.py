@@ -1,20 +1,29 @@
-"""One process at a time: a lock that ends with its process, however that ends.
+"""Whole files or none, private by default; and one process at a time.
 
-In: the path of a file. Out: the open file, held by nobody else. The operating system gives the
-lock back when the process dies, so a kill leaves no lock behind, only the file.
+In: where files belong. Out: a stage to write them on, from which they move into place together;
+folders that only their owner can open; a lock; a place for a release. What is confidential is
+readable by its owner alone from the first byte, whatever the umask, in a folder that exists too,
+and when it replaces a file that others could read. The operating system gives a lock back when its
+process dies, so a kill leaves no lock behind, only the file. A place for a release is proved by
+writing there, with room on its disk for what is to come: whatever makes it unusable is refused
+before anything is spent.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
-from discreet.errors import DiscreetError
+from discreet.errors import BadUsage, DiscreetError
 
 
 @contextmanager
@@ -46,13 +55,6 @@ def _open_locked(path: Path, busy: DiscreetError) -> int:
             raise
         os.close(handle)
 
-
-# Whole files or none, private by default.
-#
-# In: where files belong. Out: a stage to write them on, from which they move into place together;
-# folders that only their owner can open. What is confidential is readable by its owner alone from
-# the first byte, whatever the umask, in a folder that exists too, and when it replaces a file that
-# others could read.
 
 PRIVATE, PUBLIC = 0o600, 0o644
 PRIVATE_FOLDER, PUBLIC_FOLDER = 0o700, 0o755
@@ -157,3 +159,177 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+PRIVACY_FILE = "privacy.json"
+RELEASE_FILES = {
+    PRIVACY_FILE,
+    "difficulties.csv",
+    "strengths.csv",
+    "statement.md",
+    "registry.yaml",
+    "report.html",
+}
+"""Every file that a release has had: what ``force`` may replace."""
+
+BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder to come. Its files are written beside it, and it appears in one step."""
+
+    target: Path
+    stage: Path
+    old: Path
+
+    def fill(self, texts: Mapping[str, str]) -> None:
+        """Write the files and move them into place, an earlier release out of the way."""
+        (self.stage / "room").unlink()
+        for name, text in texts.items():
+            _write_public(self.stage / name, text)
+        self.stage.chmod(PUBLIC_FOLDER)
+        sync_folder(self.stage)
+        if self.target.exists():
+            self.target.rename(self.old)
+        self.stage.rename(self.target)
+        sync_folder(self.target.parent)
+        shutil.rmtree(self.old, ignore_errors=True)
+
+
+@contextmanager
+def hold_place(
+    folder: str | PathLike[str], *, force: bool = False, room: int = 0
+) -> Iterator[Place]:
+    """Hold a place while the block runs; a block that does not fill it leaves no trace.
+
+    Parameters
+    ----------
+    folder
+        Where the folder shall appear.
+    force
+        Whether an earlier release there may be replaced. Even then only an empty folder, or one
+        that holds a release and nothing else: the rest is not ours to delete.
+    room
+        Bytes to set aside on its disk.
+    """
+    target = Path(os.path.abspath(folder))  # noqa: PTH100 (links are refused, not followed)
+    mark = hashlib.blake2b(os.fsencode(target.name), digest_size=8).hexdigest()
+    lock, stage, old = (
+        target.parent / f".discreet-{mark}.{end}" for end in ("lock", "part", "old")
+    )
+    place = Place(target, stage, old)
+    with ExitStack() as stack:
+        with _explaining(target):
+            stack.callback(_remove_empty, make_folder(target.parent, private=False))
+            stack.enter_context(hold_lock(lock, _busy(target)))
+            stack.callback(lock.unlink, missing_ok=True)
+            _restore(place)
+            _check_target(target, force=force)
+            stack.callback(shutil.rmtree, stage, ignore_errors=True)
+            _prove(place, room)
+        yield place
+
+
+def check_place(folder: str | PathLike[str], *, force: bool = False) -> None:
+    """Refuse a place that cannot be held, before any work is done."""
+    with hold_place(folder, force=force):
+        return
+
+
+def _restore(place: Place) -> None:
+    """Put an earlier release back that a killed process had moved out of the way."""
+    shutil.rmtree(place.stage, ignore_errors=True)
+    if place.old.exists() and not place.target.exists():
+        place.old.rename(place.target)
+    shutil.rmtree(place.old, ignore_errors=True)
+
+
+def _prove(place: Place, room: int) -> None:
+    place.stage.mkdir(0o700)
+    (place.stage / place.target.name).mkdir()  # the name may be too long for this disk
+    (place.stage / place.target.name).rmdir()
+    with (place.stage / "room").open("wb") as file:
+        fill_with_zeros(file.fileno(), room)
+
+
+def _check_target(target: Path, *, force: bool) -> None:
+    if target.is_symlink():
+        raise BadUsage(
+            f"{target} is a symbolic link to {target.readlink()}, and a release is a folder of its "
+            "own. Name the folder itself, or choose another."
+        )
+    if not target.exists():
+        return
+    if not force:
+        raise BadUsage(
+            f"{target} exists already. Choose another folder, or add --force (in Python "
+            "force=True) to replace an earlier release."
+        )
+    if not target.is_dir() or target in (Path.cwd(), *Path.cwd().parents):
+        raise BadUsage(
+            f"{target} is {'where you are' if target.is_dir() else 'a file'}, not an earlier "
+            "release, so it is not replaced. Choose another folder."
+        )
+    _check_content(target)
+
+
+def _check_content(target: Path) -> None:
+    with os.scandir(target) as entries:
+        is_ours = {
+            one.name: one.name in RELEASE_FILES and one.is_file(follow_symlinks=False)
+            for one in entries
+        }
+    foreign = sorted(name for name in is_ours if not is_ours[name])
+    if foreign or (is_ours and PRIVACY_FILE not in is_ours):
+        found = f"{foreign[0]!r}, which is" if foreign else f"no {PRIVACY_FILE}, so it is"
+        raise BadUsage(
+            f"{target} holds {found} not part of a release bundle; the folder is not replaced. "
+            "Move that away, or choose another folder."
+        )
+
+
+def fill_with_zeros(handle: int, size: int) -> None:
+    """Take room on the disk for so many bytes, and make sure of it."""
+    written = 0
+    while written < size:
+        written += os.write(handle, bytes(min(BLOCK, size - written)))
+    os.fsync(handle)
+
+
+def _write_public(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    path.chmod(PUBLIC)
+
+
+def _remove_empty(folders: Sequence[Path]) -> None:
+    for one in reversed(folders):
+        with suppress(OSError):  # it holds what was written
+            one.rmdir()
+
+
+def _busy(target: Path) -> BadUsage:
+    return BadUsage(
+        f"{target}: another process is writing a release here. Wait for it, or choose another "
+        "folder."
+    )
+
+
+@contextmanager
+def _explaining(target: Path) -> Iterator[None]:
+    """Say what is wrong with a path; a full disk speaks for itself."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        reason = error.strerror or str(error)
+        if isinstance(error, FileExistsError | NotADirectoryError):
+            reason = f"{error.filename} is a file or a dangling link, not a folder"
+        raise BadUsage(
+            f"nothing can be written to {target}: {reason}. Choose another folder, or make this "
+            "one writable."
+        ) from error

@@ -17,7 +17,7 @@ from discreet.analysis.abilities import abilities
 from discreet.answers.responses import Responses
 from discreet.errors import MissingExtra
 from discreet.models.calibrate import fit
-from discreet.privacy.accounting.budget import Budget
+from discreet.privacy.accounting import Budget
 from discreet.publishing.release import release
 from discreet.results.estimate import Estimate
 from discreet.tables.values import Codes, Scoring, make_scoring

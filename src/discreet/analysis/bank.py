@@ -23,7 +23,7 @@ from discreet.analysis.equate import FLAG_AT, Link, link_calibrations
 from discreet.atomic import write_text
 from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.markup import brief_repr, read_cell, spreadsheet_cell
-from discreet.privacy.accounting.budget import Guarantee
+from discreet.privacy.accounting import Guarantee
 from discreet.tables.paths import explain_read_errors, open_bytes, read_text
 from discreet.types import FloatArray
 

@@ -20,7 +20,7 @@ import numpy as np
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import brief_repr
 from discreet.models.connection import name_some
-from discreet.privacy.accounting.budget import Guarantee
+from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.estimate import Estimate, Kind, Notice
 from discreet.types import BoolArray, FloatArray

@@ -18,7 +18,7 @@ from typing import Any
 from discreet.analysis.predict import predict_rmse, predict_rmse_without_privacy
 from discreet.analysis.setting import Assumptions, Setting
 from discreet.errors import BadUsage
-from discreet.privacy.accounting.budget import Neighbours, as_neighbours
+from discreet.privacy.accounting import Neighbours, as_neighbours
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism, mechanisms_for
 from discreet.results.estimate import Kind, Notice
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from discreet.errors import BadUsage
 from discreet.models.released import estimate_release
-from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms import find_mechanism
-from discreet.privacy.noise.backends import ExactNoise
+from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Calibration, Public
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource

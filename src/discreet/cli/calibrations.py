@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.atomic import staged
+from discreet.atomic import PRIVACY_FILE, staged
 from discreet.cli.output import confidential, json_text, list_rows, note, print_columns
 from discreet.errors import BadResponses, BadUsage
-from discreet.place import PRIVACY_FILE
 
 if TYPE_CHECKING:
     from discreet.analysis.diagnostics import Diagnostics

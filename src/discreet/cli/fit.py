@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from discreet.atomic import staged, write_text
+from discreet.atomic import PRIVACY_FILE, staged, write_text
 from discreet.cli.answers import (
     AnswersFile,
     Limits,
@@ -44,7 +44,6 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage
-from discreet.place import PRIVACY_FILE
 
 if TYPE_CHECKING:
     from discreet.analysis.anchoring import Anchored

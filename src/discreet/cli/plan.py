@@ -38,7 +38,7 @@ from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.analysis.planning import Plan
-    from discreet.privacy.accounting.budget import Budget
+    from discreet.privacy.accounting import Budget
     from discreet.privacy.audit import AuditReport
 
 
@@ -209,7 +209,7 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Attack a mechanism on made-up data. Exit code 1 says that its promise was refuted."""
-    from discreet.privacy.accounting.budget import Budget
+    from discreet.privacy.accounting import Budget
     from discreet.privacy.audit import Verdict, audit_mechanism, find_audited
     from discreet.privacy.audit.attacks import Size
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from discreet.atomic import check_place
 from discreet.cli.answers import (
     AnswersFile,
     Columns,
@@ -31,11 +32,10 @@ from discreet.cli.options import (
     option,
 )
 from discreet.cli.output import list_rows, note, print_columns, print_json, say
-from discreet.place import check_place
 from discreet.results.kinds import find_kind
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger import Ledger
     from discreet.privacy.ledger.history import History
     from discreet.publishing.bundle import Published
 
@@ -76,8 +76,8 @@ class Delivery:
 def settle(terms: Terms, delivery: Delivery, kind: str = "answers") -> dict[str, Any]:
     """Refuse what can be refused before the data is read; return what a release takes."""
     check_place(delivery.out, force=delivery.force)
-    from discreet.privacy.accounting.budget import Budget
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.accounting import Budget
+    from discreet.privacy.ledger import Ledger
     from discreet.privacy.mechanisms import check_mechanism
     from discreet.tables.opener import read_list
 
@@ -184,7 +184,7 @@ def create_ledger(
     ] = None,
 ) -> None:
     """Make a ledger with a total limit. All releases about one population share it."""
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger import Ledger
 
     ledger = Ledger.create(file, epsilon, delta, neighbours=neighbours)
     say(
@@ -195,7 +195,7 @@ def create_ledger(
 
 def show_ledger(file: LedgerFile, *, as_json: AsJson = False) -> None:
     """Show what has been spent and what is left. For the steward's eyes."""
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger import Ledger
 
     ledger = Ledger.open(file)
     history = ledger.history()
@@ -230,7 +230,7 @@ def _print_history(entries: list[dict[str, Any]]) -> None:
 
 def _print_waiting(ledger: Ledger, history: History) -> None:
     """Name the releases that were paid for and have no bundle, and say how to get them."""
-    from discreet.privacy.ledger.vault import find_vault
+    from discreet.privacy.ledger.file import find_vault
     from discreet.publishing.delivery import explain_resuming
 
     for entry in history.entries:
@@ -261,7 +261,7 @@ def resume(
     """Write a release that was paid for and did not arrive. Charges nothing."""
     check_place(delivery.out, force=delivery.force)
     check_engine(limits)
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.privacy.ledger import Ledger
     from discreet.publishing.delivery import resume_release
 
     book = Ledger.open(file)

@@ -12,13 +12,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
-from discreet.atomic import staged
+from discreet.atomic import check_place, staged
 from discreet.cli.calibrations import CALIBRATION_FILES, print_calibration, write_calibration
 from discreet.cli.options import AsJson, Force, Layout, flag, option
 from discreet.cli.output import check_writable, conclude, print_json, say, working
 from discreet.cli.release import print_release
 from discreet.errors import BadUsage
-from discreet.place import check_place
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
@@ -203,8 +202,7 @@ def demo(
 
 
 def _calibrate(out: Path) -> None:
-    from discreet.datasets import citation
-    from discreet.datasets.education import lsat
+    from discreet.datasets import citation, lsat
     from discreet.models.calibrate import fit
 
     answers = lsat()
@@ -222,9 +220,9 @@ def _calibrate(out: Path) -> None:
 
 
 def _release(ledger: Path, bundle: Path) -> None:
-    from discreet.datasets.education import lsat
-    from discreet.privacy.accounting.budget import Budget
-    from discreet.privacy.ledger.book import Ledger
+    from discreet.datasets import lsat
+    from discreet.privacy.accounting import Budget
+    from discreet.privacy.ledger import Ledger
     from discreet.publishing.release import release
 
     responses = lsat()

@@ -32,13 +32,14 @@ from discreet.analysis.planning import (
 from discreet.markup import HtmlColumn, write_page
 from discreet.output.statement import explain_promise, make_statement
 from discreet.output.svg import draw_difficulties
-from discreet.privacy.accounting.belief import (
+from discreet.privacy.accounting.gaussian import (
+    GaussianBound,
+    largest_mu,
     show_chance,
     show_share,
     surest_belief,
     tail_probability,
 )
-from discreet.privacy.accounting.gaussian import GaussianBound, largest_mu
 from discreet.results.estimate import Estimate
 from discreet.results.kinds import find_kind
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.privacy.accounting.belief import explain_belief
-from discreet.privacy.accounting.budget import Guarantee, Neighbours
+from discreet.privacy.accounting import Guarantee, Neighbours
+from discreet.privacy.accounting.gaussian import explain_belief
 from discreet.results.kinds import Kind, find_kind
 
 RELATION = {

@@ -20,11 +20,9 @@ import numpy as np
 from discreet.answers.protocol import Contributions
 from discreet.errors import BadResponses, DiscreetError
 from discreet.markup import brief_repr
-from discreet.privacy.accounting.budget import Guarantee
-from discreet.privacy.noise.backends import Noise
-from discreet.privacy.noise.samplers import check_scale
-from discreet.privacy.orders import Order
-from discreet.privacy.protocol import Calibration, Draw, Mechanism, NoiseLaw, Public
+from discreet.privacy.accounting import Guarantee
+from discreet.privacy.noise import Noise, check_scale
+from discreet.privacy.protocol import Calibration, Draw, Mechanism, NoiseLaw, Order, Public
 from discreet.types import Int64Array
 
 _SEAL = object()

@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 
 import discreet
+from discreet.atomic import PRIVACY_FILE, hold_place
 from discreet.markup import brief_repr, spreadsheet_cell
 from discreet.output.pages import write_public_page
 from discreet.output.statement import write_registry_entry, write_statement
-from discreet.place import PRIVACY_FILE, hold_place
-from discreet.privacy.accounting.budget import Guarantee
-from discreet.privacy.ledger.vault import remove_vault
+from discreet.privacy.accounting import Guarantee
+from discreet.privacy.ledger.file import remove_vault
 from discreet.privacy.wall import Release
 from discreet.results.estimate import Estimate
 from discreet.results.kinds import KINDS, find_kind

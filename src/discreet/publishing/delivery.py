@@ -25,16 +25,22 @@ from typing import Any
 from discreet.answers.opening import opened
 from discreet.answers.protocol import Contributions
 from discreet.answers.read_judges import open_comparisons
+from discreet.atomic import Place, hold_place
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
 from discreet.models.released import estimate_release
-from discreet.place import Place, hold_place
-from discreet.privacy.ledger.book import Ledger
-from discreet.privacy.ledger.file import believe
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.file import (
+    Vault,
+    believe,
+    find_vault,
+    has_values,
+    open_vault,
+    remove_vault,
+)
 from discreet.privacy.ledger.history import Entry
-from discreet.privacy.ledger.vault import Vault, find_vault, has_values, open_vault, remove_vault
 from discreet.privacy.mechanisms import remake_mechanism
-from discreet.privacy.noise.backends import ExactNoise, Noise
-from discreet.privacy.orders import Order
+from discreet.privacy.noise import ExactNoise, Noise
+from discreet.privacy.protocol import Order
 from discreet.privacy.wall import Release, release_statistics, restore_release
 from discreet.publishing.bundle import PUBLISHED, Published, bundle_texts, describe_release
 

@@ -21,8 +21,8 @@ from discreet.answers.judges import Comparisons
 from discreet.answers.protocol import Answers, Contributions
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.released import check_estimator
-from discreet.privacy.accounting.budget import Budget
-from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.accounting import Budget
+from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.history import EVERYONE
 from discreet.privacy.mechanisms import (
     AUTO,
@@ -30,9 +30,8 @@ from discreet.privacy.mechanisms import (
     check_mechanism,
     choose_mechanism,
 )
-from discreet.privacy.noise.backends import ExactNoise, Noise
-from discreet.privacy.orders import Order
-from discreet.privacy.protocol import PUBLIC, number_people
+from discreet.privacy.noise import ExactNoise, Noise
+from discreet.privacy.protocol import PUBLIC, Order, number_people
 from discreet.privacy.wall import check_answers, check_noise
 from discreet.publishing.bundle import Published, PublishedRanking
 from discreet.publishing.delivery import OPENERS, open_delivery

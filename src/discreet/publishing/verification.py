@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import spreadsheet_cell
-from discreet.place import PRIVACY_FILE, RELEASE_FILES
-from discreet.privacy.accounting.budget import Guarantee, Neighbours
+from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.publishing.bundle import (
     PUBLISHED,
     SCHEMA_VERSION,

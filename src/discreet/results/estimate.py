@@ -22,7 +22,7 @@ from discreet.markup import HtmlColumn, brief_repr, preview_table
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
-    from discreet.privacy.accounting.budget import Guarantee
+    from discreet.privacy.accounting import Guarantee
 
 
 class Kind(StrEnum):

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from discreet.errors import BadUsage
 from discreet.markup import HtmlColumn, brief_repr, preview_table
-from discreet.privacy.accounting.budget import Guarantee
+from discreet.privacy.accounting import Guarantee
 from discreet.results.estimate import (
     Estimate,
     ItemTable,

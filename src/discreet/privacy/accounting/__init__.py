@@ -1,21 +1,186 @@
-"""Privacy accounting: budgets, guarantees, calibration, composition.
+"""Privacy accounting. Here: what may be spent, what was promised, and between which data sets.
 
-Public parameters in, noise scales and promises out; nothing here ever sees an answer or a count.
-Every rounding goes to the side that promises less. Proofs: docs/privacy-accounting.md. The names of
-the modules below can be imported from here too; each is loaded when it is first asked for.
+Public parameters in, noise scales and promises out; nothing in this package ever sees an answer or
+a count. Every rounding goes to the side that promises less. Proofs: docs/privacy-accounting.md.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
-_MODULES = ("budget", "spend", "belief", "gaussian", "moves", "unit_moves", "local", "random_graph")
+from discreet.errors import BadBudget
+
+UNIT = "one person's whole set of answers"
+NO_LEDGER = (
+    "No ledger kept track of this release: other releases about the same persons add to it, "
+    "and nothing here counts them."
+)
+NOISE = "exact integer noise from the operating system's secure generator"
+SEEDED_NOISE = "not private: the noise came from a seeded source, which exists for tests only"
+
+# Below this the tail arithmetic would come near the smallest floats; no release needs it.
+SMALLEST_DELTA = 1e-200
 
 
-def __getattr__(name: str) -> Any:
-    for module in _MODULES:
-        found = import_module(f"discreet.privacy.accounting.{module}")
-        if not name.startswith("_") and hasattr(found, name):
-            return getattr(found, name)
-    raise AttributeError(f"module 'discreet.privacy.accounting' has no attribute {name!r}")
+class Neighbours(StrEnum):
+    """Which two data sets count as neighbours."""
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
+
+
+def as_neighbours(value: str) -> Neighbours:
+    """Return the relation of that name, or refuse an unknown one."""
+    try:
+        return Neighbours(value)
+    except ValueError:
+        known = ", ".join(repr(str(one)) for one in Neighbours)
+        raise BadBudget(
+            f"neighbours must be one of {known}, found {value!r}. The relation says which two "
+            f"data sets must look alike; choose one of them."
+        ) from None
+
+
+def check_epsilon(epsilon: float, *, name: str = "epsilon") -> float:
+    """Return `epsilon` as a float, or refuse it."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
+        try:
+            epsilon = float(epsilon)
+        except (TypeError, ValueError):
+            raise BadBudget(f"{name} must be a number above 0, found {epsilon!r}.") from None
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise BadBudget(
+            f"{name} must be a finite number above 0, found {epsilon!r}. At 0 nothing can be "
+            f"released and at infinity nothing is protected; values from 0.1 to 5 are usual."
+        )
+    return float(epsilon)
+
+
+def _check_delta(delta: float) -> float:
+    try:
+        number = float(delta)
+    except (TypeError, ValueError):
+        raise BadBudget(f"delta must be a number from 0 to below 1, found {delta!r}.") from None
+    if not 0 <= number < 1 or 0 < number < SMALLEST_DELTA:
+        raise BadBudget(
+            f"delta must be 0 or lie between {SMALLEST_DELTA:g} and 1 (1 excluded), found "
+            f"{delta!r}. Publishing one person's answers with that probability would be allowed; "
+            f"choose it well below one divided by the number of persons."
+        )
+    return number
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a release may spend.
+
+    Parameters
+    ----------
+    epsilon : float
+        One person changes the probability of any set of results by a factor of at most e^epsilon;
+        finite and above 0.
+    delta : float
+        And by delta beyond that; in [0, 1). 0 suits pure mechanisms only.
+    neighbours : Neighbours or str
+        "replace-one" or "add-remove".
+
+    Examples
+    --------
+    >>> Budget(epsilon=1.0).delta
+    1e-06
+    """
+
+    epsilon: float
+    delta: float = 1e-6
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+
+    if TYPE_CHECKING:  # the relation may be given by its name
+
+        def __init__(
+            self, epsilon: float, delta: float = ..., neighbours: Neighbours | str = ...
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "delta", _check_delta(self.delta))
+        object.__setattr__(self, "neighbours", as_neighbours(self.neighbours))
+
+    def require_delta(self, mechanism: str) -> float:
+        """Return delta, or refuse a delta of 0 for a mechanism that cannot be pure."""
+        if self.delta == 0:
+            raise BadBudget(
+                f"delta is 0, but {mechanism} has no pure guarantee: no amount of its noise "
+                f"reaches delta 0. Give a delta above 0, for example 1e-6, or choose a pure "
+                f"mechanism such as laplace-pairs."
+            )
+        return self.delta
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a release promises, in the words and numbers that go into `privacy.json`.
+
+    `rho` is None where the mechanism has no zero-concentrated guarantee (shuffling); `ledger` is
+    the id of the ledger that was charged, or None, and then `ledger_note` says so. `tail` bounds
+    the probability that somebody becomes surer of a fact about a person than epsilon allows: 0
+    for pure epsilon, None where no bound is known (random graphs, shuffling).
+    """
+
+    epsilon: float
+    delta: float
+    rho: float | None
+    neighbours: Neighbours
+    mechanism: str
+    unit: str = UNIT
+    ledger: str | None = None
+    is_private: bool = True
+    conditions: tuple[str, ...] = ()
+    tail: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbours", as_neighbours(self.neighbours))
+        object.__setattr__(self, "conditions", tuple(self.conditions))
+
+    @property
+    def noise(self) -> str:
+        """Say where the noise came from."""
+        return NOISE if self.is_private else SEEDED_NOISE
+
+    @property
+    def ledger_note(self) -> str:
+        """Say which ledger was charged, or that none was."""
+        return NO_LEDGER if self.ledger is None else f"Charged to ledger {self.ledger}."
+
+    @property
+    def summary(self) -> str:
+        """The promise in one line, with what it depends on."""
+        if not self.is_private:
+            return SEEDED_NOISE
+        promise = (
+            f"epsilon {self.epsilon:g}, delta {self.delta:g}, {self.neighbours}; "
+            f"protects {self.unit}"
+        )
+        return f"{promise}. {' '.join(self.conditions)}" if self.conditions else promise
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        plain = asdict(self)
+        plain["neighbours"] = str(self.neighbours)
+        plain["conditions"] = list(self.conditions)
+        return {**plain, "noise": self.noise, "ledger_note": self.ledger_note}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Guarantee:
+        """Rebuild a guarantee from `to_dict`; the sentences are made anew, never believed."""
+        derived = {"noise", "ledger_note"}
+        try:
+            return cls(**{name: value for name, value in values.items() if name not in derived})
+        except TypeError as error:
+            raise BadBudget(
+                f"this is not a guarantee as this version writes it ({error}). Read it with the "
+                f"version that wrote it."
+            ) from None

@@ -1,7 +1,11 @@
-"""Rounding with a direction: exact fractions in, floats and short fractions out.
+"""The Gaussian privacy curve, what it says about one person, and rounding with a direction.
 
-Every number that an accountant passes on is rounded toward the side that costs privacy nothing:
-noise up, spends up, what is left down.
+In: mu (shift over standard deviation) or rho, with epsilon or delta. Out: the other one, rounded to
+the side that costs privacy nothing (noise and spends up, what is left down); and how sure somebody
+can become of a fact about one person, in one sentence for statements and pages. The curve is that
+of Balle and Wang, an upper bound in floating point; rho, zero-concentrated privacy, is the fallback
+that is always reported beside it. Proofs: docs/privacy-accounting.md, sections 1 and 2;
+docs/privacy.md, "What epsilon means".
 """
 
 from __future__ import annotations
@@ -11,9 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from scipy.special import erfcx
+from scipy.special import erfcx, log_ndtr, ndtri_exp
 
 from discreet.errors import BadBudget
+from discreet.privacy.accounting import Guarantee, Neighbours
 
 
 def float_up(value: Fraction) -> float:
@@ -66,11 +71,6 @@ def round_up(value: Fraction, bits: int) -> Fraction:
     step = grid_step(value, bits)
     return math.ceil(value / step) * step
 
-
-# The Gaussian privacy curve of Balle and Wang, as an upper bound in floating point.
-#
-# In: mu (shift over standard deviation) and epsilon, or delta. Out: the other one, rounded to the
-# side that promises less. Proofs: docs/privacy-accounting.md, sections 1 and 2.
 
 # Relative error granted to scipy's erfcx (its source claims about 1e-15; tests compare with
 # mpmath) and to one rounded operation (a few units in the last place, taken generously).
@@ -205,12 +205,6 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     return GaussianBound(Fraction(mu) ** 2).epsilon(delta)
 
 
-# Zero-concentrated privacy (rho) and what it says about epsilon and delta.
-#
-# The fallback that is always reported beside the exact numbers. Conversion: Canonne, Kamath and
-# Steinke (2020), Corollary 13; any order alpha > 1 gives a valid bound, so a search that stops
-# early is only less tight.
-
 GOLDEN = (math.sqrt(5) - 1) / 2
 # Rounding of a handful of terms of moderate size; added so that the result stays an upper bound.
 ROUNDING = 1e-12
@@ -235,6 +229,9 @@ def _smallest(value: Callable[[float], float]) -> float:
 
 def rho_epsilon(rho: float, delta: float) -> float:
     """Return an epsilon that rho-zero-concentrated privacy implies at `delta`.
+
+    Canonne, Kamath and Steinke (2020), Corollary 13; any order alpha > 1 gives a valid bound, so a
+    search that stops early is only less tight.
 
     Examples
     --------
@@ -289,3 +286,118 @@ def largest_rho(epsilon: float, delta: float) -> float:
         else:
             high = middle
     return low
+
+
+# Granted to the logarithms of scipy's normal distribution (tests compare with mpmath).
+LOG_ERROR = 1e-11
+
+
+def _steps(neighbours: Neighbours) -> int:
+    """How many neighbouring data sets lie between two sets of answers of one person."""
+    return 2 if neighbours is Neighbours.ADD_REMOVE else 1
+
+
+def surest_belief(epsilon: float, neighbours: Neighbours) -> float:
+    """Return how likely somebody can hold a fact about answers that was as likely as not.
+
+    Without an exception for pure epsilon; otherwise see :func:`tail_probability`.
+
+    Examples
+    --------
+    >>> round(surest_belief(1.0, Neighbours.REPLACE_ONE), 2)
+    0.73
+    >>> round(surest_belief(1.0, Neighbours.ADD_REMOVE), 2)
+    0.88
+    """
+    return 1 / (1 + math.exp(-_steps(neighbours) * epsilon))
+
+
+def best_guess(epsilon: float, delta: float, neighbours: Neighbours) -> float:
+    """Return the largest probability of guessing right what was as likely as not.
+
+    It holds for every (epsilon, delta) guarantee: (e^epsilon + delta) / (1 + e^epsilon), under
+    add-remove with 2 epsilon and (1 + e^epsilon) delta.
+    """
+    steps = _steps(neighbours)
+    # Divided by e^(steps epsilon), so that nothing overflows.
+    shares = delta * sum(math.exp(-step * epsilon) for step in range(1, steps + 1))
+    return min(1.0, (1 + shares) / (1 + math.exp(-steps * epsilon)))
+
+
+def tail_probability(bound: GaussianBound, epsilon: float, neighbours: Neighbours) -> float:
+    """Bound the probability of becoming surer of a fact than epsilon allows.
+
+    The largest p with p <= T(p e^-epsilon), T the trade-off of the Gaussian curve `bound`:
+    Phi(Phi^-1(x) + mu) but for its slack. Under add-remove T is applied twice, to p e^(-2 epsilon).
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from discreet.privacy.accounting.gaussian import largest_mu
+    >>> bound = GaussianBound(Fraction(largest_mu(1.0, 1e-6)) ** 2)
+    >>> round(1e6 * tail_probability(bound, 1.0, Neighbours.REPLACE_ONE))
+    52
+    """
+    steps = _steps(neighbours)
+
+    def holds(log_chance: float) -> bool:
+        """Say whether no p from here on solves the inequality: T is concave."""
+        reached = log_chance - steps * epsilon
+        for _ in range(steps):
+            reached = _log_trade_off(bound, reached)
+        return reached <= log_chance
+
+    low, high = math.log(SMALLEST_REPORTED), 0.0
+    while high - low > LOG_ERROR:
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return min(1.0, math.exp(high) * (1 + LOG_ERROR))
+
+
+def _log_trade_off(bound: GaussianBound, log_chance: float) -> float:
+    """Bound ln P(S) by ln Q(S) for every set S of releases.
+
+    P <= e^exponent P' and Q' <= e^(eta - exponent) Q with a Gaussian pair P', Q' (section 4).
+    """
+    exponent = float_up(bound.exponent)
+    given = min(0.0, log_chance + float_up(bound.eta - bound.exponent))
+    moved = float(ndtri_exp(given)) + sqrt_up(bound.mu_squared)
+    reached = math.exp(float(log_ndtr(moved)) + exponent + LOG_ERROR)
+    return math.log(min(1.0, max(reached + float_up(bound.extra_delta), SMALLEST_REPORTED)))
+
+
+def explain_belief(
+    guarantee: Guarantee, *, person: str = "person", answers: str = "answers"
+) -> str:
+    """Say in one sentence what somebody can learn about one person from a release."""
+    who = (
+        f"Somebody who knows everybody else's {answers}, and for whom a fact about one {person}'s "
+        f"{answers} is as likely as not,"
+    )
+    if guarantee.tail is None:
+        right = best_guess(guarantee.epsilon, guarantee.delta, guarantee.neighbours)
+        return (
+            f"{who} guesses it right with a probability of {show_share(right)} after reading "
+            "this release."
+        )
+    sure = show_share(surest_belief(guarantee.epsilon, guarantee.neighbours))
+    beyond = show_chance(guarantee.tail) if guarantee.tail else ""
+    exception = f", except with probability at most {beyond}" if beyond else ""
+    return f"{who} can become {sure} sure of it by reading this release{exception}."
+
+
+def show_share(share: float) -> str:
+    """Return a probability that bounds another, as a percentage."""
+    return "more than 99.9%" if share > 0.999 else f"at most about {100 * share:.0f}%"
+
+
+def show_chance(chance: float) -> str:
+    """Return two digits of a small probability, rounded up.
+
+    Examples
+    --------
+    >>> show_chance(0.0000512)
+    '5.2e-05'
+    """
+    scale = 10.0 ** (math.floor(math.log10(chance)) - 1)
+    return f"{min(1.0, math.ceil(chance / scale - 1e-9) * scale):.2g}"

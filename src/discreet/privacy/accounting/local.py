@@ -1,7 +1,11 @@
-"""Pure epsilon: discrete Laplace noise, and how pure releases enter a Gaussian ledger.
+"""Pure epsilon: discrete Laplace noise, randomized response, and what a shuffler adds to it.
 
-In: an L1 sensitivity and a budget. Out: the scale as an exact fraction, rounded up, and the
-spend. Proofs: docs/privacy-accounting.md, section 7.
+In: an L1 sensitivity, or the public cap on answers and the number of rows if they are shuffled; a
+budget. Out: the scale or the epsilon of one answer as an exact fraction, rounded to the safe side,
+and the spend. Shuffling hides a row among its clones, and only where all rows come from one
+randomiser, that is, where everyone answers the same public items: Feldman, McMillan and Talwar
+(2021), Theorem III.1 (closed form) and III.2 (the pair of distributions that is evaluated here).
+Proofs: docs/privacy-accounting.md, sections 7 and 8.
 """
 
 from __future__ import annotations
@@ -15,15 +19,15 @@ from numpy.typing import NDArray
 from scipy.special import betainc, ndtri_exp
 
 from discreet.errors import BadBudget
-from discreet.privacy.accounting.budget import SMALLEST_DELTA, Budget, Neighbours, check_epsilon
+from discreet.privacy.accounting import SMALLEST_DELTA, Budget, Neighbours, check_epsilon
 from discreet.privacy.accounting.gaussian import GaussianBound, grid_step, round_up
-from discreet.privacy.accounting.spend import Spend
-from discreet.privacy.accounting.unit_moves import (
+from discreet.privacy.accounting.moves import (
     PRECISION_BITS,
     WEIGHT_ERROR,
     binomial_weights,
     binomial_window,
 )
+from discreet.privacy.accounting.spend import Spend
 
 
 def calibrate_laplace(
@@ -81,12 +85,6 @@ def pure_spend(epsilon: float, neighbours: Neighbours, *, mechanism: str) -> Spe
         rho=Fraction(epsilon) ** 2 / 2,
     )
 
-
-# Randomized response: how a person's epsilon is shared among the answers.
-#
-# In: the public cap on answers, a budget, and the number of rows if they are shuffled. Out: the
-# epsilon of one answer as an exact fraction, rounded down, and the spend. Proofs:
-# docs/privacy-accounting.md, sections 7 and 8.
 
 # The coin's epsilon keeps 24 bits: short numbers for the exact coin, 6e-8 of epsilon given up.
 ANSWER_BITS = 24
@@ -152,14 +150,6 @@ def _round_down(value: Fraction) -> Fraction:
     step = grid_step(value, ANSWER_BITS)
     return (value // step) * step
 
-
-# What shuffling adds to local randomisation: hiding among the clones.
-#
-# In: the epsilon of one whole row before shuffling, the number of rows, delta. Out: the epsilon
-# after shuffling. Valid only when all rows come from one randomiser, that is, when everyone
-# answers the same public items. Feldman, McMillan and Talwar (2021): Theorem III.1 (closed form)
-# and Theorem III.2 (the pair of distributions that is evaluated here). Proofs of the numerical
-# steps: docs/privacy-accounting.md, section 8.
 
 # No number of rows hides a row that is this exposed.
 LARGEST_LOCAL = 500.0

@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from discreet.errors import BadBudget
-from discreet.privacy.accounting.budget import Budget
+from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.gaussian import (
     GaussianBound,
     float_down,
@@ -24,16 +24,16 @@ from discreet.privacy.accounting.gaussian import (
     gaussian_delta,
     sqrt_up,
 )
-from discreet.privacy.accounting.moves import search_scale
-from discreet.privacy.accounting.spend import Spend, check_promise
-from discreet.privacy.accounting.unit_moves import (
-    KERNEL_VARIANCE,
+from discreet.privacy.accounting.moves import (
+    UNIT_KERNEL_VARIANCE,
     WEIGHT_ERROR,
     binomial_tail,
     binomial_weights,
     binomial_window,
     counts_bound,
+    search_scale,
 )
+from discreet.privacy.accounting.spend import Spend, check_promise
 
 # The number of touched edges outside a window of this share of delta is given up as lost.
 WINDOW_SHARE = 1e-6
@@ -96,7 +96,7 @@ class _Curve:
         self.epsilon = float_down(Fraction(epsilon) - slack.eta)
         square = sigma * sigma
         self.per_count = 1 / square
-        self.base = KERNEL_VARIANCE / (square * (square - KERNEL_VARIANCE))
+        self.base = UNIT_KERNEL_VARIANCE / (square * (square - UNIT_KERNEL_VARIANCE))
         shifted = max(self.epsilon, 0.0)
         self.bend = 2 * shifted**2 / (math.sqrt(1 + shifted**2) + 1) * (1 - 1e-9)
         if self.bend > 0:

@@ -1,6 +1,9 @@
-"""Spend: what one release costs, in the form in which a ledger adds it up.
+"""Spend: what one release costs, and whether one more may follow those that were made.
 
-Mechanisms return it; the ledger stores it. Public parameters only.
+Mechanisms return spends, a ledger stores them and adds them up by one rule, fixed when it is
+created. Each rule is a filter: a set of caps fixed in advance, so it stays valid when later
+releases, and how much they spend, are chosen after looking at earlier ones. Public parameters only.
+Proofs: docs/privacy-accounting.md, section 6.
 """
 
 from __future__ import annotations
@@ -12,14 +15,14 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from discreet.errors import BadBudget
-from discreet.privacy.accounting.belief import tail_probability
-from discreet.privacy.accounting.budget import Budget, Guarantee, Neighbours
+from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.accounting.gaussian import (
     GaussianBound,
     float_down,
     float_up,
     largest_mu,
     round_up,
+    tail_probability,
 )
 
 # Stored fractions keep this many bits, rounded up: a millionth of a millionth too much.
@@ -153,12 +156,6 @@ class Spend:
             is_average=values.get("is_average", False),
         )
 
-
-# Composition: whether one more release may follow those that were made.
-#
-# One rule per ledger, fixed when it is created. Each rule is a filter: a set of caps fixed in
-# advance, so it stays valid when later releases, and how much they spend, are chosen after looking
-# at earlier ones. Proofs: docs/privacy-accounting.md, section 6.
 
 # Room for the tiny eta and exponent of discrete noise: thousands of releases fit, and the limit
 # on mu shrinks by about a hundred-millionth for it.

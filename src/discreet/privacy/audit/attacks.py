@@ -20,7 +20,7 @@ import numpy as np
 
 from discreet.answers.judges import Comparisons
 from discreet.answers.responses import Responses
-from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.audit.statistics import MATTERS, Separation, Statistic
 from discreet.privacy.mechanisms import CompleteMechanism
 from discreet.privacy.protocol import PUBLIC, Calibration, Public

@@ -1,7 +1,302 @@
-"""The ledger: what has been spent on one population, in one SQLite file."""
+"""The ledger: what has been spent on one population, in one SQLite file.
 
-from discreet.privacy.ledger.book import Ledger
-from discreet.privacy.ledger.file import MissingLedger, fingerprint_rows
-from discreet.privacy.ledger.history import EVERYONE, Entry
+In: spends and keyed fingerprints. Out: a reservation, or a refusal that says what is left. A
+release is reserved before its noise is drawn; a reservation counts as spent for ever, whether
+the release was completed or not. The ledger never holds an answer, a count or a released value.
+Its contents are for the steward's eyes. Rule and proofs: docs/privacy-accounting.md, section 6.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+from discreet.answers.select import CELLS, ROWS
+from discreet.errors import BadUsage, LedgerError
+from discreet.privacy.accounting import Budget, Neighbours, as_neighbours
+from discreet.privacy.accounting.spend import Allowance, BasicAllowance, GaussianAllowance, Spend
+from discreet.privacy.ledger.file import (
+    MissingLedger,
+    believe,
+    check_whole,
+    create_file,
+    fingerprint_rows,
+    open_file,
+    random_bytes,
+    read_bodies,
+    seal,
+    seal_digest,
+    transaction,
+)
+from discreet.privacy.ledger.history import EVERYONE, Entry, History, read_entry
 
 __all__ = ["EVERYONE", "Entry", "Ledger", "MissingLedger", "fingerprint_rows"]
+
+BUSY_SECONDS = 60.0
+
+
+class Digestible(Protocol):
+    """Answers that can be recognised by a ledger."""
+
+    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+        """Return the sum of the persons' keyed digests, and how many were added."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """An open ledger. It holds no connection, so it may cross forks and threads.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from discreet.privacy.accounting.moves import calibrate_counts
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = Ledger.create(folder.name + "/spent.db", epsilon=1.0, delta=1e-6)
+    >>> sigma, spend = calibrate_counts(12, Budget(1.0, 1e-6))
+    >>> mark = ledger.fingerprint([b"row"])
+    >>> reservation = ledger.reserve(spend, fingerprint=mark, description="spring test")
+    >>> ledger.complete(reservation)
+    >>> ledger.spent()
+    (1.0, 1e-06)
+    >>> folder.cleanup()
+    """
+
+    path: Path
+    id: str
+    limit: Budget
+    rule: str
+    set_aside: float
+    neighbours: Neighbours | None
+    timeout: float = BUSY_SECONDS
+    key: bytes = field(default=b"", repr=False)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | PathLike[str],
+        epsilon: float,
+        delta: float = 1e-6,
+        *,
+        neighbours: str | None = None,
+        rule: str = "gaussian",
+        set_aside: float = 0.0,
+    ) -> Ledger:
+        """Make a new ledger with the steward's total limit; an existing file is never touched.
+
+        Parameters
+        ----------
+        path : path
+            The new file; it is readable and writable by its owner only.
+        epsilon, delta : float
+            What all releases together may spend.
+        neighbours : str, optional
+            The relation that all releases must use; by default the first release's.
+        rule : {"gaussian", "basic"}
+            How spends add up; fixed for the ledger's life.
+        set_aside : float
+            Part of delta kept for shuffled releases after the first (Gaussian rule).
+        """
+        relation = None if neighbours is None else as_neighbours(neighbours)
+        limit = Budget(epsilon, delta)
+        _allowance(limit, rule, set_aside)  # refuses what means nothing
+        settings = {
+            "id": random_bytes(16).hex(),
+            "epsilon": limit.epsilon,
+            "delta": limit.delta,
+            "neighbours": None if relation is None else str(relation),
+            "rule": rule,
+            "set_aside": set_aside,
+            "created_at": _now(),
+        }
+        create_file(Path(path), json.dumps(settings, sort_keys=True), random_bytes(32))
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], *, timeout: float = BUSY_SECONDS) -> Ledger:
+        """Open a ledger and check it whole; a damaged one is refused, never repaired."""
+        with open_file(Path(path), timeout) as connection, transaction(connection):
+            check_whole(connection, Path(path))
+            settings, key = connection.execute("SELECT settings, key FROM ledger").fetchone()
+            ledger = _from_settings(Path(path), settings, key, timeout)
+            ledger._read(connection)
+        return ledger
+
+    def fingerprint(self, rows: Iterable[Any]) -> str:
+        """Return the fingerprint of a data set: keyed, and the same in any order of its rows.
+
+        Parameters
+        ----------
+        rows : iterable of bytes-like
+            One item per person: bytes or a contiguous array of the person's answers (the items
+            in one public order).
+        """
+        return fingerprint_rows(self.key, rows)
+
+    def recognise(self, answers: Digestible) -> tuple[str, str | None]:
+        """Return the fingerprint of answers, wherever they are, and the one they had in schema 1.
+
+        It is that of every person's answered items with the answers, in any order; so it is the
+        same from memory, from a stream and from a cluster, and neither a column nor a person
+        without an answer changes it. The second is None where no entry is as old as that.
+        """
+        marks = [seal_digest(self.key, *answers.digest(self.key))]
+        if any(entry.recognised_by == ROWS for entry in self.releases()):
+            marks.append(seal_digest(self.key, *answers.digest(self.key, ROWS)))
+        return marks[0], marks[1] if len(marks) > 1 else None
+
+    def reserve(
+        self,
+        spend: Spend,
+        *,
+        fingerprint: str,
+        former: str | None = None,
+        description: str,
+        population: str = EVERYONE,
+        reservation: str | None = None,
+        order: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Charge a release before its noise is drawn, and return the reservation.
+
+        Parameters
+        ----------
+        spend : Spend
+            What the release costs.
+        fingerprint, former : str
+            From `recognise`; they never leave the ledger.
+        description : str
+            A line for the history; public parameters only.
+        population : str
+            The steward's declaration that the persons in this data are in no other named
+            population of the ledger. Charges add within one population. "everyone", the default,
+            declares nothing: it counts against every population, and every population against it.
+        reservation : str
+            A name for the reservation, from `name_reservation`; by default a new one.
+        order : mapping
+            What was asked for, as plain values: what `discreet ledger resume` needs to know.
+
+        Raises
+        ------
+        BudgetExceeded
+            When the limit does not allow it; nothing is charged then.
+        """
+        with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
+            self._read(connection).check(spend, fingerprint, former, population)
+            values = {
+                "reservation": reservation or self.name_reservation(),
+                "population": population,
+                "fingerprint": fingerprint,
+                "recognised_by": CELLS,
+                "description": description,
+                "spend": spend.to_dict(),
+                "reserved_at": _now(),
+                "order": order,
+            }
+            return self._insert(connection, values)
+
+    @staticmethod
+    def name_reservation() -> str:
+        """Return a random name for a reservation to come."""
+        return random_bytes(16).hex()
+
+    def note_stored(self, reservation: str) -> None:
+        """Note that the noisy values of a release are safe on disk; they are drawn only once."""
+        self._note("UPDATE releases SET stored_at = ? WHERE reservation = ?", reservation)
+
+    def complete(self, reservation: str) -> None:
+        """Note that a reserved release was finished; it changes nothing about what is spent."""
+        self._note("UPDATE releases SET completed_at = ? WHERE reservation = ?", reservation)
+
+    def _note(self, statement: str, reservation: str) -> None:
+        with open_file(self.path, self.timeout) as connection:
+            changed = connection.execute(statement, (_now(), reservation)).rowcount
+        if changed != 1:
+            raise LedgerError(
+                f"{self.path}: no reservation {reservation!r} in this ledger. Complete only what "
+                f"this ledger reserved."
+            )
+
+    def find(self, release: int | str) -> Entry:
+        """Return the entry with this number, or whose reservation begins so."""
+        entries, name = self.releases(), str(release)
+        found = [entry for entry in entries if str(entry.number) == name]
+        found = found or [one for one in entries if name and one.reservation.startswith(name)]
+        if len(found) != 1:
+            numbers = ", ".join(str(entry.number) for entry in entries) or "none"
+            raise BadUsage(
+                f"{self.path}: {'several releases are' if found else 'no release is'} called "
+                f"{name!r}; its releases have the numbers {numbers}."
+            )
+        return found[0]
+
+    def history(self) -> History:
+        """Return everything that is in the ledger now, as of one moment."""
+        with open_file(self.path, self.timeout) as connection, transaction(connection):
+            return self._read(connection)
+
+    def releases(self) -> tuple[Entry, ...]:
+        """Return the history, oldest first."""
+        return self.history().entries
+
+    def spent(self, population: str = EVERYONE) -> tuple[float, float]:
+        """Return the most (epsilon, delta) that was spent on one person of a population."""
+        return self.history().spent(population)
+
+    def left(self, population: str = EVERYONE) -> tuple[float, float]:
+        """Return the (epsilon, delta) that one more release of this population may have."""
+        return self.history().left(population)
+
+    def _read(self, connection: sqlite3.Connection) -> History:
+        """Read the history and check the seal that runs through it."""
+        bodies = read_bodies(connection, self.path, self.key)
+        with believe(self.path, "an entry"):
+            entries = tuple(
+                read_entry(number, json.loads(body), *times) for number, body, *times in bodies
+            )
+        allowance = _allowance(self.limit, self.rule, self.set_aside)
+        return History(self.path, entries, self.limit, allowance, self.neighbours)
+
+    def _insert(self, connection: sqlite3.Connection, values: Mapping[str, Any]) -> str:
+        body = json.dumps(values, sort_keys=True)
+        (head,) = connection.execute("SELECT head FROM ledger").fetchone()
+        tag = seal(self.key, head + body)
+        connection.execute(
+            "INSERT INTO releases (reservation, body, tag) VALUES (?, ?, ?)",
+            (values["reservation"], body, tag),
+        )
+        connection.execute("UPDATE ledger SET head = ?", (tag,))
+        return str(values["reservation"])
+
+
+def _from_settings(path: Path, settings: str, key: bytes, timeout: float) -> Ledger:
+    with believe(path, "what it says about itself"):
+        values = json.loads(settings)
+        relation = values["neighbours"]
+        return Ledger(
+            path=path,
+            id=values["id"],
+            limit=Budget(values["epsilon"], values["delta"]),
+            rule=values["rule"],
+            set_aside=values["set_aside"],
+            neighbours=None if relation is None else as_neighbours(relation),
+            timeout=timeout,
+            key=key,
+        )
+
+
+def _allowance(limit: Budget, rule: str, set_aside: float) -> Allowance:
+    if rule == "gaussian":
+        return GaussianAllowance(limit, set_aside)
+    if rule == "basic":
+        return BasicAllowance(limit)
+    raise BadUsage(f"a ledger's rule must be 'gaussian' or 'basic', found {rule!r}.")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,9 +1,13 @@
-"""The ledger's file: made whole or not at all, opened with checks, closed after every use.
+"""The ledger's files: made whole or not at all, opened with checks, closed after every use.
 
 SQLite does the locking and the recovery after a crash; what goes wrong becomes a `LedgerError`
 that says what to do. The seal (a keyed hash that runs through the history) finds damage that
 SQLite cannot see, such as a flipped digit; it is no defence against someone who can read the
 key, nor against an old copy of the file put back in its place.
+
+Beside the ledger lies a vault for each release under way: a private file that one process at a time
+holds, with the noisy values, safe on disk before anything else sees them. Room for them is taken
+before the ledger is charged. They end with their hash, so that half of them are as good as none.
 """
 
 from __future__ import annotations
@@ -11,14 +15,15 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from discreet.answers.select import SUM_BYTES, digest_rows
-from discreet.atomic import create_private, sync_folder
+from discreet.atomic import create_private, fill_with_zeros, hold_lock, make_folder, sync_folder
 from discreet.errors import BadUsage, LedgerError
 from discreet.secure import SystemSource
 
@@ -265,3 +270,90 @@ def _explain(error: sqlite3.Error, path: Path, timeout: float) -> LedgerError:
     if code == sqlite3.SQLITE_NOTADB:
         return LedgerError(f"{path} is not a ledger of this library, or it is damaged ({error}).")
     return _damaged(path, str(error))
+
+
+MAGIC = b"discreet values\n"
+SIZE_BYTES, HASH_BYTES = 8, 32
+HEAD = len(MAGIC) + SIZE_BYTES + HASH_BYTES
+
+
+@dataclass(frozen=True)
+class Vault:
+    """An open vault, held by this process alone."""
+
+    path: Path
+    handle: int
+
+    def make_room(self, size: int) -> None:
+        """Take room on the disk for so many bytes of values."""
+        os.lseek(self.handle, 0, os.SEEK_SET)
+        fill_with_zeros(self.handle, HEAD + size)
+        sync_folder(self.path.parent)
+
+    def keep(self, parts: Sequence[bytes]) -> None:
+        """Write the values; when this returns, they survive a power cut."""
+        mark = hashlib.blake2b(digest_size=HASH_BYTES)
+        for part in parts:
+            mark.update(part)
+        size = sum(len(part) for part in parts)
+        os.lseek(self.handle, 0, os.SEEK_SET)
+        with os.fdopen(os.dup(self.handle), "wb") as file:
+            file.write(MAGIC + size.to_bytes(SIZE_BYTES, "little") + mark.digest())
+            for part in parts:
+                file.write(part)
+        os.fsync(self.handle)
+
+    def read(self) -> bytes | None:
+        """Return the values, or None where none were kept whole."""
+        return _read(self.path)
+
+
+def find_vault(ledger: Path, reservation: str) -> Path:
+    """Return where the values of a release wait for their bundle."""
+    return ledger.with_name(f"{ledger.name}.recovery") / reservation
+
+
+def has_values(path: Path) -> bool:
+    """Say whether a vault holds values."""
+    return path.exists() and _read(path) is not None
+
+
+def remove_vault(path: Path) -> None:
+    """Remove a vault whose values have arrived, and the folder with the last one."""
+    path.unlink(missing_ok=True)
+    try:
+        path.parent.rmdir()
+    except OSError:
+        return  # others wait there
+
+
+@contextmanager
+def open_vault(ledger: Path, reservation: str) -> Iterator[Vault]:
+    """Hold the vault of a reservation while the block runs."""
+    path = find_vault(ledger, reservation)
+    busy = LedgerError(
+        f"{ledger}: another process is just finishing this release. Wait for it, and look at "
+        f"'discreet ledger show {ledger}'."
+    )
+    with ExitStack() as stack:
+        handle = None
+        while handle is None:
+            make_folder(path.parent)
+            # Another release that arrives may remove the folder between our two steps.
+            with suppress(FileNotFoundError):
+                handle = stack.enter_context(hold_lock(path, busy))
+        try:
+            yield Vault(path, handle)
+        finally:
+            if not os.fstat(handle).st_size:
+                remove_vault(path)
+
+
+def _read(path: Path) -> bytes | None:
+    content = path.read_bytes()
+    start = len(MAGIC) + SIZE_BYTES
+    size = int.from_bytes(content[len(MAGIC) : start], "little")
+    values = content[HEAD : HEAD + size]
+    mark = hashlib.blake2b(values, digest_size=HASH_BYTES).digest()
+    is_whole = content.startswith(MAGIC) and len(values) == size and content[start:HEAD] == mark
+    return values if is_whole else None

@@ -1,4 +1,9 @@
-"""One line of a ledger's history: what was charged, when, to which population."""
+"""What a ledger holds at one moment: its entries, what they spent, what its limit still allows.
+
+In: entries and the rule by which they add up. Out: what is spent and left, or a refusal. A named
+population's persons are in no other named population; "everyone" may be anybody, so its charges
+count against every population and theirs against it. docs/privacy-accounting.md, section 6.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from typing import Any
 
 from discreet.answers.select import ROWS
 from discreet.errors import BudgetExceeded, LedgerError
-from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.spend import Allowance, Spend
 
 
@@ -75,12 +80,6 @@ def read_entry(
         order=values.get("order"),
     )
 
-
-# What a ledger holds at one moment, and what its limit still allows.
-#
-# In: entries and the rule by which they add up. Out: what is spent and left, or a refusal. A named
-# population's persons are in no other named population; "everyone" may be anybody, so its charges
-# count against every population and theirs against it. docs/privacy-accounting.md, section 6.
 
 EVERYONE = "everyone"
 

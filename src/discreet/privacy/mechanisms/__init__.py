@@ -19,9 +19,8 @@ from discreet.errors import BadUsage
 if TYPE_CHECKING:
     from discreet.privacy.mechanisms.base import CompleteMechanism
     from discreet.privacy.mechanisms.margins import Margins
-    from discreet.privacy.mechanisms.pairs import DensePairs
+    from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
     from discreet.privacy.mechanisms.response import RandomizedResponse
-    from discreet.privacy.mechanisms.sparse import SparsePairs
     from discreet.privacy.protocol import Calibration, Mechanism, NoiseLaw, Public
 
 __all__ = [
@@ -79,7 +78,7 @@ MECHANISMS: dict[str, Entry] = {
         "answers", "margins.laplace_margins", "The same with Laplace noise: delta is 0."
     ),
     "pairs": Entry("answers", "pairs.DensePairs", "Noise on every pair of items."),
-    "sparse-pairs": Entry("answers", "sparse.SparsePairs", "Noise on the pairs of a random graph."),
+    "sparse-pairs": Entry("answers", "pairs.SparsePairs", "Noise on the pairs of a random graph."),
     "laplace-pairs": Entry(
         "answers", "pairs.laplace_pairs", "Laplace noise on every pair of items: delta is 0."
     ),
@@ -175,7 +174,7 @@ _HOMES = {
     "DensePairs": "discreet.privacy.mechanisms.pairs",
     "Margins": "discreet.privacy.mechanisms.margins",
     "RandomizedResponse": "discreet.privacy.mechanisms.response",
-    "SparsePairs": "discreet.privacy.mechanisms.sparse",
+    "SparsePairs": "discreet.privacy.mechanisms.pairs",
     **dict.fromkeys(
         ("Calibration", "Mechanism", "NoiseLaw", "Public"), "discreet.privacy.protocol"
     ),

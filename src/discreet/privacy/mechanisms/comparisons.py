@@ -22,10 +22,15 @@ import numpy as np
 from discreet.errors import BadUsage
 from discreet.models.noisefit.pairs import fit_net_wins, fit_win_pairs
 from discreet.models.noisefit.solve import NoiseFit
-from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.gaussian import GaussianBound
-from discreet.privacy.accounting.moves import bound_moves, calibrate_scale, moves_rho, moves_spend
-from discreet.privacy.accounting.unit_moves import calibrate_counts
+from discreet.privacy.accounting.moves import (
+    bound_moves,
+    calibrate_counts,
+    calibrate_scale,
+    moves_rho,
+    moves_spend,
+)
 from discreet.privacy.mechanisms.base import AdditiveMechanism, fill_matrix, fill_symmetric
 from discreet.privacy.mechanisms.pairs import count_moves
 from discreet.privacy.protocol import Calibration, NoiseLaw, Public

@@ -27,7 +27,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from discreet.privacy.accounting.budget import Neighbours
+from discreet.privacy.accounting import Neighbours
 from discreet.types import Int64Array
 
 Weighting = Callable[[Int64Array, Int64Array], Int64Array]

@@ -21,7 +21,7 @@ from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage
 from discreet.models.noisefit.margins import MarginsNoise, fit_margins
 from discreet.models.noisefit.solve import NoiseFit
-from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.gaussian import GaussianBound
 from discreet.privacy.accounting.local import calibrate_laplace
 from discreet.privacy.accounting.moves import bound_moves, calibrate_scale, moves_rho, moves_spend

@@ -27,10 +27,10 @@ from discreet.answers.protocol import Answers, Job
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.noisefit.margins import MarginsNoise, fit_margins
 from discreet.models.noisefit.solve import NoiseFit
-from discreet.privacy.accounting.budget import Budget, Neighbours
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_local
+from discreet.privacy.coins import check_coin, flip_coins
 from discreet.privacy.mechanisms.base import LEAST_VARIANCE, CompleteMechanism, Forecast, Study
-from discreet.privacy.noise.coins import check_coin, flip_coins
 from discreet.privacy.protocol import Calibration, Draw, Public
 from discreet.privacy.wall import Release, check_persons
 from discreet.secure import RandomSource, SystemSource

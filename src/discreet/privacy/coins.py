@@ -2,7 +2,9 @@
 
 In: rational exponents and a source of random bits. Out: True or False with exactly the
 probability named. No float is used; sixteen random bits decide most coins, and where they do not,
-more are drawn.
+more are drawn. They are compared with integers (low, high), low <= 2^bits value <= high, that lie
+a few units apart at any number of bits: Python's integers are unlimited, and every rounding goes in
+the direction that keeps the bound true, so what the bounds decide is decided correctly.
 """
 
 from __future__ import annotations
@@ -93,13 +95,6 @@ def as_fraction(value: Fraction, name: str) -> Fraction:
             "and the sampler must see the same exact number: round up to a Fraction first."
         )
     return Fraction(value)
-
-
-# Exponentials known exactly: integer bounds that tighten to any number of bits.
-#
-# In: a rational. Out: integers (low, high) with low <= 2^bits value <= high, a few units apart.
-# Only Python's unlimited integers are used, and every rounding goes in the direction that keeps the
-# bound true, so a comparison with random bits that these bounds decide is decided correctly.
 
 
 def _ceil_div(numerator: int, denominator: int) -> int:
