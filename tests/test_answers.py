@@ -25,7 +25,7 @@ from discreet.models.patterns import GroupPatterns, group_patterns
 from discreet.models.refined import PersonWeight
 from discreet.models.routing import LookForRouting
 from discreet.privacy.mechanisms.response import CountFlipped
-from discreet.tables.arrow import ParquetSource
+from discreet.tables.sources import ParquetSource
 
 ITEMS = 8
 

@@ -28,8 +28,8 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.jit import set_threads, thread_count
 from discreet.output.formats import read_warehouse
 from discreet.sklearn import Rasch
-from discreet.tables import delimited
 from discreet.tables import paths as opening
+from discreet.tables import sources as delimited
 from discreet.tables.roles import make_reading
 
 RIGHT = ["1", " 1 ", "1.0", "1.00", "TRUE", "True"]

@@ -244,7 +244,7 @@ def test_counts_are_refused_because_they_cannot_be_capped(tmp_path):
 
 def test_what_was_read_of_a_parquet_file_is_not_kept(tmp_path):
     """Arrow can keep every byte it read until the file is closed: then memory has no bound."""
-    from discreet.tables.arrow import ParquetSource
+    from discreet.tables.sources import ParquetSource
 
     noise = np.random.default_rng(0).integers(0, 1 << 62, 1_000_000)
     pq.write_table(pa.table({"person": noise}), tmp_path / "large.parquet", row_group_size=1 << 16)

@@ -31,8 +31,8 @@ from discreet.models.refined import PersonWeight, RefinedScoring
 from discreet.models.score_plan import ScorePlan
 from discreet.models.uncertainty import SumProducts
 from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
-from discreet.tables.arrow import is_frame
 from discreet.tables.opener import read_columns
+from discreet.tables.sources import is_frame
 from discreet.types import BoolArray, FloatArray
 
 LARGE_DISPLACEMENT = 0.5

@@ -79,7 +79,7 @@ def bin_answers(responses: Responses, ability: FloatArray, groups: int = GROUPS)
     total = np.zeros((groups, m))
     step = max(1, CHUNK_CELLS // max(m, 1))
     for start in range(0, responses.n_persons, step):
-        cells = responses.store.rows(start, min(start + step, responses.n_persons))
+        cells = responses.rows(start, start + step)
         here = slice(start, start + len(cells))
         for one in range(groups):
             mine = cells[group[here] == one]
@@ -331,7 +331,7 @@ def _sample(responses: Responses) -> Responses:
     # Chunks start at a chosen person, so that their first row is always one of the sample.
     length = step * max(1, CHUNK_CELLS // (step * responses.n_items))
     parts = [
-        responses.store.rows(start, min(start + length, responses.n_persons))[::step]
+        responses.rows(start, start + length)[::step]
         for start in range(0, responses.n_persons, length)
     ]
     groups = {name: labels[::step] for name, labels in responses.groups.items()}
@@ -351,7 +351,7 @@ def _matching(responses: Responses, estimate: Estimate, scores: PersonScores) ->
     total = np.zeros(chosen.n_persons)
     step = max(1, CHUNK_CELLS // len(b))
     for start in range(0, chosen.n_persons, step):
-        rows = chosen.store.rows(start, min(start + step, chosen.n_persons))
+        rows = chosen.rows(start, start + step)
         total[start : start + len(rows)] = (rows >= 0) @ b
     used = np.isfinite(scores.ability) & (scores.answered > 0)
     mean = total[used] / scores.answered[used]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.jit import map_tasks, worth_compiling
-from discreet.types import Int8Array, Int64Array, UInt64Array
+from discreet.types import IndexArray, Int8Array, Int64Array, UInt64Array
 
 BLOCK_WORDS = 256
 """Words of 64 persons in a block: 16,384 persons, so that a tile of items stays in cache."""
@@ -42,6 +42,10 @@ class AnswerStore(Protocol):
     def nbytes(self) -> int: ...
     def rows(self, start: int, stop: int) -> Int8Array:
         """Answers of the persons ``start`` to ``stop`` as a dense matrix."""
+        ...
+
+    def take(self, persons: IndexArray) -> SparseRows:
+        """Answers of these persons, given by their numbers in ascending order."""
         ...
 
     def item_totals(self) -> tuple[Int64Array, Int64Array]:
@@ -105,6 +109,14 @@ class BitPlanes:
             wrong = _unpack(self.wrong[block])[low - first : high - first]
             out[low - start : high - start] = np.where(right | wrong, right, MISSING)
         return out
+
+    def take(self, persons: IndexArray) -> SparseRows:
+        runs = np.split(persons, np.flatnonzero(np.diff(persons) > 1) + 1)
+        parts = [self.rows(int(run[0]), int(run[-1]) + 1) for run in runs if len(run)]
+        cells = np.concatenate(parts or [self.rows(0, 0)])
+        item = narrow_items(np.nonzero(cells >= 0)[1], self.n_items)
+        starts = np.concatenate([[0], np.cumsum((cells >= 0).sum(axis=1))]).astype(np.int64)
+        return SparseRows(starts, item, cells[cells >= 0] == 1, self.n_items)
 
     def item_totals(self) -> tuple[Int64Array, Int64Array]:
         right, wrong = (_item_counts(plane) for plane in (self.right, self.wrong))
@@ -217,6 +229,21 @@ class SparseRows:
             person = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
             out[person, self.item[span]] = self.right[span]
         return out
+
+    def take(self, persons: IndexArray) -> SparseRows:
+        lengths = np.diff(self.indptr)[persons]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        cell = np.repeat(self.indptr[persons] - starts[:-1], lengths) + np.arange(starts[-1])
+        return SparseRows(starts, self.item[cell], self.right[cell], self.n_items)
+
+    def join(self, other: SparseRows) -> SparseRows:
+        """Return the persons of both, over the same items."""
+        return SparseRows(
+            np.concatenate([self.indptr, self.indptr[-1] + other.indptr[1:]]),
+            np.concatenate([self.item, other.item]),
+            np.concatenate([self.right, other.right]),
+            self.n_items,
+        )
 
     def item_totals(self) -> tuple[Int64Array, Int64Array]:
         answers = np.bincount(self.item, minlength=self.n_items)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 import numpy as np
 
 from discreet.answers.planes import AnswerStore, SparseRows
-from discreet.answers.select import CELLS, join_rows, take_rows
+from discreet.answers.select import CELLS
 from discreet.errors import OutOfReach
 from discreet.secure import RandomSource
 from discreet.types import IndexArray, Int64Array
@@ -248,8 +248,8 @@ def fold_blocks(
                 totals[place] = value if first == 0 else job.add(totals[place], value)
             else:
                 inside = who[np.searchsorted(who, first) :] - first
-                some = take_rows(store, inside[inside < store.n_persons])
-                totals[place] = some if first == 0 else join_rows(totals[place], some)
+                some = store.take(inside[inside < store.n_persons])
+                totals[place] = some if first == 0 else totals[place].join(some)
         first += store.n_persons
     return [
         total if who is None else job.block(cast(SparseRows, total))

@@ -1,8 +1,10 @@
-"""``read_responses``: from files and data frames to :class:`discreet.Responses`.
+"""From files, data frames and arrays to :class:`discreet.Responses`.
 
-In: a path, a folder, a pattern or a frame, and how to read it. Out: one table. Every format is
-opened by :mod:`discreet.tables.opener` and hands its batches to the same two tables, long and wide;
-plain number and truth-value columns of a wide frame are packed as they are.
+In: a path, a folder, a pattern or a frame, and how to read it; or a matrix. Out: one table. Every
+format is opened by :mod:`discreet.tables.opener` and hands its batches to the same two tables, long
+and wide; plain number and truth-value columns of a wide frame are packed as they are. In a matrix
+(NumPy, masked, scipy sparse, nested lists) only the type decides what is missing: NaN, None, a
+mask, -1 where the type has a sign, and every entry that a sparse matrix does not hold.
 """
 
 from __future__ import annotations
@@ -13,19 +15,21 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.answers.intake import RawTable, WideTable, pack_table
-from discreet.answers.pack import BadCell, compact, pack_columns
+from discreet.answers.pack import BadCell, Repeated, compact, pack_columns, pack_rows, store_long
+from discreet.answers.planes import BitPlanes, SparseRows
 from discreet.answers.responses import Responses
 from discreet.answers.select import flip_answers
 from discreet.errors import BadResponses
-from discreet.tables.arrow import FrameSource, as_arrow
 from discreet.tables.ids import BadIds, encode_ids, plain_column
 from discreet.tables.opener import LongTable, Progress, Source, plan_source, read_tables
 from discreet.tables.roles import LongPlan, Reading, WidePlan, make_reading, plan_columns
-from discreet.tables.values import Codes, Scoring, explain_bad_answer
+from discreet.tables.sources import FrameSource, as_arrow
+from discreet.tables.values import BAD, MISSING, Codes, Scoring, explain_bad_answer, score_value
 
 
 def read_responses(
@@ -192,3 +196,129 @@ def _has_negative(chunk: Any) -> bool:
     values = chunk.to_numpy(zero_copy_only=True)
     # The sign bit of the smallest value; NaN compares as neither.
     return bool(values.size and np.fmin.reduce(values) < 0)
+
+
+Store = BitPlanes | SparseRows
+
+_PACKED_AS_THEY_ARE = frozenset({"bool", "int8", "uint8", "int64", "float32", "float64"})
+
+
+def store_array(X: Any, items: tuple[str, ...] | None) -> Store:
+    """Return the answers of a matrix in the form that takes less memory."""
+    if hasattr(X, "tocoo"):
+        return _store_sparse(X.tocoo(), items)
+    try:
+        return compact(pack_rows(_as_matrix(X)))
+    except BadCell as bad:
+        raise BadResponses(explain_cell(bad.row, bad.column, bad.value, items)) from None
+
+
+def _as_matrix(X: Any) -> npt.NDArray[Any]:
+    """Return a 2-d array of a type that can be packed."""
+    if isinstance(X, np.ma.MaskedArray):
+        return _as_int8(_check_shape(X.data), np.ma.getmaskarray(X))
+    try:
+        cells = _check_shape(np.asarray(X))
+    except ValueError as error:
+        if isinstance(error, BadResponses):
+            raise
+        raise BadResponses(
+            "The rows of the answers differ in length, so it is not clear which answer belongs "
+            "to which item. Give every person one entry per item, None where there is no answer."
+        ) from None
+    if cells.dtype.name in _PACKED_AS_THEY_ARE:
+        return cells
+    return _as_int8(cells, None)
+
+
+def _check_shape(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if cells.ndim != 2 or cells.shape[1] == 0:
+        raise BadResponses(
+            "Answers must be a matrix with one row per person and one column per item; found "
+            f"an array of shape {cells.shape}."
+        )
+    return cells
+
+
+def _as_int8(cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
+    """Return 1, 0 and -1; what is none of these stays visible as BAD for the caller."""
+    if cells.dtype.kind in "OUST":
+        codes = _score_objects(cells, mask)
+    elif cells.dtype.kind in "buif":
+        codes = _score_numbers(cells, mask)
+    else:
+        raise BadResponses(
+            f"Answers must be numbers or truth values; found an array of type {cells.dtype}. "
+            "Give 0, 1 and NaN, or an array of booleans."
+        )
+    if (codes == BAD).any():
+        row, column = (int(index) for index in np.argwhere(codes == BAD)[0])
+        raise BadCell(row, column, cells[row, column])
+    return codes
+
+
+def _score_objects(
+    cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None
+) -> npt.NDArray[np.int8]:
+    codes = np.empty(cells.shape, dtype=np.int8)
+    for row, values in enumerate(cells):
+        codes[row] = [_score_object(value) for value in values.tolist()]
+    return codes if mask is None else np.where(mask, np.int8(MISSING), codes)
+
+
+def _score_object(value: object) -> int:
+    """Return the code of one entry; a number -1 is missing, as in arrays of numbers."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return MISSING if is_number and value == MISSING else score_value(value, Scoring())
+
+
+def _score_numbers(
+    cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None
+) -> npt.NDArray[np.int8]:
+    codes = np.full(cells.shape, BAD, dtype=np.int8)
+    codes[cells == 1] = 1
+    codes[cells == 0] = 0
+    if cells.dtype.kind in "if":
+        codes[cells == -1] = MISSING
+    if cells.dtype.kind == "f":
+        codes[np.isnan(cells)] = MISSING
+    if mask is not None:
+        codes[mask] = MISSING
+    return codes
+
+
+def _store_sparse(matrix: Any, items: tuple[str, ...] | None) -> Store:
+    n_persons, n_items = matrix.shape
+    codes = _score_numbers(np.asarray(matrix.data), None)
+    if (codes == BAD).any():
+        first = int(np.flatnonzero(codes == BAD)[0])
+        value = matrix.data[first].item()
+        row, column = int(matrix.row[first]), int(matrix.col[first])
+        raise BadResponses(explain_cell(row, column, value, items))
+    held = np.flatnonzero(codes >= 0)
+    person, item = matrix.row[held].astype(np.int64), matrix.col[held].astype(np.int64)
+    try:
+        return store_long(person, item, codes[held] == 1, n_persons, n_items)
+    except Repeated as repeated:
+        row, column = int(person[repeated.first_index]), int(item[repeated.first_index])
+        raise BadResponses(
+            f"The sparse matrix holds two entries at row {row}, {_column(column, items)}. "
+            "One answer per person and item is needed; decide between them before building "
+            "the matrix (sum_duplicates would add them up)."
+        ) from None
+
+
+def _column(column: int, items: tuple[str, ...] | None) -> str:
+    return f"column {column}" if items is None else f"column {column} ('{items[column]}')"
+
+
+def explain_cell(row: int, column: int, value: object, items: tuple[str, ...] | None) -> str:
+    """Say what is wrong with a cell that is neither right, wrong nor missing."""
+    shown = value.item() if isinstance(value, np.generic) else value
+    return (
+        f"Row {row}, {_column(column, items)} (counted from 0): found {shown!r} where an answer "
+        "should be. Answers must be 0, 1, true or false, or missing (NaN, None, masked, or -1 in "
+        "arrays of signed numbers), because the model knows only right and wrong. Where a "
+        "code stands for a missing answer, make it NaN first: np.where(X == code, np.nan, X). "
+        "Where answers are scores, compare them: np.where(np.isnan(X), np.nan, X >= threshold)."
+    )

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.arrays import store_array
 from discreet.answers.pack import Repeated, store_long
 from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Held, Job, fold_blocks
@@ -134,6 +133,8 @@ class Responses(Held):
         persons
             Ids of the rows; by default "0", "1", ...
         """
+        from discreet.answers.reading import store_array
+
         names = None if items is None else tuple(str(item) for item in items)
         return cls.from_store(store_array(X, names), names, persons)
 

@@ -68,36 +68,6 @@ def _select_rows(store: SparseRows, columns: npt.NDArray[np.int64]) -> SparseRow
     return SparseRows(indptr, narrow_items(item, len(columns)), store.right[kept], len(columns))
 
 
-def take_rows(store: AnswerStore, persons: npt.NDArray[np.integer[Any]]) -> SparseRows:
-    """Return the answers of these persons, given by their numbers in ascending order."""
-    if isinstance(store, SparseRows):
-        lengths = np.diff(store.indptr)[persons]
-        start = np.repeat(store.indptr[persons] - (np.cumsum(lengths) - lengths), lengths)
-        cell = start + np.arange(int(lengths.sum()))
-        item, right = store.item[cell], store.right[cell]
-    else:
-        runs = np.split(persons, np.flatnonzero(np.diff(persons) > 1) + 1)
-        cells = np.concatenate(
-            [store.rows(int(run[0]), int(run[-1]) + 1) for run in runs if len(run)]
-            or [store.rows(0, 0)]
-        )
-        lengths = (cells >= 0).sum(axis=1)
-        item = narrow_items(np.nonzero(cells >= 0)[1], store.n_items)
-        right = cells[cells >= 0] == 1
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return SparseRows(indptr, item, right, store.n_items)
-
-
-def join_rows(first: SparseRows, second: SparseRows) -> SparseRows:
-    """Return the persons of both, over the same items."""
-    return SparseRows(
-        np.concatenate([first.indptr, first.indptr[-1] + second.indptr[1:]]),
-        np.concatenate([first.item, second.item]),
-        np.concatenate([first.right, second.right]),
-        first.n_items,
-    )
-
-
 def check_cap(max_answers: object) -> int:
     """Return the most answers that a person may keep; refuse what is no such number."""
     try:

@@ -129,7 +129,7 @@ def _long_batches(responses: Responses) -> Iterator[Any]:
 
     persons, items = pa.array(list(map(str, responses.persons))), pa.array(responses.items)
     for start, stop in _pieces(responses):
-        rows = responses.store.rows(start, stop)
+        rows = responses.rows(start, stop)
         person, item = np.nonzero(rows >= 0)
         yield pa.record_batch(
             {
@@ -145,7 +145,7 @@ def _wide_batches(responses: Responses) -> Iterator[Any]:
 
     persons = pa.array(list(map(str, responses.persons)))
     for start, stop in _pieces(responses):
-        rows = responses.store.rows(start, stop)
+        rows = responses.rows(start, stop)
         columns = [persons.slice(start, stop - start)]
         columns += [pa.array(column, mask=column < 0) for column in rows.T.copy()]
         yield pa.record_batch(columns, names=["person", *responses.items])

@@ -29,7 +29,6 @@ from scipy.special import expit
 
 from discreet.answers.planes import AnswerStore, SparseRows
 from discreet.answers.protocol import Answers, Job
-from discreet.answers.select import take_rows
 from discreet.models.symmetric import score_distribution
 from discreet.results.estimate import Kind, Notice
 from discreet.types import FloatArray, IndexArray
@@ -115,7 +114,7 @@ class LookForRouting(Job[Routing]):
 
     def block(self, store: AnswerStore) -> Routing:
         """Look at these persons."""
-        rows = _keep_items(take_rows(store, np.arange(store.n_persons)), self.kept)
+        rows = _keep_items(store.take(np.arange(store.n_persons)), self.kept)
         if (np.diff(rows.indptr) >= FEWEST_ANSWERS).sum() < FEWEST_PERSONS:
             return UNKNOWN
         ratio, se = _measure_dispersion(rows, self.difficulty)

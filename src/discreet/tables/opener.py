@@ -20,12 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.arrow import FrameSource, ParquetSource, as_arrow
-from discreet.tables.delimited import DelimitedSource, NotUtf8
 from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.paths import find_files, read_head, read_text, sniff, warn_encoding
 from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
+from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
 from discreet.tables.values import BAD, explain_bad_answer, score_array
 from discreet.types import BoolArray, Int8Array, Int32Array, Texts
 

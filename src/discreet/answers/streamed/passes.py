@@ -39,12 +39,12 @@ from discreet.atomic import make_temporary
 from discreet.errors import BadUsage
 from discreet.jit import load_kernels
 from discreet.tables.dataset import Dataset, describe_source, open_dataset
-from discreet.tables.delimited import NotUtf8
 from discreet.tables.ids import check_items
 from discreet.tables.opener import Encodings
 from discreet.tables.paths import warn_encoding
 from discreet.tables.resources import Progress, Reporter, Resources, run_ahead
 from discreet.tables.roles import Reading, WidePlan
+from discreet.tables.sources import NotUtf8
 
 Total = TypeVar("Total")
 
