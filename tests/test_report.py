@@ -19,6 +19,7 @@ from discreet.answers.responses import Responses
 from discreet.datasets import lsat
 from discreet.markup import html_cell
 from discreet.models.calibrate import fit
+from discreet.models.methods import METHOD_WORDS, METHODS
 from discreet.output.steward import write_steward_page
 from discreet.output.svg import round_ticks
 from discreet.results.estimate import Kind, Notice, Status
@@ -292,6 +293,21 @@ def answers(tmp_path):
     return path
 
 
+def test_every_method_has_its_own_words_for_a_paper(broken):
+    assert {*METHODS, "noise-aware", "winsteps"} == set(METHOD_WORDS)
+    estimate, diagnostics = broken
+    for name, words in METHOD_WORDS.items():
+        page = write_steward_page(replace(estimate, method=name), diagnostics)
+        assert escape(words.how) in page
+        assert words.errors in page
+
+
+def test_a_method_of_another_maker_is_named_and_its_errors_are_called_unknown(broken):
+    page = write_steward_page(replace(broken[0], method="their own"), broken[1])
+    assert "a method called their own" in page
+    assert "standard errors were estimated is not known here" in page
+
+
 def test_a_report_is_made_from_answers(answers, tmp_path):
     ended = run("report", answers, "--out", tmp_path / "out")
     assert ended.code == 0, ended.err
@@ -308,6 +324,28 @@ def test_the_report_of_a_folder_is_the_one_that_fit_wrote(answers, tmp_path):
     assert ended.code == 0, ended.err
     second = (out / "report.confidential.html").read_text()
     assert second.replace("Calibration of out", "Calibration of answers.csv") == first
+
+
+def test_the_report_of_a_folder_tells_the_warnings_of_the_fit_once(tmp_path):
+    rng = np.random.default_rng(3)
+    cells = [(p, i, 1 if i == 5 else rng.integers(2)) for p in range(80) for i in range(6)]
+    answers, out = tmp_path / "answers.csv", tmp_path / "out"
+    lines = [f"p{person},i{item},{right}" for person, item, right in cells]
+    answers.write_text("\n".join(["person,item,correct", *lines]))
+    assert run("fit", answers, "--out", out).code == 0
+    first = (out / "report.confidential.html").read_text()
+    assert "1 item always answered right" in first
+    assert "The estimation says" not in first
+    assert run("report", out).code == 0
+    second = (out / "report.confidential.html").read_text()
+    assert second.replace("Calibration of out", "Calibration of answers.csv") == first
+    file = out / "calibration.confidential.json"
+    older = json.loads(file.read_text())
+    del older["warning_kinds"]
+    file.write_text(json.dumps(older))
+    ended = run("report", out)
+    assert ended.code == 0, ended.err
+    assert "The estimation says" in (out / "report.confidential.html").read_text()
 
 
 def test_a_release_gets_its_public_page_again(answers, tmp_path):

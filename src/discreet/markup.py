@@ -137,6 +137,11 @@ def minus(number: str) -> str:
     return number.replace("-", "\N{MINUS SIGN}")
 
 
+def count_of(count: int, noun: str = "item") -> str:
+    """Return "1 item", "2 items"."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def write_page(
     template: str, values: Mapping[str, Any], *, style: str = "style.css", script: str = "table.js"
 ) -> str:

@@ -34,6 +34,8 @@ CONTEXT = 5
 """Items of a ladder below the last one that is possibly in the top."""
 CURVES = 5
 """Item curves that one picture can hold and still be read."""
+CURVE_REACH = 3.5
+"""Logits from the mean that every item curve shows at least, so that curves compare."""
 RUNGS = ("surely in", "in, not surely", "outside, possibly in", "out")
 """Kinds of items on a ladder."""
 
@@ -73,14 +75,6 @@ class ItemRows:
     lower: FloatArray
     upper: FloatArray
     kind: tuple[str, ...] = ()
-
-    def thin(self, most: int) -> ItemRows:
-        """Keep at most so many rows, evenly chosen by rank."""
-        if len(self.items) <= most:
-            return self
-        keep = np.linspace(0, len(self.items) - 1, most).round().astype(int)
-        names = tuple(self.items[row] for row in keep)
-        return ItemRows(names, self.value[keep], self.lower[keep], self.upper[keep])
 
 
 def difficulty_rows(estimate: Estimate, level: float = 0.95) -> ItemRows:
@@ -163,6 +157,8 @@ class WrightMap:
         Hardest first.
     centre, level
         Middle of each item's bin, and its place (from 1) among the items in it.
+    reach
+        Whole logits that hold all persons and items.
     """
 
     starts: FloatArray
@@ -173,12 +169,7 @@ class WrightMap:
     difficulty: FloatArray
     centre: FloatArray
     level: Int64Array
-
-    @property
-    def reach(self) -> tuple[float, float]:
-        """Whole logits that hold all persons and items."""
-        known = [*self.starts[self.counts > 0], *self.difficulty]
-        return float(np.floor(min(known))), float(np.ceil(max(known) + BIN))
+    reach: tuple[float, float]
 
 
 def wright_map(
@@ -195,15 +186,18 @@ def wright_map(
     column = np.floor(b / BIN)
     # Hardest first, so a bin's items follow each other: count from where the bin begins.
     _, begin, inverse = np.unique(-column, return_index=True, return_inverse=True)
+    start, count = np.asarray(starts, dtype=np.float64), np.asarray(counts, dtype=np.int64)
+    placed = [*start[count > 0], *b]
     return WrightMap(
-        starts=np.asarray(starts, dtype=np.float64),
-        counts=np.asarray(counts, dtype=np.int64),
+        starts=start,
+        counts=count,
         persons=persons,
         mean=mean,
         items=tuple(estimate.items[i] for i in order),
         difficulty=b,
         centre=(column + 0.5) * BIN,
         level=1 + np.arange(len(b)) - begin[inverse],
+        reach=(float(np.floor(min(placed))), float(np.ceil(max(placed) + BIN))),
     )
 
 
@@ -261,15 +255,25 @@ def fit_map(
 
 @dataclass(frozen=True, eq=False)
 class ItemCurve:
-    """The curve that the model expects of an item, and the observed shares (or none)."""
+    """The curve that the model expects of an item, and the observed shares (or none).
+
+    Attributes
+    ----------
+    item, difficulty, points
+        Of the item; the points are groups of persons.
+    ability, expected
+        A line along the curve, over at least :data:`CURVE_REACH` logits to both sides.
+    """
 
     item: str
     difficulty: float
-    points: Curve = ()
+    points: Curve
+    ability: FloatArray
+    expected: FloatArray
 
     def expect(self, ability: FloatArray) -> FloatArray:
         """Return the expected share of right answers."""
-        return np.asarray(1 / (1 + np.exp(self.difficulty - ability)))
+        return _expect(self.difficulty, ability)
 
     def observe(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Return ability, share right, and a 95% interval of it, for each group of persons."""
@@ -278,6 +282,17 @@ class ItemCurve:
         centre = (share * n + 2) / (n + 4)
         half = 1.96 * np.sqrt(centre * (1 - centre) / (n + 4))
         return ability, share, np.maximum(centre - half, 0), np.minimum(centre + half, 1)
+
+
+def _expect(difficulty: float, ability: FloatArray) -> FloatArray:
+    return np.asarray(1 / (1 + np.exp(difficulty - ability)))
+
+
+def _make_curve(item: str, difficulty: float, points: Curve) -> ItemCurve:
+    seen = [point[0] for point in points]
+    low = min(-CURVE_REACH, difficulty - 1, *seen)
+    ability = np.linspace(low, max(CURVE_REACH, difficulty + 1, *seen))
+    return ItemCurve(item, difficulty, points, ability, _expect(difficulty, ability))
 
 
 def item_curves(
@@ -295,7 +310,7 @@ def item_curves(
     if responses is not None and scores is not None:
         seen = observe_curves(responses.select(list(names)), scores, groups)
     return [
-        ItemCurve(name, float(estimate.difficulty[i]), seen.get(name, ()))
+        _make_curve(name, float(estimate.difficulty[i]), seen.get(name, ()))
         for name, i in zip(names, where, strict=True)
     ]
 
@@ -326,7 +341,7 @@ def worst_curves(estimate: Estimate, diagnostics: Diagnostics, most: int) -> lis
 
     worst = sorted(diagnostics.curves, key=distance, reverse=True)[:most]
     return [
-        ItemCurve(name, float(estimate.difficulty[place[name]]), diagnostics.curves[name])
+        _make_curve(name, float(estimate.difficulty[place[name]]), diagnostics.curves[name])
         for name in worst
     ]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.markup import minus
+from discreet.markup import count_of, minus
 from discreet.results.estimate import Estimate, Kind, Status
 
 if TYPE_CHECKING:
@@ -82,11 +82,6 @@ def name_some(names: Sequence[str]) -> str:
     """Join the first names, and say how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
-
-
-def count_of(count: int, noun: str = "item") -> str:
-    """Return "1 item", "2 items"."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 MANY_TIMES = 10

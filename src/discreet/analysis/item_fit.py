@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.analysis.persons import PersonScores, accept_responses, known_difficulties
+from discreet.analysis.persons import PersonScores, known_difficulties
 from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
 from discreet.markup import brief_repr
 from discreet.results.estimate import Notice
@@ -164,12 +164,11 @@ def measure_fit(responses: Any, calibration: Any, *, method: str = "ml") -> FitS
     >>> fit.items.infit.round(3).tolist()
     [0.828, 0.968, 0.973, 0.954, 0.895]
     """
-    source = accept_responses(responses)
-    prepared = prepare(source, calibration, method)
+    prepared = prepare(responses, calibration, method)
     sums, persons = _add_up(prepared)
     used = prepared.used
     return FitStatistics(
-        items=_spread_items(source.items, prepared, sums),
+        items=_spread_items(prepared, sums),
         persons=PersonFit(prepared.scores, *_columns(persons)),
         person_reliability=_reliability(prepared.scores.ability[used], prepared.scores.se[used]),
         item_reliability=_item_reliability(calibration),
@@ -243,8 +242,9 @@ def _columns(values: MeanSquares) -> tuple[FloatArray, FloatArray, FloatArray, F
     return values.infit, values.infit_t, values.outfit, values.outfit_t
 
 
-def _spread_items(names: tuple[str, ...], prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
+def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
     """Put the numbers at the items' places among all items of the answers, with a status."""
+    names = prepared.asked
     place = {name: column for column, name in enumerate(names)}
     where = np.array([place[name] for name in prepared.scores.items])
     count = sums["sums"].count

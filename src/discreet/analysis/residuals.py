@@ -51,6 +51,8 @@ class Prepared:
     responses: Responses
     difficulty: FloatArray
     scores: PersonScores
+    asked: tuple[str, ...]
+    """All items of the answers, also those without a difficulty."""
 
     @property
     def used(self) -> BoolArray:
@@ -80,7 +82,7 @@ def prepare(responses: Any, calibration: Any, method: str) -> Prepared:
     names, b = known_difficulties(calibration)
     place = {name: b[i] for i, name in enumerate(names)}
     difficulty = np.array([place[name] for name in scores.items])
-    prepared = Prepared(source.select(scores.items), difficulty, scores)
+    prepared = Prepared(source.select(scores.items), difficulty, scores, source.items)
     if not prepared.used.any():
         raise BadUsage(
             f"none of the {source.n_persons} persons has both right and wrong answers on items "

@@ -111,6 +111,7 @@ def _write_document(path: Path, estimate: Estimate, diagnostics: Diagnostics | N
         **calibration_document(estimate),
         "solution": vars(estimate.solution),
         "warnings": estimate.warnings,
+        "warning_kinds": [one.kind for one in estimate.warnings],
         "diagnostics": None if diagnostics is None else diagnostics.to_dict(),
     }
     path.write_text(json_text(document) + "\n", encoding="utf-8")

@@ -183,7 +183,7 @@ def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
 
 def _report_calibration(place: Path, out: Path | None, *, force: bool) -> None:
     from discreet.analysis.diagnostics import Diagnostics
-    from discreet.results.estimate import Solution
+    from discreet.results.estimate import Kind, Notice, Solution
 
     file = place if place.is_file() else place / CALIBRATION_FILE
     _check_place(file.parent, out, REPORT_FILE, force=force)
@@ -191,8 +191,11 @@ def _report_calibration(place: Path, out: Path | None, *, force: bool) -> None:
     with explaining_damage(file):
         solved = document["solution"]
         solution = Solution(**{**solved, "notes": tuple(solved["notes"])})
-        cautions = tuple(document["warnings"])
-        estimate = replace(build_estimate(document), solution=solution, warnings=cautions)
+        cautions = document["warnings"]
+        # An older file does not say of which kind its warnings are.
+        kinds = document.get("warning_kinds", [Kind.UNKNOWN] * len(cautions))
+        said = tuple(Notice(Kind(kind), text) for kind, text in zip(kinds, cautions, strict=True))
+        estimate = replace(build_estimate(document), solution=solution, warnings=said)
         stored = document.get("diagnostics")
         diagnostics = None if stored is None else Diagnostics.from_dict(stored)
     if diagnostics is None:

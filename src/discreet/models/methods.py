@@ -62,3 +62,43 @@ ANSWER_METHODS: dict[str, AnswerMethod] = {"conditional": _conditional, "margina
 
 METHODS: dict[str, Method | AnswerMethod] = {**PAIR_METHODS, **ANSWER_METHODS}
 """Every method by name."""
+
+
+@dataclass(frozen=True)
+class MethodWords:
+    """What a paper says of a method: how difficulties and their standard errors were estimated."""
+
+    how: str
+    errors: str
+
+
+_SANDWICH = "Standard errors are sandwich estimates over persons"
+_INFORMATION = "Standard errors come from the information matrix"
+
+METHOD_WORDS: dict[str, MethodWords] = {
+    "refined": MethodWords(
+        "pairwise conditional maximum likelihood, each person weighted by one over the number of "
+        "answers given and started from the spectral estimate (Nguyen & Zhang, 2023)",
+        _SANDWICH,
+    ),
+    "spectral": MethodWords(
+        "the spectral method, which reads the difficulties off the stationary distribution of a "
+        "Markov chain on the items (Nguyen & Zhang, 2023)",
+        _SANDWICH,
+    ),
+    "conditional": MethodWords("conditional maximum likelihood (Andersen, 1972)", _INFORMATION),
+    "marginal": MethodWords("marginal maximum likelihood (Bock & Aitkin, 1981)", _INFORMATION),
+    "noise-aware": MethodWords(
+        "a fit to noisy counts with full knowledge of their noise",
+        "Standard errors include both the sampling of persons and the noise",
+    ),
+    "winsteps": MethodWords(
+        "Winsteps, whose item file was read", "Standard errors are those of that file"
+    ),
+}
+"""Words for every method whose estimates this library makes or reads."""
+
+OTHER_WORDS = MethodWords(
+    "a method called {name}", "How their standard errors were estimated is not known here"
+)
+"""Words for estimates of other makers."""

@@ -14,24 +14,11 @@ from typing import Any
 import numpy as np
 
 from discreet import __version__
+from discreet.analysis.diagnosis import Diagnosis, diagnose_test
 from discreet.analysis.diagnostics import Diagnostics
-from discreet.analysis.figures import (
-    difficulty_rows,
-    fit_map,
-    summarise_items,
-    worst_curves,
-    wright_map,
-)
-from discreet.analysis.findings import (
-    DEPENDENT,
-    Finding,
-    Severity,
-    count_of,
-    find_problems,
-    remarks_on_items,
-)
-from discreet.analysis.residuals import trace_information
-from discreet.markup import HtmlColumn, minus, write_page
+from discreet.analysis.findings import DEPENDENT, Finding, Severity
+from discreet.markup import HtmlColumn, count_of, minus, write_page
+from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
 from discreet.output.svg import (
     draw_curve,
     draw_difficulties,
@@ -41,25 +28,8 @@ from discreet.output.svg import (
 )
 from discreet.results.estimate import Estimate, Status
 
-CURVES = 12
-"""Item curves shown: those of the items that fit worst."""
 PAIRS = 12
 """Dependent pairs shown."""
-
-METHOD_WORDS = {
-    "refined": "pairwise conditional maximum likelihood, each person weighted by one over the "
-    "number of answers given and started from the spectral estimate (Nguyen & Zhang, 2023)",
-    "spectral": "the spectral method, which reads the difficulties off the stationary distribution "
-    "of a Markov chain on the items (Nguyen & Zhang, 2023)",
-    "conditional": "conditional maximum likelihood (Andersen, 1972)",
-    "marginal": "marginal maximum likelihood (Bock & Aitkin, 1981)",
-}
-ERROR_WORDS = {
-    "refined": "Standard errors are sandwich estimates over persons",
-    "spectral": "Standard errors are sandwich estimates over persons",
-    "conditional": "Standard errors come from the information matrix",
-    "marginal": "Standard errors come from the information matrix",
-}
 
 
 def write_steward_page(
@@ -77,35 +47,34 @@ def write_steward_page(
     name
         What was calibrated, for the title.
     """
-    findings, fine = find_problems(estimate, diagnostics)
+    test = diagnose_test(estimate, diagnostics)
     return write_page(
         "steward.html",
         {
             "title": f"Calibration of {name}" if name else "Calibration",
-            "summary": _summarise(estimate),
-            "verdict": judge(findings),
-            "findings": findings,
-            "checked": _say_checked(fine, diagnostics),
+            "summary": _summarise(test),
+            "verdict": judge(test.findings),
+            "findings": test.findings,
+            "checked": _say_checked(test.fine, diagnostics),
             "boxes": _facts(estimate, diagnostics),
             "items": len(estimate.items),
-            "information": draw_information(trace_information(estimate)),
-            **_pictures(estimate, diagnostics),
-            **_item_table(estimate, diagnostics),
+            **_pictures(test),
+            **_item_table(test),
             "pairs": _pair_columns(diagnostics),
-            "methods": write_methods(estimate, diagnostics),
+            "methods": write_methods(test),
             "computed": _computed(estimate),
             "notes": _notes(estimate, diagnostics),
         },
     )
 
 
-def _summarise(estimate: Estimate) -> str:
-    known = int(estimate.estimated.sum())
-    found = summarise_items(estimate)
+def _summarise(test: Diagnosis) -> str:
+    estimate, found = test.estimate, test.summary
     persons = "" if estimate.persons is None else f" answered by {estimate.persons:,} persons"
     text = (
-        f"{len(estimate.items):,} items{persons}; {known:,} of them have a difficulty. Hardest: "
-        f"{found.hardest}, easiest: {found.easiest}, {found.spread:.1f} logits apart."
+        f"{len(estimate.items):,} items{persons}; {int(test.known.sum()):,} of them have a "
+        f"difficulty. Hardest: {found.hardest}, easiest: {found.easiest}, {found.spread:.1f} "
+        "logits apart."
     )
     if found.typical_se is not None:
         text += f" A difficulty is typically known to ±{1.96 * found.typical_se:.2f} logits."
@@ -157,30 +126,19 @@ def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str
     return facts
 
 
-def _pictures(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, Any]:
-    if diagnostics is None:
-        shown = dict.fromkeys(("wright", "infit", "outfit", "curves"))
-        return {**shown, "difficulties": draw_difficulties(difficulty_rows(estimate))}
-    worst = worst_curves(estimate, diagnostics, CURVES)
-    return {
-        "wright": draw_wright(
-            wright_map(
-                estimate,
-                diagnostics.ability_starts,
-                diagnostics.ability_counts,
-                persons=diagnostics.measured,
-                mean=diagnostics.ability_mean,
-            )
-        ),
-        "infit": draw_fit(fit_map(estimate, diagnostics.infit, "infit")),
-        "outfit": draw_fit(fit_map(estimate, diagnostics.outfit, "outfit")),
-        "curves": [(curve.item, draw_curve(curve)) for curve in worst],
+def _pictures(test: Diagnosis) -> dict[str, Any]:
+    drawn: dict[str, Any] = {
+        "difficulties": test.difficulties and draw_difficulties(test.difficulties),
+        "wright": test.wright and draw_wright(test.wright),
+        "infit": test.infit and draw_fit(test.infit),
+        "outfit": test.outfit and draw_fit(test.outfit),
+        "curves": test.curves and [(curve.item, draw_curve(curve)) for curve in test.curves],
     }
+    return {**drawn, "information": draw_information(test.information, test.most_error)}
 
 
-def _item_table(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, Any]:
-    columns = estimate.to_dict()
-    remarks = remarks_on_items(estimate, diagnostics)
+def _item_table(test: Diagnosis) -> dict[str, Any]:
+    columns, remarks, diagnostics = test.columns, test.remarks, test.statistics
     shown = [
         HtmlColumn("item", columns["item"]),
         HtmlColumn("difficulty", columns["difficulty"], 2, "logits; harder is larger"),
@@ -203,13 +161,12 @@ def _item_table(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str
         )
     shown.append(HtmlColumn("status", [one.replace("_", " ") for one in columns["status"]]))
     shown.append(HtmlColumn("remarks", [", ".join(one) for one in remarks]))
-    known = estimate.estimated
     tags = [
-        " ".join(["remark"] * bool(one) + ["number" if known[i] else "none"])
+        " ".join(["remark"] * bool(one) + ["number" if test.known[i] else "none"])
         for i, one in enumerate(remarks)
     ]
     kinds = {"remark": "items with a remark"}
-    if not known.all():
+    if not test.known.all():
         kinds |= {"none": "items without a number", "number": "items with a number"}
     return {"columns": shown, "kinds": kinds, "tags": tags}
 
@@ -246,22 +203,23 @@ def _notes(estimate: Estimate, diagnostics: Diagnostics | None) -> list[str]:
     return notes
 
 
-def write_methods(estimate: Estimate, diagnostics: Diagnostics | None) -> str:
+def write_methods(test: Diagnosis) -> str:
     """Return one paragraph in the past tense, with the references it names."""
-    how = METHOD_WORDS.get(estimate.method, estimate.method)
-    errors = ERROR_WORDS.get(estimate.method, "")
-    left_out = len(estimate.items) - int(estimate.estimated.sum())
+    estimate = test.estimate
+    words = METHOD_WORDS.get(estimate.method, OTHER_WORDS)
+    left_out = int((~test.known).sum())
     sentences = [
         _describe_data(estimate),
-        f"Item difficulties of the Rasch model (Rasch, 1960) were estimated by {how}, with "
+        f"Item difficulties of the Rasch model (Rasch, 1960) were estimated by "
+        f"{words.how.format(name=estimate.method)}, with "
         f"discreet {__version__}; they are in logits and {_describe_scale(estimate)}.",
-        f"{errors}." if errors else "",
+        f"{words.errors}.",
         f"{left_out} of the {len(estimate.items)} items had no estimable difficulty."
         if left_out
         else "",
     ]
-    if diagnostics is not None:
-        sentences += _describe_checks(diagnostics)
+    if test.statistics is not None:
+        sentences += _describe_checks(test.statistics, test.dependent_pairs)
     return " ".join(sentence for sentence in sentences if sentence)
 
 
@@ -282,7 +240,7 @@ def _describe_data(estimate: Estimate) -> str:
     )
 
 
-def _describe_checks(diagnostics: Diagnostics) -> list[str]:
+def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
     sentences = [
         "Abilities were estimated by weighted likelihood (Warm, 1989) with the difficulties held "
         f"fixed (mean {diagnostics.ability_mean:.2f}, SD {diagnostics.ability_sd:.2f}).",
@@ -293,6 +251,6 @@ def _describe_checks(diagnostics: Diagnostics) -> list[str]:
     if diagnostics.dependent is not None:
         sentences.append(
             f"Residual correlations (Q3; Yen, 1984) exceeded their mean by more than {DEPENDENT:g} "
-            f"and more than chance for {count_of(diagnostics.dependent_pairs, 'pair')} of items."
+            f"and more than chance for {count_of(pairs, 'pair')} of items."
         )
     return sentences

@@ -14,7 +14,7 @@ from math import ceil, floor, log10
 import numpy as np
 
 from discreet.analysis.diagnostics import BIN
-from discreet.analysis.figures import FitMap, ItemCurve, ItemRows, WrightMap, error_ceiling
+from discreet.analysis.figures import FitMap, ItemCurve, ItemRows, WrightMap
 from discreet.analysis.findings import FIT_HIGH, FIT_LOW
 from discreet.analysis.residuals import InformationCurve
 from discreet.markup import minus
@@ -26,8 +26,6 @@ PICTURE_ITEMS = 60
 """More items than this would make the picture longer than anyone scrolls."""
 NAME_LENGTH = 16
 """Signs of an item's name that fit beside the axis."""
-CURVE_REACH = 3.5
-"""Logits from the mean that every item curve shows at least, so that curves compare."""
 
 
 def round_ticks(low: float, high: float, wanted: int = TICKS) -> list[float]:
@@ -78,11 +76,6 @@ class Sheet:
     bottom: float = 42
     note: str = ""
     marks: list[Mark] = field(default_factory=list)
-
-    @property
-    def view_box(self) -> str:
-        """The size of the picture, in SVG's words."""
-        return f"0 0 {self.width:g} {self.height:g}"
 
     @property
     def foot(self) -> float:
@@ -160,9 +153,18 @@ class Sheet:
         self.marks.append(Mark(tag, {"class": kind, **numbers}, tip=tip))
 
 
+def _thin(rows: ItemRows) -> ItemRows:
+    """Keep at most so many rows as a picture can hold, evenly chosen by rank."""
+    if len(rows.items) <= PICTURE_ITEMS:
+        return rows
+    keep = np.linspace(0, len(rows.items) - 1, PICTURE_ITEMS).round().astype(int)
+    names = tuple(rows.items[row] for row in keep)
+    return ItemRows(names, rows.value[keep], rows.lower[keep], rows.upper[keep])
+
+
 def draw_difficulties(rows: ItemRows, kind: Kind = KINDS["answers"]) -> Sheet:
     """Draw items in order of difficulty (or objects, of strength) with their intervals."""
-    shown = rows.thin(PICTURE_ITEMS)
+    shown = _thin(rows)
     low, high = float(np.min(shown.lower)), float(np.max(shown.upper))
     pad = 0.05 * max(high - low, 0.5)
     count = len(shown.items)
@@ -214,10 +216,10 @@ def draw_wright(shown: WrightMap) -> Sheet:
     return sheet
 
 
-def draw_information(curve: InformationCurve) -> Sheet:
-    """Draw the standard error of an ability if a person answers every item."""
+def draw_information(curve: InformationCurve, most: float) -> Sheet:
+    """Draw the standard error of an ability if a person answers every item, up to ``most``."""
     ability, error = curve.ability, curve.se
-    best, top = int(np.argmin(error)), ceil(10 * error_ceiling(curve)) / 10
+    best, top = int(np.argmin(error)), ceil(10 * most) / 10
     sheet = Sheet(
         x=(float(ability[0]), float(ability[-1])),
         y=(0, top),
@@ -270,11 +272,8 @@ def _name_dots(sheet: Sheet, dots: Sequence[tuple[str, float, float]]) -> None:
 
 def draw_curve(curve: ItemCurve) -> Sheet:
     """Draw one item's expected curve with the observed shares of right answers."""
-    seen = [point[0] for point in curve.points]
-    low = min(-CURVE_REACH, curve.difficulty - 1, *seen)
-    high = max(CURVE_REACH, curve.difficulty + 1, *seen)
     sheet = Sheet(
-        x=(low, high),
+        x=(float(curve.ability[0]), float(curve.ability[-1])),
         y=(0, 1),
         description=f"Expected curve of {curve.item} and observed shares in groups of persons",
         width=240,
@@ -286,8 +285,7 @@ def draw_curve(curve: ItemCurve) -> Sheet:
     )
     sheet.y_axis(ticks=(0, 0.5, 1))
     sheet.x_numbers(162, wanted=5)
-    ability = np.linspace(low, high)
-    sheet.line("line", ability.tolist(), curve.expect(ability).tolist())
+    sheet.line("line", curve.ability.tolist(), curve.expected.tolist())
     for at, share, answers in curve.points:
         sheet.dot("flag", at, share, 3.5, f"{share:.0%} of {answers} persons")
     return sheet
