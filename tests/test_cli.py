@@ -435,7 +435,7 @@ def capture(action, monkeypatch, stream=None):
 
 def test_short_work_shows_no_progress(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with output.working("Thinking"), output.counting_bytes("Reading", 100) as bar:
+    with output.working("Thinking"), output.counting_bytes("Reading", lambda: 100) as bar:
         bar(50)
     assert capsys.readouterr().err == ""
 
@@ -446,7 +446,7 @@ def test_long_work_shows_progress_on_standard_error(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     with output.working("Thinking"):
         time.sleep(0.3)
-    with output.counting_bytes("Reading", 100) as bar:
+    with output.counting_bytes("Reading", lambda: 100) as bar:
         bar(50)
         time.sleep(0.3)
     shown = capsys.readouterr()
@@ -455,7 +455,7 @@ def test_long_work_shows_progress_on_standard_error(capsys, monkeypatch):
     assert "Reading" in shown.err
     with output.speaking():
         output.be_quiet()
-        with output.working("Thinking"), output.counting_bytes("R", 9) as bar:
+        with output.working("Thinking"), output.counting_bytes("R", lambda: 9) as bar:
             time.sleep(0.1)
             bar(5)
     assert capsys.readouterr().err == ""

@@ -23,7 +23,7 @@ from discreet.cli.output import (
     say,
     working,
 )
-from discreet.errors import BadUsage, DiscreetError, hide_passwords, looks_like_address
+from discreet.errors import BadUsage, hide_passwords, looks_like_address
 
 if TYPE_CHECKING:
     from discreet.answers.judges import Comparisons
@@ -38,9 +38,6 @@ GIGABYTE = 1e9
 
 DISK = ("disk", "duckdb")
 """Both names of the engine for data of any size."""
-
-SMALL = 1 << 25
-"""Bytes of a file that is simply read, without asking how many answers it may hold."""
 
 Name = str | None
 
@@ -123,28 +120,6 @@ def plan_reading(reading: Reading) -> ReadingPlan:
     return make_reading(**{**vars(reading), "missing": codes})
 
 
-def is_large(source: str, reading: Reading) -> bool:
-    """Say whether answers are in a database or too many for memory."""
-    if _is_small_file(source):
-        return False
-    from discreet.tables.dataset import is_too_large
-
-    return is_too_large(source, plan_reading(reading))
-
-
-def _is_small_file(source: str) -> bool:
-    # Asked first, because the engine for large data takes a while to load.
-    from discreet.tables.paths import unpacked_size
-
-    try:
-        if unpacked_size(Path(source)) >= SMALL:
-            return False
-        with Path(source).open("rb") as file:
-            return file.read(12)[8:] != b"DUCK"
-    except (OSError, DiscreetError):
-        return False
-
-
 def check_engine(limits: Limits) -> None:
     """Refuse an engine that the command line does not have."""
     if limits.engine not in ("auto", "memory", *DISK):
@@ -155,7 +130,9 @@ def goes_out_of_core(source: str, limits: Limits, reading: Reading) -> bool:
     """Say whether answers are to stay where they are."""
     if limits.engine != "auto":
         return limits.engine in DISK
-    return is_large(source, reading)
+    from discreet.tables.dataset import is_too_large
+
+    return is_too_large(source, plan_reading(reading))
 
 
 def make_resources(limits: Limits) -> Resources:
@@ -197,23 +174,23 @@ def name_answers(source: str) -> str:
 
 def read_answers(source: str, reading: Reading) -> Responses:
     """Return the answers in a file, folder or pattern, in a database, or of a query."""
-    if not _is_small_file(source) and _is_database(source):
+    from discreet.tables.dataset import is_query, names_database
+
+    if is_query(source) or names_database(source):
         from discreet.answers.streamed.materialise import load_responses
 
         with working(f"Reading {name_answers(source)}"):
             return load_responses(source, reading=plan_reading(reading))
     from discreet.answers.reading import read_planned
-    from discreet.tables.paths import find_files
 
-    total = sum(path.stat().st_size for path in find_files(source))
-    with counting_bytes(f"Reading {Path(source).name}", total) as progress:
+    with counting_bytes(f"Reading {Path(source).name}", lambda: _measure(source)) as progress:
         return read_planned(source, plan_reading(reading), progress)
 
 
-def _is_database(source: str) -> bool:
-    from discreet.tables.dataset import is_query, names_database
+def _measure(source: str) -> int:
+    from discreet.tables.paths import find_files
 
-    return is_query(source) or names_database(source)
+    return sum(path.stat().st_size for path in find_files(source))
 
 
 def read_votes(file: str, columns: Columns) -> Comparisons:

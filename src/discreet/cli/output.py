@@ -309,14 +309,14 @@ def _describe_rows(label: str, now: Rows) -> str:
 
 
 @contextmanager
-def counting_bytes(label: str, total: int) -> Iterator[Callable[[int], None]]:
+def counting_bytes(label: str, measure: Callable[[], int]) -> Iterator[Callable[[int], None]]:
     """Yield a callback that moves a bar to the bytes read so far, once reading takes a second."""
     wanted, started = _wants_progress(), time.monotonic()
     bars: list[Progress] = []
 
     def move(done: int) -> None:
         if wanted and not bars and time.monotonic() - started >= PATIENCE_SECONDS:
-            bars.append(_start_bar(label, total))
+            bars.append(_start_bar(label, measure()))
         for bar in bars:
             bar.update(bar.task_ids[0], completed=done)
 
