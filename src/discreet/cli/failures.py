@@ -26,18 +26,6 @@ import typer
 
 from discreet.errors import DiscreetError, hide_passwords
 
-EXIT_CODES = {
-    0: "done",
-    1: "anything else",
-    2: "wrong usage (a missing file included)",
-    3: "bad data",
-    4: "budget exceeded",
-    5: "not identifiable",
-    129: "the terminal was closed",
-    130: "interrupted",
-    143: "ended from outside",
-}
-
 USAGE = 2
 INTERRUPTED = 130
 BY_SIGNAL = 128

@@ -57,11 +57,11 @@ def name_mechanisms(kind: str) -> str:
     return f"{', '.join(names)} or {last}"
 
 
-def _explain_mechanisms(kinds: tuple[str, ...]) -> str:
-    entries = {name: one for name, one in MECHANISMS.items() if one.kind in kinds}
+def _explain_mechanisms(kinds: list[str]) -> str:
     lines = [
         fill(one.help, 78, initial_indent=f"  {name:21}", subsequent_indent=" " * 23)
-        for name, one in entries.items()
+        for name, one in MECHANISMS.items()
+        if one.kind in kinds
     ]
     return "\n".join(["\b", "Mechanisms:", *lines])  # \b: the lines are broken as they shall be
 
@@ -139,7 +139,7 @@ def register(
     app: typer.Typer, function: Callable[..., None], name: str = "", *, mechanisms: str = ""
 ) -> None:
     """Make a function a command; ``mechanisms`` are the kinds that its help shall explain."""
-    epilog = _explain_mechanisms(tuple(mechanisms.split())) if mechanisms else None
+    epilog = _explain_mechanisms(mechanisms.split()) if mechanisms else None
     app.command(name or function.__name__, epilog=epilog)(spread(function))
 
 
@@ -198,11 +198,10 @@ def _paths(value: Any) -> list[Path]:
 
 
 def _keyword(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    if default is MISSING:  # a field's way to say so
+        default = inspect.Parameter.empty
     kind = inspect.Parameter.KEYWORD_ONLY
-    absent = default is MISSING
-    return inspect.Parameter(
-        name, kind, default=inspect.Parameter.empty if absent else default, annotation=hint
-    )
+    return inspect.Parameter(name, kind, default=default, annotation=hint)
 
 
 def _options_of(group: type) -> dict[str, inspect.Parameter]:
