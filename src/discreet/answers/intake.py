@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.pack import Repeated, compact, pack_columns, pack_rows, store_long
-from discreet.answers.planes import BLOCK_WORDS, BitPlanes, SparseRows, narrow_items, prefers_planes
+from discreet.answers.planes import BLOCK_WORDS, BitPlanes, SparseRows, join_rows, prefers_planes
 from discreet.answers.select import flip_answers
 from discreet.errors import BadResponses
 from discreet.tables.ids import IdCodes, read_ids
@@ -217,8 +217,9 @@ class WideTable:
         for segment in self._segments:
             codes = np.array([number[name] for name in segment.items], dtype=np.int32)
             for block in segment.blocks:
-                row, column, right = _entries(block)
-                parts.append((row + first, codes[column], right))
+                rows = _as_rows(block)
+                row = np.repeat(np.arange(first, first + rows.n_persons), np.diff(rows.indptr))
+                parts.append((row, codes[rows.item], rows.right))
                 first += block.n_persons
         row, item, right = (np.concatenate(column) for column in zip(*parts, strict=True))
         return store_answers(
@@ -240,18 +241,6 @@ class _Numbers:
         return str(number)
 
 
-def _entries(
-    block: Store,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-    """Return row, column and answer of everything a block holds, row by row."""
-    if isinstance(block, SparseRows):
-        row = np.repeat(np.arange(block.n_persons), np.diff(block.indptr))
-        return row, block.item.astype(np.int32), block.right
-    cells = block.rows(0, block.n_persons)
-    row, column = np.nonzero(cells >= 0)
-    return row, column.astype(np.int32), cells[row, column] == 1
-
-
 def _join_blocks(blocks: list[Store], n_items: int) -> Store:
     """Return one store of blocks of 16,384 persons, the last one shorter."""
     n_persons = sum(block.n_persons for block in blocks)
@@ -260,15 +249,7 @@ def _join_blocks(blocks: list[Store], n_items: int) -> Store:
         planes = [_as_planes(block) for block in blocks]
         right = _stack([block.right for block in planes])
         return BitPlanes(right, _stack([block.wrong for block in planes]), n_persons)
-    rows = [_as_rows(block) for block in blocks]
-    starts = np.cumsum([0, *(block.n_answers for block in rows)])
-    indptr = [block.indptr[1:] + start for block, start in zip(rows, starts[:-1], strict=True)]
-    return SparseRows(
-        np.concatenate([np.zeros(1, dtype=np.int64), *indptr]),
-        np.concatenate([block.item for block in rows]),
-        np.concatenate([block.right for block in rows]),
-        n_items,
-    )
+    return join_rows([_as_rows(block) for block in blocks])
 
 
 def _as_planes(block: Store) -> BitPlanes:
@@ -276,12 +257,7 @@ def _as_planes(block: Store) -> BitPlanes:
 
 
 def _as_rows(block: Store) -> SparseRows:
-    if isinstance(block, SparseRows):
-        return block
-    row, column, right = _entries(block)
-    indptr = np.zeros(block.n_persons + 1, dtype=np.int64)
-    np.cumsum(np.bincount(row, minlength=block.n_persons), out=indptr[1:])
-    return SparseRows(indptr, narrow_items(column, block.n_items), right, block.n_items)
+    return block if isinstance(block, SparseRows) else block.take(np.arange(block.n_persons))
 
 
 def _stack(planes: list[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:

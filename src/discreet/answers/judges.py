@@ -7,7 +7,6 @@ about strength.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -17,7 +16,7 @@ import numpy.typing as npt
 
 from discreet.answers.intake import keep_one
 from discreet.answers.pairs import Weighting
-from discreet.answers.select import CELLS, ROWS, digest_rows
+from discreet.answers.select import CELLS, ROWS, check_cap, digest_rows
 from discreet.answers.wins import ComparisonCounts, count_wins
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource, random_ranks
@@ -228,14 +227,7 @@ class Comparisons:
         source
             :class:`discreet.secure.SystemSource` for anything that is released.
         """
-        try:
-            most = operator.index(max_comparisons)
-        except TypeError:
-            most = 0
-        if most < 1:
-            raise BadUsage(
-                f"max_comparisons must be a whole number of at least 1; found {max_comparisons!r}."
-            )
+        most = check_cap(max_comparisons, "max_comparisons")
         if (np.diff(self._starts) <= most).all():
             return self
         kept = random_ranks(source, self._starts) < most

@@ -19,6 +19,7 @@ from discreet.answers.planes import (
     BitPlanes,
     SparseRows,
     empty_planes,
+    join_rows,
     narrow_items,
     prefers_planes,
 )
@@ -182,13 +183,9 @@ def compact(planes: BitPlanes) -> BitPlanes | SparseRows:
     if prefers_planes(planes.n_persons, planes.n_items, n_answers):
         return planes
     step = max(64, _CELLS // max(planes.n_items, 1))
-    parts = []
-    for start in range(0, planes.n_persons, step):
-        cells = planes.rows(start, start + step)
-        person, item = np.nonzero(cells >= 0)
-        parts.append((person + start, item.astype(np.int32), cells[person, item] == 1))
-    person, item, right = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return build_rows(person, item, right, planes.n_persons, planes.n_items)
+    everybody = np.arange(planes.n_persons)
+    starts = range(0, planes.n_persons, step)
+    return join_rows([planes.take(everybody[start : start + step]) for start in starts])
 
 
 _CELLS = 1 << 24

@@ -8,6 +8,7 @@ answer). Nothing here knows item names, files or privacy.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -236,15 +237,6 @@ class SparseRows:
         cell = np.repeat(self.indptr[persons] - starts[:-1], lengths) + np.arange(starts[-1])
         return SparseRows(starts, self.item[cell], self.right[cell], self.n_items)
 
-    def join(self, other: SparseRows) -> SparseRows:
-        """Return the persons of both, over the same items."""
-        return SparseRows(
-            np.concatenate([self.indptr, self.indptr[-1] + other.indptr[1:]]),
-            np.concatenate([self.item, other.item]),
-            np.concatenate([self.right, other.right]),
-            self.n_items,
-        )
-
     def item_totals(self) -> tuple[Int64Array, Int64Array]:
         answers = np.bincount(self.item, minlength=self.n_items)
         right = np.bincount(self.item[self.right], minlength=self.n_items)
@@ -253,6 +245,17 @@ class SparseRows:
     def person_totals(self) -> tuple[Int64Array, Int64Array]:
         running = np.concatenate([[0], np.cumsum(self.right, dtype=np.int64)])
         return np.diff(self.indptr), running[self.indptr[1:]] - running[self.indptr[:-1]]
+
+
+def join_rows(parts: Sequence[SparseRows]) -> SparseRows:
+    """Return the persons of all parts, which are over the same items."""
+    lengths = np.concatenate([np.diff(part.indptr) for part in parts])
+    return SparseRows(
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([part.item for part in parts]),
+        np.concatenate([part.right for part in parts]),
+        parts[0].n_items,
+    )
 
 
 def block_shape(n_persons: int) -> tuple[int, int]:

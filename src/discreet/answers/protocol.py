@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
-from discreet.answers.planes import AnswerStore, SparseRows
+from discreet.answers.planes import AnswerStore, SparseRows, join_rows
 from discreet.answers.select import CELLS
 from discreet.errors import OutOfReach
 from discreet.secure import RandomSource
@@ -249,7 +249,7 @@ def fold_blocks(
             else:
                 inside = who[np.searchsorted(who, first) :] - first
                 some = store.take(inside[inside < store.n_persons])
-                totals[place] = some if first == 0 else totals[place].join(some)
+                totals[place] = some if first == 0 else join_rows([totals[place], some])
         first += store.n_persons
     return [
         total if who is None else job.block(cast(SparseRows, total))

@@ -20,7 +20,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.answers.intake import RawTable, WideTable, pack_table
-from discreet.answers.pack import BadCell, Repeated, compact, pack_columns, pack_rows, store_long
+from discreet.answers.pack import (
+    BadCell,
+    Repeated,
+    compact,
+    missing_cells,
+    pack_columns,
+    pack_rows,
+    store_long,
+)
 from discreet.answers.planes import BitPlanes, SparseRows
 from discreet.answers.responses import Responses
 from discreet.answers.select import flip_answers
@@ -278,12 +286,7 @@ def _score_numbers(
     codes = np.full(cells.shape, BAD, dtype=np.int8)
     codes[cells == 1] = 1
     codes[cells == 0] = 0
-    if cells.dtype.kind in "if":
-        codes[cells == -1] = MISSING
-    if cells.dtype.kind == "f":
-        codes[np.isnan(cells)] = MISSING
-    if mask is not None:
-        codes[mask] = MISSING
+    codes[missing_cells(cells) if mask is None else mask | missing_cells(cells)] = MISSING
     return codes
 
 

@@ -68,14 +68,14 @@ def _select_rows(store: SparseRows, columns: npt.NDArray[np.int64]) -> SparseRow
     return SparseRows(indptr, narrow_items(item, len(columns)), store.right[kept], len(columns))
 
 
-def check_cap(max_answers: object) -> int:
+def check_cap(max_answers: object, name: str = "max_answers") -> int:
     """Return the most answers that a person may keep; refuse what is no such number."""
     try:
         most = operator.index(max_answers)  # type: ignore[arg-type]
     except TypeError:
         most = 0
     if most < 1:
-        raise BadUsage(f"max_answers must be a whole number of at least 1; found {max_answers!r}.")
+        raise BadUsage(f"{name} must be a whole number of at least 1; found {max_answers!r}.")
     return most
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import queue
+import os
 import shutil
 import tempfile
-import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
@@ -144,8 +145,6 @@ class Reporter:
 
 def available_memory() -> int:
     """Return the bytes of memory that new programs can use without swapping."""
-    import os
-
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         kilobytes = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
@@ -158,75 +157,31 @@ def available_memory() -> int:
         return 8 * GIBIBYTE
 
 
-# Run a generator in a thread of its own, a few steps ahead of whoever uses it.
-#
-# Reading and counting then overlap. Closing the outer generator (an error, Ctrl-C, a caller who
-# has enough) stops the thread before the next step.
-
 Step = TypeVar("Step")
 
 STEPS_AHEAD = 3
 """Enough to smooth out a slow step, few enough to bound memory."""
 
-PATIENCE = 0.1
-"""Seconds between two looks at whether the other side has stopped."""
-
 
 def run_ahead(steps: Iterator[Step], ahead: int = STEPS_AHEAD) -> Generator[Step, None, None]:
-    """Yield what ``steps`` yields, computed up to ``ahead`` steps early.
+    """Yield what ``steps`` yields, computed in a thread of its own up to ``ahead`` steps early.
+
+    Reading and counting then overlap. Closing this generator (an error, Ctrl-C, a caller who has
+    enough) stops the thread before the next step.
 
     Examples
     --------
     >>> list(run_ahead(iter([1, 2, 3])))
     [1, 2, 3]
     """
-    worker = _Worker(steps, ahead)
-    worker.start()
+    end: Any = object()
+    worker = ThreadPoolExecutor(1)
+    waiting = deque(worker.submit(next, steps, end) for _ in range(ahead))
     try:
-        yield from worker.results()
+        while (step := waiting.popleft().result()) is not end:
+            waiting.append(worker.submit(next, steps, end))
+            yield step
     finally:
-        worker.stop()
-
-
-class _Worker(threading.Thread):
-    def __init__(self, steps: Iterator[Step], ahead: int) -> None:
-        super().__init__(daemon=True)
-        self._steps = steps
-        self._queue: queue.Queue[tuple[str, object]] = queue.Queue(maxsize=ahead)
-        self._stopped = threading.Event()
-
-    def run(self) -> None:
-        try:
-            for step in self._steps:
-                if not self._put("step", step):
-                    return
-            self._put("end", None)
-        # Whatever goes wrong is raised again in the thread that waits for results.
-        except BaseException as error:
-            self._put("error", error)
-        finally:
-            close = getattr(self._steps, "close", None)
-            if close is not None:
-                close()
-
-    def _put(self, kind: str, value: object) -> bool:
-        while not self._stopped.is_set():
-            try:
-                self._queue.put((kind, value), timeout=PATIENCE)
-            except queue.Full:
-                continue
-            return True
-        return False
-
-    def results(self) -> Iterator[Step]:
-        while True:
-            kind, value = self._queue.get()
-            if kind == "end":
-                return
-            if kind == "error":
-                raise value  # type: ignore[misc]
-            yield value  # type: ignore[misc]
-
-    def stop(self) -> None:
-        self._stopped.set()
-        self.join()
+        worker.shutdown(cancel_futures=True)
+        if hasattr(steps, "close"):
+            steps.close()
