@@ -59,6 +59,15 @@ def brief_repr(result: Any) -> str:
     return " ".join(f"{type(result).__name__}({', '.join(held)})".split())
 
 
+def list_columns(result: Any, *names: str) -> dict[str, list[Any]]:
+    """Return fields of a result, arrays or tuples, as one plain list per column."""
+    found = {name: getattr(result, name) for name in names}
+    return {
+        name: values.tolist() if hasattr(values, "tolist") else list(values)
+        for name, values in found.items()
+    }
+
+
 @dataclass(frozen=True)
 class HtmlColumn:
     """One column: its title, its values, how many digits, and what it means (a tooltip)."""

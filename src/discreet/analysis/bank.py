@@ -22,7 +22,7 @@ import numpy as np
 from discreet.analysis.equate import FLAG_AT, Link, link_calibrations
 from discreet.atomic import write_text
 from discreet.errors import BadBudget, BadResponses, BadUsage
-from discreet.markup import brief_repr, read_cell, spreadsheet_cell
+from discreet.markup import brief_repr, list_columns, read_cell, spreadsheet_cell
 from discreet.privacy.accounting import Guarantee
 from discreet.tables.paths import explain_read_errors, open_bytes, read_text
 from discreet.types import FloatArray
@@ -91,14 +91,7 @@ class Bank:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, difficulty, se, n, source, status."""
-        return {
-            "item": list(self.items),
-            "difficulty": self.difficulty.tolist(),
-            "se": self.se.tolist(),
-            "n": list(self.n),
-            "source": list(self.source),
-            "status": list(self.status),
-        }
+        return {"item": list(self.items), **list_columns(self, *COLUMNS[1:])}
 
 
 def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:

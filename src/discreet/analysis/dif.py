@@ -14,7 +14,7 @@ import numpy as np
 from discreet.analysis.groups import Split, adjust, split_persons
 from discreet.analysis.persons import accept_responses
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import brief_repr
+from discreet.markup import brief_repr, list_columns
 from discreet.models.calibrate import fit
 from discreet.results.estimate import Estimate, Notice, Status
 from discreet.types import BoolArray, FloatArray
@@ -27,6 +27,11 @@ ONE_SIDED = 1.6448536269514722
 """95% point of the normal distribution: class C must be significantly above ``NEGLIGIBLE``."""
 ROUNDS = 10
 """Rounds of choosing anchors; two or three are usual."""
+TOLD = (
+    *("focal", "difference", "se", "z", "p_value", "p_adjusted"),
+    *("flagged", "confirmed", "ets", "anchor", "status"),
+)
+"""Columns of the table, after item and reference group."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,14 +74,9 @@ class WaldTest:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
-        return {
-            "item": list(self.items),
-            self.groups[0]: self.difficulty[0].tolist(),
-            self.groups[1]: self.difficulty[1].tolist(),
-            "z": self.z.tolist(),
-            "p_value": self.p_value.tolist(),
-            "status": list(self.status),
-        }
+        difficulties = dict(zip(self.groups, self.difficulty.tolist(), strict=True))
+        columns = list_columns(self, "z", "p_value", "status")
+        return {"item": list(self.items), **difficulties, **columns}
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,21 +126,8 @@ class DifTable:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
-        return {
-            "item": list(self.item),
-            "reference": [self.reference] * len(self.item),
-            "focal": list(self.focal),
-            "difference": self.difference.tolist(),
-            "se": self.se.tolist(),
-            "z": self.z.tolist(),
-            "p_value": self.p_value.tolist(),
-            "p_adjusted": self.p_adjusted.tolist(),
-            "flagged": self.flagged.tolist(),
-            "confirmed": self.confirmed.tolist(),
-            "ets": list(self.ets),
-            "anchor": self.anchor.tolist(),
-            "status": list(self.status),
-        }
+        compared = [self.reference] * len(self.item)
+        return {"item": list(self.item), "reference": compared, **list_columns(self, *TOLD)}
 
 
 def run_wald(
@@ -351,22 +338,21 @@ def _tabulate(
     adjustment: str,
     level: float,
 ) -> DifTable:
-    p_value = np.concatenate([contrasts.p_value for contrasts, _ in rows])
-    p_adjusted = adjust(p_value, adjustment)
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(contrasts, name) for contrasts, _ in rows])
+        for name in ("difference", "se", "z", "p_value", "anchor")
+    }
+    p_adjusted = adjust(columns["p_value"], adjustment)
     sizes = {label: part.n_persons for label, part in zip(split.labels, split.parts, strict=True)}
     return DifTable(
         item=items * len(rows),
         focal=tuple(label for label in focal for _ in items),
         reference=split.labels[base],
-        difference=np.concatenate([contrasts.difference for contrasts, _ in rows]),
-        se=np.concatenate([contrasts.se for contrasts, _ in rows]),
-        z=np.concatenate([contrasts.z for contrasts, _ in rows]),
-        p_value=p_value,
+        **columns,
         p_adjusted=p_adjusted,
-        flagged=p_value < level,
+        flagged=columns["p_value"] < level,
         confirmed=p_adjusted < level,
         ets=tuple(letter for contrasts, _ in rows for letter in _classify(contrasts)),
-        anchor=np.concatenate([contrasts.anchor for contrasts, _ in rows]),
         status=tuple(status for _, statuses in rows for status in statuses),
         adjustment=adjustment,
         level=level,

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import brief_repr
+from discreet.markup import brief_repr, list_columns
 from discreet.models.connection import name_some
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
@@ -120,13 +120,9 @@ class Link:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, drift, se, z, flagged."""
-        return {
-            "item": list(self.items),
-            "drift": self.drift.tolist(),
-            "se": self.drift_se.tolist(),
-            "z": self.z.tolist(),
-            "flagged": self.flagged.tolist(),
-        }
+        columns = list_columns(self, "items", "drift", "drift_se", "z", "flagged")
+        names = {"items": "item", "drift_se": "se"}
+        return {names.get(name, name): values for name, values in columns.items()}
 
 
 @dataclass(frozen=True)

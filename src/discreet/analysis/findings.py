@@ -96,57 +96,50 @@ WORDS = {
 """What the table says of items without a number."""
 
 
-def _with_status(estimate: Estimate, status: Status) -> list[str]:
-    return [
-        name for name, one in zip(estimate.items, estimate.status, strict=True) if one == status
-    ]
-
-
-def _check_links(estimate: Estimate) -> Iterator[Finding]:
-    names = _with_status(estimate, Status.NOT_CONNECTED)
-    if not names:
-        return
-    verb = "is" if len(names) == 1 else "are"
-    yield Finding(
+_EXTREME_ADVICE = (
+    "Check the answer key and the wording. If both are right, replace the item or give it to a "
+    "group it suits."
+)
+_MISSING: dict[Status, Finding] = {
+    Status.NOT_CONNECTED: Finding(
         Severity.SERIOUS,
-        f"{count_of(len(names))} {verb} not linked to the rest",
-        f"No chain of shared persons compares {name_some(names)} with the other items, so no "
-        "difficulty exists on the common scale.",
-        "Give some persons items from both parts (a few common items are enough), or "
-        "calibrate the parts apart and do not compare them.",
-    )
-
-
-def _check_extreme_items(estimate: Estimate) -> Iterator[Finding]:
-    texts = {
-        Status.ALWAYS_RIGHT: ("always answered right", "too easy for everyone who got it"),
-        Status.ALWAYS_WRONG: (
-            "never answered right",
-            "too hard for everyone who got it, or keyed wrongly",
-        ),
-    }
-    for status, (what, why) in texts.items():
-        names = _with_status(estimate, status)
-        if names:
-            yield Finding(
-                Severity.LOOK if status == Status.ALWAYS_RIGHT else Severity.SERIOUS,
-                f"{count_of(len(names))} {what}",
-                f"{name_some(names)}: {why}. Such answers measure nobody.",
-                "Check the answer key and the wording. If both are right, replace the item or "
-                "give it to a group it suits.",
-            )
-
-
-def _check_unanswered(estimate: Estimate) -> Iterator[Finding]:
-    names = _with_status(estimate, Status.NO_ANSWERS)
-    if not names:
-        return
-    yield Finding(
+        "{count} {verb} not linked to the rest",
+        "No chain of shared persons compares {names} with the other items, so no difficulty "
+        "exists on the common scale.",
+        "Give some persons items from both parts (a few common items are enough), or calibrate "
+        "the parts apart and do not compare them.",
+    ),
+    Status.ALWAYS_RIGHT: Finding(
         Severity.LOOK,
-        f"{count_of(len(names))} nobody answered",
-        f"{name_some(names)}.",
+        "{count} always answered right",
+        "{names}: too easy for everyone who got it. Such answers measure nobody.",
+        _EXTREME_ADVICE,
+    ),
+    Status.ALWAYS_WRONG: Finding(
+        Severity.SERIOUS,
+        "{count} never answered right",
+        "{names}: too hard for everyone who got it, or keyed wrongly. Such answers measure nobody.",
+        _EXTREME_ADVICE,
+    ),
+    Status.NO_ANSWERS: Finding(
+        Severity.LOOK,
+        "{count} nobody answered",
+        "{names}.",
         "Check that the item names in the answers and in the item list agree.",
-    )
+    ),
+}
+"""What is said of items without a number, by the reason."""
+
+
+def _check_missing(estimate: Estimate, *reasons: Status) -> Iterator[Finding]:
+    for reason in reasons:
+        pairs = zip(estimate.items, estimate.status, strict=True)
+        names = [name for name, status in pairs if status == reason]
+        if names:
+            told, verb = _MISSING[reason], "is" if len(names) == 1 else "are"
+            title = told.title.format(count=count_of(len(names)), verb=verb)
+            found = told.found.format(names=name_some(names))
+            yield Finding(told.severity, title, found, told.advice)
 
 
 def _check_precision(estimate: Estimate) -> Iterator[Finding]:
@@ -361,10 +354,12 @@ def _check_groups(diagnostics: Diagnostics) -> Iterator[Finding]:
 
 
 ESTIMATE_CHECKS: dict[str, Callable[[Estimate], Iterable[Finding]]] = {
-    "links between items": _check_links,
+    "links between items": lambda estimate: _check_missing(estimate, Status.NOT_CONNECTED),
     "routing": _check_routing,
-    "items always right or wrong": _check_extreme_items,
-    "items without answers": _check_unanswered,
+    "items always right or wrong": lambda estimate: _check_missing(
+        estimate, Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG
+    ),
+    "items without answers": lambda estimate: _check_missing(estimate, Status.NO_ANSWERS),
     "precision of items": _check_precision,
     "warnings of the fit": _check_warnings,
 }

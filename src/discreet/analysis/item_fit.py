@@ -18,11 +18,12 @@ import numpy as np
 
 from discreet.analysis.persons import PersonScores, known_difficulties
 from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
-from discreet.markup import brief_repr
+from discreet.markup import brief_repr, list_columns
 from discreet.results.estimate import Notice
 from discreet.types import FloatArray, Int64Array
 
 MEASURED = "measured"
+MEAN_SQUARES = ("infit", "infit_t", "outfit", "outfit_t")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,16 +66,8 @@ class ItemFit:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
-        return {
-            "item": list(self.items),
-            "answers": self.answers.tolist(),
-            "infit": self.infit.tolist(),
-            "infit_t": self.infit_t.tolist(),
-            "outfit": self.outfit.tolist(),
-            "outfit_t": self.outfit_t.tolist(),
-            "point_measure": self.point_measure.tolist(),
-            "status": list(self.status),
-        }
+        columns = list_columns(self, "answers", *MEAN_SQUARES, "point_measure", "status")
+        return {"item": list(self.items), **columns}
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +84,7 @@ class PersonFit:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column; the columns of the scores first."""
-        return {
-            **self.scores.to_dict(),
-            "infit": self.infit.tolist(),
-            "infit_t": self.infit_t.tolist(),
-            "outfit": self.outfit.tolist(),
-            "outfit_t": self.outfit_t.tolist(),
-        }
+        return {**self.scores.to_dict(), **list_columns(self, *MEAN_SQUARES)}
 
 
 @dataclass(frozen=True)
@@ -124,12 +111,8 @@ class Reliability:
 
     def to_dict(self) -> dict[str, float]:
         """Variance, mean square error, reliability and separation."""
-        return {
-            "variance": self.variance,
-            "mse": self.mse,
-            "reliability": self.reliability,
-            "separation": self.separation,
-        }
+        derived = {"reliability": self.reliability, "separation": self.separation}
+        return {"variance": self.variance, "mse": self.mse, **derived}
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,10 +252,7 @@ def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
     return ItemFit(
         items=names,
         answers=answers,
-        infit=spread_out(squares.infit),
-        infit_t=spread_out(squares.infit_t),
-        outfit=spread_out(squares.outfit),
-        outfit_t=spread_out(squares.outfit_t),
+        **{name: spread_out(getattr(squares, name)) for name in MEAN_SQUARES},
         point_measure=spread_out(correlation),
         status=tuple(status),
     )

@@ -24,7 +24,7 @@ from discreet.analysis.abilities import (
 )
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.markup import brief_repr
+from discreet.markup import brief_repr, list_columns
 from discreet.models.connection import name_some
 from discreet.models.patterns import Patterns, group_patterns
 from discreet.results.estimate import Kind, Notice
@@ -160,14 +160,9 @@ class PersonScores:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: person, ability, se, score, answered, status."""
-        return {
-            "person": list(self.persons),
-            "ability": self.ability.tolist(),
-            "se": self.se.tolist(),
-            "score": self.score.tolist(),
-            "answered": self.answered.tolist(),
-            "status": [str(value) for value in self.status],
-        }
+        columns = list_columns(self, "ability", "se", "score", "answered")
+        words = [str(value) for value in self.status]
+        return {"person": list(self.persons), **columns, "status": words}
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,12 +179,8 @@ class ScoreTable:
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: score, ability, se, status."""
-        return {
-            "score": self.score.tolist(),
-            "ability": self.ability.tolist(),
-            "se": self.se.tolist(),
-            "status": [str(value) for value in self.status],
-        }
+        words = [str(value) for value in self.status]
+        return {**list_columns(self, "score", "ability", "se"), "status": words}
 
 
 def score(

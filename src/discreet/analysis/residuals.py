@@ -24,7 +24,7 @@ from discreet.analysis.persons import (
 )
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.markup import brief_repr
+from discreet.markup import brief_repr, list_columns
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 CHUNK_CELLS = 1 << 20
@@ -206,12 +206,7 @@ class InformationCurve:
 
     def to_dict(self) -> dict[str, list[float]]:
         """One list per column: ability, information, se, expected_score."""
-        return {
-            "ability": self.ability.tolist(),
-            "information": self.information.tolist(),
-            "se": self.se.tolist(),
-            "expected_score": self.expected_score.tolist(),
-        }
+        return list_columns(self, "ability", "information", "se", "expected_score")
 
 
 def trace_information(calibration: Any, ability: npt.ArrayLike | None = None) -> InformationCurve:
