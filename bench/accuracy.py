@@ -17,7 +17,7 @@ import warnings
 
 import numpy as np
 
-from discreet.counts.table import PairCounts
+from discreet.counts import PairCounts
 from discreet.errors import DisconnectedItems
 from discreet.models.calibrate import fit
 

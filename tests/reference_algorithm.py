@@ -1,6 +1,6 @@
 """The paper's Algorithm 1, step by step as printed: plain, slow, and easy to compare by eye.
 
-It lives in the tests as the reference for ``discreet.models.spectral``. Its power iteration
+It lives in the tests as the reference for ``discreet.models.methods``. Its power iteration
 stops at a tolerance; where the chain mixes slowly it is not close to the answer.
 """
 

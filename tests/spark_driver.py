@@ -20,8 +20,7 @@ import pyarrow as pa
 
 import discreet
 from discreet.answers.responses import Responses
-from discreet.answers.spark import layout
-from discreet.answers.spark.answers import open_frame
+from discreet.answers.spark import layout, open_frame
 from discreet.errors import BadResponses
 from discreet.secure import SeededSource
 

@@ -239,6 +239,6 @@ def test_the_old_names_still_work_and_say_so(tmp_path):
     with pytest.warns(DeprecationWarning, match="called digest now"):
         assert answers.sum_digests(b"k") == answers.digest(b"k")
     with pytest.warns(DeprecationWarning, match="called open_stream now"):
-        from discreet.answers.streamed.answers import open_persons
+        from discreet.answers.streamed import open_persons
     with open_persons(write(tmp_path / "a.parquet", answers)) as stream:
         assert stream.n_persons == answers.n_persons

@@ -12,8 +12,7 @@ from discreet import datasets
 from discreet.answers.opening import count_pairs
 from discreet.answers.pack import build_rows
 from discreet.answers.responses import Responses
-from discreet.counts import matrix
-from discreet.counts.table import PairCounts
+from discreet.counts import PairCounts, matrix
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models import (
     random_sign_se as multipliers,

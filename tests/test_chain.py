@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_array
 
-from discreet.counts.table import PairCounts
+from discreet.counts import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.connection import build_chain, classify, is_strongly_connected, regularise
 from discreet.results.estimate import Status

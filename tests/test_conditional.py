@@ -120,7 +120,7 @@ def test_scores_far_apart_are_summed_in_bands():
 @given(st.integers(0, 10_000), st.integers(2, 9), st.integers(1, 5))
 def test_compiled_loops_give_the_same_sums(seed, k, patterns):
     from discreet.models import symmetric
-    from discreet.models.symmetric_kernels import add_near
+    from discreet.models.kernels import add_near
 
     rng = np.random.default_rng(seed)
     b = rng.normal(size=12) * 3

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from commandline import discreet
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
-from discreet.counts.table import PairCounts, merge_counts
+from discreet.counts import PairCounts, merge_counts
 from discreet.errors import BadResponses, BadUsage
 
 

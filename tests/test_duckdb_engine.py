@@ -21,10 +21,9 @@ from discreet.answers.protocol import PersonTotals
 from discreet.answers.reading import read_responses
 from discreet.answers.streamed import batches, blocks, buckets
 from discreet.answers.streamed import counting as checkpoint
-from discreet.answers.streamed.accumulate import count_stream
-from discreet.answers.streamed.counting import count_source
+from discreet.answers.streamed.counting import count_source, count_stream
 from discreet.answers.streamed.passes import stream_responses
-from discreet.counts.table import PairCounts
+from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import SeededSource
 from discreet.tables import dataset

@@ -16,6 +16,7 @@ from discreet.answers import planes as store
 from discreet.answers.opening import count_pairs
 from discreet.answers.pack import build_rows, pack_rows
 from discreet.answers.responses import Responses
+from discreet.counts import PairCounts
 from discreet.counts import (
     bit_planes as dense,
 )
@@ -26,7 +27,6 @@ from discreet.counts import (
     sparse_rows as sparse,
 )
 from discreet.counts.kernels import group_persons
-from discreet.counts.table import PairCounts
 from discreet.errors import BadUsage
 
 

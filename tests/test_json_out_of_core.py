@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from discreet.answers.opening import count_pairs
 from discreet.answers.reading import read_responses
 from discreet.answers.streamed import counting as checkpoint
-from discreet.answers.streamed.accumulate import count_stream
-from discreet.answers.streamed.counting import count_source
+from discreet.answers.streamed.counting import count_source, count_stream
 from discreet.answers.streamed.passes import stream_responses
 from discreet.errors import BadResponses
 from discreet.tables import dataset, jsonl

@@ -16,26 +16,18 @@ from discreet.answers.opening import count_pairs
 from discreet.answers.pack import build_rows
 from discreet.answers.protocol import fold_blocks
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.accumulate import Accumulator
-from discreet.answers.streamed.counting import count_source
-from discreet.counts import matrix
+from discreet.answers.streamed.counting import Accumulator, count_source
+from discreet.counts import PairCounts, matrix, merge_counts
 from discreet.counts import sparse_rows as compressed
 from discreet.counts.matrix import prefers_sparse
-from discreet.counts.table import PairCounts, merge_counts
 from discreet.errors import BadResponses, BadUsage, NotConverged
-from discreet.models import (
-    random_sign_se as columns,
-)
-from discreet.models import (
-    random_sign_se as multipliers,
-)
-from discreet.models import (
-    uncertainty as sandwich,
-)
+from discreet.models import laplacian as hierarchy
+from discreet.models import random_sign_se as columns
+from discreet.models import random_sign_se as multipliers
+from discreet.models import uncertainty as sandwich
 from discreet.models.calibrate import fit
 from discreet.models.laplacian import build_laplacian
 from discreet.models.refined import PersonWeight, solve_refined
-from discreet.models.stationary import hierarchy
 
 CASES = st.tuples(
     st.integers(0, 60), st.integers(1, 90), st.sampled_from([0.3, 0.8, 0.97]), st.integers(0, 9)

@@ -24,9 +24,8 @@ from discreet.answers.opening import count_pairs
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.answers.streamed import counting as checkpoint
-from discreet.answers.streamed.accumulate import count_stream
-from discreet.answers.streamed.counting import count_source
-from discreet.answers.streamed.materialise import load_responses
+from discreet.answers.streamed import load_responses
+from discreet.answers.streamed.counting import count_source, count_stream
 from discreet.answers.streamed.passes import stream_responses
 from discreet.counts.sql import read_counts, write_query
 from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
@@ -408,7 +407,7 @@ def grow(server) -> None:
 
 
 def test_all_passes_see_one_moment_whoever_writes_meanwhile(server, small):
-    from discreet.answers.streamed.answers import open_stream
+    from discreet.answers.streamed import open_stream
 
     grow(server)
     expected = load_responses(server.address("growing"))

@@ -17,15 +17,14 @@ from hypothesis import strategies as st
 
 import commandline
 import discreet
+from discreet.answers import streamed as persons
 from discreet.answers.opening import count_pairs, open_answers
 from discreet.answers.protocol import Held, PersonTotals, refuse_travel
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.answers.select import ROWS, add_digests, digest_rows
-from discreet.answers.streamed import answers as persons
-from discreet.answers.streamed import batches, buckets, passes, wide
-from discreet.answers.streamed.answers import open_stream
-from discreet.counts.table import PairCounts
+from discreet.answers.streamed import batches, buckets, open_stream, passes, wide
+from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.response import RandomizedResponse

@@ -26,15 +26,23 @@ from discreet.answers.opening import count_pairs
 from discreet.answers.protocol import Held, ItemTotals, PersonTotals
 from discreet.answers.responses import Responses
 from discreet.answers.select import CELLS, ROWS
-from discreet.answers.spark import addition, layout, tasks
+from discreet.answers.spark import layout, open_frame, tasks
 from discreet.answers.spark import tasks as capping
-from discreet.answers.spark.addition import BLOCK, FAILURE, encode_failure, encode_vector
-from discreet.answers.spark.answers import open_frame
 from discreet.answers.spark.layout import Layout, sort_naturally
 from discreet.answers.spark.reading import is_frame
-from discreet.answers.spark.tasks import CapAnswers, SelectItems, SumUp, View, count_vector
+from discreet.answers.spark.tasks import (
+    BLOCK,
+    FAILURE,
+    CapAnswers,
+    SelectItems,
+    SumUp,
+    View,
+    count_vector,
+    encode_failure,
+    encode_vector,
+)
+from discreet.counts import PairCounts
 from discreet.counts.sql import read_counts, write_query
-from discreet.counts.table import PairCounts
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.jit import set_threads
 from discreet.secure import SeededSource, SystemSource
@@ -157,14 +165,14 @@ def test_the_shuffle_takes_off_all_blanks_that_readers_take_off():
 
 
 def add(*parts):
-    return list(addition._add_blocks(iter([batch for part in parts for batch in part])))
+    return list(tasks._add_blocks(iter([batch for part in parts for batch in part])))
 
 
 def put_together(batches, length, dtype):
     total = np.zeros(length, dtype=dtype)
     for batch in batches:
         block, payload = batch.column("block")[0].as_py(), batch.column("payload")[0].as_py()
-        numbers = addition._unpack(payload)
+        numbers = tasks._unpack(payload)
         total[block * BLOCK : block * BLOCK + len(numbers)] += numbers
     return total
 
@@ -583,7 +591,7 @@ def test_generated_wide_frames_are_counted_as_in_memory(spark, table):
 def test_many_tasks_sorted_and_shuffled_and_weighted_rows_give_one_result(spark, monkeypatch):
     monkeypatch.setattr(layout, "TASK_CELLS", 20)
     table = answers_table(120, 10)
-    assert table.num_rows > 20 * addition.FAN  # more tasks than are added directly
+    assert table.num_rows > 20 * tasks.FAN  # more tasks than are added directly
     shuffled = spark.createDataFrame(table)
     counts = count_pairs(shuffled)
     memory = in_memory(table, counts.items)
@@ -739,7 +747,7 @@ def test_an_opened_frame_selects_caps_and_digests_as_memory_does(spark, many_tas
     assert np.array_equal(np.sort(np.minimum(totals[0], 2)), np.sort(answered))
     assert capped.n_answers == capped.reduce(ItemTotals())[0, :-1].sum() == answered.sum()
     # All that is asked of one cap comes from one draw, whichever job asks.
-    assert same(capped._job.count(capped.items, None), capped.count())
+    assert same(capped._count(None), capped.count())
     assert capped.cap(2, SystemSource()).digest(key) == capped.digest(key)
     assert chosen.cap(4, SystemSource()) is chosen
 
@@ -751,7 +759,7 @@ def test_rows_without_ids_are_capped_once(spark, many_tasks):
     capped = open_frame(spark.createDataFrame(table).repartition(3)).cap(2, SystemSource())
     counts = capped.count()
     assert counts.answers.sum() == 120
-    assert same(capped._job.count(capped.items, None), counts)
+    assert same(capped._count(None), counts)
 
 
 def test_a_frame_with_other_rows_the_second_time_is_refused(spark):

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from discreet.models.calibrate import fit
-from discreet.models.spectral import SpectralScoring, balance, solve_spectral
+from discreet.models.methods import SpectralScoring, balance
+from discreet.models.stationary import solve_stationary
 from reference_algorithm import build_markov_chain, count_measurements, estimate_as_printed
 
 
@@ -28,10 +29,10 @@ def test_each_step_of_the_printed_algorithm_is_the_same():
     Y, (M, d) = count_measurements(X), build_markov_chain(X)
     assert M.min() >= 0
     assert M.sum(axis=1) == pytest.approx(np.ones(5))
-    difficulty, _ = solve_spectral(Y)
+    difficulty, _ = solve_stationary(Y)
     pi = np.exp(difficulty) / np.exp(difficulty).sum()
     assert pi @ M == pytest.approx(pi, abs=1e-14)
-    assert solve_spectral(Y / d)[0] == pytest.approx(difficulty, abs=1e-13), "d cancels"
+    assert solve_stationary(Y / d)[0] == pytest.approx(difficulty, abs=1e-13), "d cancels"
 
 
 def test_a_thousand_printed_rounds_are_far_from_the_answer_on_badly_linked_forms():

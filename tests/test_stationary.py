@@ -8,21 +8,15 @@ from hypothesis import strategies as st
 from scipy.sparse import block_diag, csr_array, diags_array
 
 from discreet.errors import DisconnectedItems, NotConverged
+from discreet.models import laplacian, stationary
 from discreet.models.connection import build_chain
+from discreet.models.laplacian import Hierarchy
 from discreet.models.stationary import (
-    elimination,
-    hierarchy,
-    solving,
+    iterate_jump_chain,
+    solve_by_elimination,
+    solve_in_band,
+    solve_stationary,
 )
-from discreet.models.stationary import (
-    elimination as banded,
-)
-from discreet.models.stationary import (
-    solving as corrections,
-)
-from discreet.models.stationary.elimination import solve_by_elimination, solve_in_band
-from discreet.models.stationary.hierarchy import Hierarchy
-from discreet.models.stationary.solving import iterate_jump_chain, solve_stationary
 
 
 def two_forms(rng, m, bridge=3, within=500):
@@ -76,8 +70,8 @@ def test_badly_linked_forms_agree_with_high_precision(seed):
 
 
 def test_panels_agree_with_high_precision_on_badly_linked_forms(monkeypatch):
-    monkeypatch.setattr(elimination, "PLAIN_LIMIT", 20)
-    monkeypatch.setattr(elimination, "PANEL", 7)
+    monkeypatch.setattr(stationary, "PLAIN_LIMIT", 20)
+    monkeypatch.setattr(stationary, "PANEL", 7)
     Y = two_forms(np.random.default_rng(5), 40, bridge=1)
     log_weights, solution = solve_by_elimination(Y)
     assert "panels" in solution.solver
@@ -128,7 +122,7 @@ def test_sparse_rates_are_solved_like_dense_ones():
 
 
 def test_sparse_rates_that_mix_slowly_fall_back_to_elimination(monkeypatch):
-    monkeypatch.setattr(solving, "SPARSE_ROUNDS", 50)
+    monkeypatch.setattr(stationary, "SPARSE_ROUNDS", 50)
     Y = two_forms(np.random.default_rng(1), 60, bridge=1)
     log_weights, solution = solve_stationary(csr_array(Y))
     assert solution.solver.startswith("elimination")
@@ -202,14 +196,14 @@ def test_a_band_of_far_apart_weights_does_not_leave_the_range_of_doubles():
 
 
 def test_no_band_is_built_where_no_order_is_narrow(monkeypatch):
-    monkeypatch.setattr(banded, "BAND_STEPS", 1e4)
+    monkeypatch.setattr(stationary, "BAND_STEPS", 1e4)
     assert solve_in_band(csr_array(np.ones((60, 60)))) is None
 
 
 def test_slow_forms_without_a_narrow_order_are_corrected_to_the_answer(slow_chain, monkeypatch):
-    monkeypatch.setattr(solving, "SMALL_SPARSE", 10)
-    monkeypatch.setattr(banded, "BAND_STEPS", 1.0)
-    monkeypatch.setattr(hierarchy, "COARSEST", 20)
+    monkeypatch.setattr(stationary, "SMALL_SPARSE", 10)
+    monkeypatch.setattr(stationary, "BAND_STEPS", 1.0)
+    monkeypatch.setattr(laplacian, "COARSEST", 20)
     log_weights, solution = solve_stationary(slow_chain)
     assert solution.solver.startswith("corrections")
     assert 0 < solution.residual < 1e-7
@@ -217,16 +211,16 @@ def test_slow_forms_without_a_narrow_order_are_corrected_to_the_answer(slow_chai
 
 
 def test_a_slow_chain_that_cannot_be_solved_is_an_error_with_a_name(slow_chain, monkeypatch):
-    monkeypatch.setattr(solving, "SMALL_SPARSE", 10)
-    monkeypatch.setattr(solving, "DENSE_LIMIT", 10)
-    monkeypatch.setattr(banded, "BAND_STEPS", 1.0)
-    monkeypatch.setattr(corrections, "CORRECTIONS", 2)
+    monkeypatch.setattr(stationary, "SMALL_SPARSE", 10)
+    monkeypatch.setattr(stationary, "DENSE_LIMIT", 10)
+    monkeypatch.setattr(stationary, "BAND_STEPS", 1.0)
+    monkeypatch.setattr(stationary, "CORRECTIONS", 2)
     with pytest.raises(NotConverged, match="still differ"):
         solve_stationary(slow_chain)
 
 
 def test_groups_follow_the_strong_links_and_leave_the_weak_ones_for_last(monkeypatch):
-    monkeypatch.setattr(hierarchy, "COARSEST", 2)
+    monkeypatch.setattr(laplacian, "COARSEST", 2)
     weights = np.zeros((40, 40))
     for form in (slice(0, 20), slice(20, 40)):
         weights[form, form] = np.random.default_rng(0).random((20, 20)) + 1

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from discreet.answers.read_judges import read_comparisons
     from discreet.answers.reading import read_responses
     from discreet.answers.responses import Responses
-    from discreet.counts.table import PairCounts
+    from discreet.counts import PairCounts
     from discreet.models.calibrate import fit
     from discreet.models.compared import count_comparisons, rank_comparisons
     from discreet.privacy.accounting import Budget, Guarantee
@@ -51,7 +51,7 @@ _NAMES = {
     "answers.read_judges": "read_comparisons",
     "answers.reading": "read_responses",
     "answers.responses": "Responses",
-    "counts.table": "PairCounts",
+    "counts": "PairCounts",
     "models.calibrate": "fit",
     "models.compared": "count_comparisons rank_comparisons",
     "privacy.accounting": "Budget Guarantee",

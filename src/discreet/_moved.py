@@ -17,6 +17,9 @@ from typing import Any, cast
 __all__ = ["MOVED", "install"]
 
 MOVED: dict[str, tuple[str, ...]] = {
+    "answers.spark.answers": ("answers.spark",),
+    "answers.streamed.accumulate": ("answers.streamed.counting",),
+    "answers.streamed.materialise": ("answers.streamed",),
     "bundle": ("publishing.bundle",),
     "calibrate": ("models.calibrate",),
     "chain": ("models.connection", "results.estimate"),
@@ -31,16 +34,15 @@ MOVED: dict[str, tuple[str, ...]] = {
         "results.ranking",
         "simulation",
     ),
+    "counts.table": ("counts",),
     "engines": ("answers.opening",),
     "engines.outofcore": (
         "answers.streamed.counting",
-        "answers.streamed.answers",
-        "answers.streamed.accumulate",
-        "answers.streamed.materialise",
+        "answers.streamed",
         "answers.streamed.passes",
         "tables.resources",
     ),
-    "engines.spark": ("answers.spark.answers",),
+    "engines.spark": ("answers.spark",),
     "engines.sql": ("counts.sql",),
     "estimate": ("results.estimate",),
     "formats": ("output.formats", "output.winsteps"),

@@ -23,7 +23,7 @@ from discreet.analysis.grounded import GroundedFit, solve_grounded
 from discreet.analysis.persons import accept_responses, check_logits, known_difficulties
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
-from discreet.counts.table import PairCounts
+from discreet.counts import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import brief_repr, read_cell
 from discreet.models.connection import name_some

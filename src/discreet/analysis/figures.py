@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from discreet.analysis.persons import PersonScores
     from discreet.analysis.residuals import InformationCurve
     from discreet.answers.responses import Responses
-    from discreet.counts.table import PairCounts
+    from discreet.counts import PairCounts
     from discreet.results.ranking import Ranking
 
 CONTEXT = 5

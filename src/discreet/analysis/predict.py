@@ -20,9 +20,9 @@ from statistics import NormalDist
 import numpy as np
 
 from discreet.analysis.setting import GRAPH_SEED, Assumptions, Setting
+from discreet.models.noisefit import PRIOR_ITEMS, PRIOR_SPREAD, SPREADS, laplacian
 from discreet.models.noisefit.disagreements import MISFIT
 from discreet.models.noisefit.iterate import Around
-from discreet.models.noisefit.solve import PRIOR_ITEMS, PRIOR_SPREAD, SPREADS, laplacian
 from discreet.privacy.mechanisms import find_mechanism
 from discreet.privacy.mechanisms.base import Forecast
 from discreet.privacy.mechanisms.graphs import draw_connected_graph

@@ -26,7 +26,7 @@ from discreet.answers.protocol import Answers, Held, Job
 from discreet.answers.reading import explain_cell
 from discreet.answers.responses import Responses
 from discreet.answers.select import CELLS
-from discreet.counts.table import PairCounts, name_weighting
+from discreet.counts import PairCounts, name_weighting
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.secure import RandomSource
 from discreet.types import Int64Array, Texts

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.answers.pairs import Weighting
 from discreet.answers.protocol import Answers, Held
-from discreet.counts.table import PairCounts
+from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -125,11 +125,11 @@ def open_answers(
     if isinstance(source, Held):
         return cast(Answers, source)
     if chosen == "spark":
-        from discreet.answers.spark.answers import open_frame
+        from discreet.answers.spark import open_frame
 
         return open_frame(source, reading=reading)
     if chosen == "disk":
-        from discreet.answers.streamed.answers import open_stream
+        from discreet.answers.streamed import open_stream
 
         return open_stream(source, reading=reading, resources=resources, progress=progress)
     return open_memory(source, reading)

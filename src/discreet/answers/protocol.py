@@ -24,7 +24,7 @@ from discreet.types import IndexArray, Int64Array
 
 if TYPE_CHECKING:
     from discreet.answers.pairs import Weighting
-    from discreet.counts.table import PairCounts
+    from discreet.counts import PairCounts
 
 T = TypeVar("T")
 

@@ -38,7 +38,7 @@ from discreet.types import Texts
 
 if TYPE_CHECKING:
     from discreet.answers.pairs import Weighting
-    from discreet.counts.table import PairCounts
+    from discreet.counts import PairCounts
 
 _SAME_CELLS = 1 << 24
 """Cells compared together by ``==``: 16 MB on each side."""
@@ -307,7 +307,7 @@ class Responses(Held):
     def count(self, weighting: Weighting | None = None) -> PairCounts:
         """Count, for every pair of items, the persons with one right and the other wrong."""
         from discreet.answers.pairs import count_matrix
-        from discreet.counts.table import PairCounts, name_weighting
+        from discreet.counts import PairCounts, name_weighting
 
         answers, right = self._store.item_totals()
         return PairCounts(

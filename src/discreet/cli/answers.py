@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from discreet.answers.judges import Comparisons
     from discreet.answers.protocol import Answers
     from discreet.answers.responses import Responses
-    from discreet.counts.table import PairCounts
+    from discreet.counts import PairCounts
     from discreet.tables.resources import Resources
     from discreet.tables.roles import Reading as ReadingPlan
 
@@ -152,7 +152,7 @@ def open_answers(source: str, reading: Reading, limits: Limits, label: str) -> I
         with working(label):
             yield answers
         return
-    from discreet.answers.streamed.answers import open_stream
+    from discreet.answers.streamed import open_stream
 
     plan, resources = plan_reading(reading), make_resources(limits)
     with (
@@ -177,7 +177,7 @@ def read_answers(source: str, reading: Reading) -> Responses:
     from discreet.tables.dataset import is_query, names_database
 
     if is_query(source) or names_database(source):
-        from discreet.answers.streamed.materialise import load_responses
+        from discreet.answers.streamed import load_responses
 
         with working(f"Reading {name_answers(source)}"):
             return load_responses(source, reading=plan_reading(reading))
@@ -252,7 +252,7 @@ def merge(
     as_json: AsJson = False,
 ) -> None:
     """Add counts of different persons: shards, days, institutions. Stays confidential."""
-    from discreet.counts.table import PairCounts, merge_counts
+    from discreet.counts import PairCounts, merge_counts
 
     check_writable(out.parent, [out.name], force=force)
     twice = [file for file in files if sum(file.resolve() == one.resolve() for one in files) > 1]

@@ -1,6 +1,8 @@
 """Count pairs on bit planes: a word holds 64 persons, a pair costs one AND and one count.
 
-In: bit planes. Out: exact int64 sums. Weights: :mod:`discreet.counts.bit_planes`.
+In: bit planes and, if wanted, an integer weight per person. Out: exact int64 sums. With weights the
+persons are first brought into an order in which the 64 persons of a word have the same weight
+(:func:`discreet.counts.kernels.group_persons`); then a pair costs one product per word more.
 """
 
 from __future__ import annotations
@@ -31,7 +33,15 @@ MIRROR_ROWS = 64
 PAD = 12
 """Items are padded with empty ones to a multiple of both sides of a tile (4 x 6)."""
 
+CHUNK_BYTES = 1 << 26
+"""Rows of bits made at one time. The more persons, the fuller the words."""
+
+SPAN_WORDS = 504
+"""Words counted at a time: as many as in cache, and 63 cache lines, because rows that are a
+multiple of 64 lines apart would compete for the same places in the cache."""
+
 Task = tuple[range, range]
+"""Rows of the count matrix, and the blocks or words to count."""
 
 
 @dataclass(frozen=True)
@@ -80,16 +90,15 @@ def count_planes(planes: BitPlanes) -> Int64Array:
     def count(span: _Span, panels: list[Int64Array]) -> int:
         right = span.gather(planes.right, 0)
         if is_complete(planes.right, planes.wrong, span.first, span.stop, planes.n_persons):
-            count_complete(span.own_rows(right), span.rows.start, right, panels[1])
+            count_complete(span.own_rows(right), span.rows.start, right, panels[1], None)
             return 1
-        count_cross(span.own_rows(right), span.gather(planes.wrong, 1), panels[0])
+        count_cross(span.own_rows(right), span.gather(planes.wrong, 1), panels[0], None)
         return 0
 
     (cross, both), used = _add_up(planes, count, 2)
     if 1 not in used:
         return cross
-    mirror(both)
-    np.subtract(both.diagonal().copy()[:, None], both, out=both)
+    _take_from_right(both)
     return both + cross if 0 in used else both
 
 
@@ -99,7 +108,7 @@ def count_both(plane: UInt64Array, planes: BitPlanes) -> Int64Array:
 
     def count(span: _Span, panels: list[Int64Array]) -> int:
         gathered = span.gather(plane, 0)
-        count_complete(span.own_rows(gathered), span.rows.start, gathered, panels[0])
+        count_complete(span.own_rows(gathered), span.rows.start, gathered, panels[0], None)
         return 0
 
     (both,), _ = _add_up(planes, count, 1)
@@ -134,20 +143,20 @@ def _add_up(planes: BitPlanes, count: CountSpan, results: int) -> tuple[list[Int
             for k in touched:
                 totals[k][rows.start : rows.stop] += panels[k][: len(rows), :m]
 
-    list(map_tasks(work, _tasks(planes)))
+    list(map_tasks(work, _tasks(m, planes.right.shape[0], SPAN_BLOCKS)))
     return totals, used
 
 
-def _tasks(planes: BitPlanes) -> Iterator[Task]:
-    """Split the work by rows of the matrix and, for few rows, by blocks of persons."""
-    blocks = planes.right.shape[0]
-    panels = range(0, planes.n_items, PANEL_ROWS)
-    pieces = max(1, min(-(-blocks // SPAN_BLOCKS), -(-thread_count() // max(len(panels), 1))))
-    edges = [blocks * k // pieces for k in range(pieces + 1)]
+def _tasks(items: int, length: int, span: int) -> Iterator[Task]:
+    """Split by rows of the matrix and, for few rows, by blocks of persons or words."""
+    panels = range(0, items, PANEL_ROWS)
+    pieces = max(1, min(-(-length // span), -(-thread_count() // max(len(panels), 1))))
+    edges = [length * k // pieces for k in range(pieces + 1)]
     for first in panels:
-        rows = range(first, min(first + PANEL_ROWS, planes.n_items))
+        rows = range(first, min(first + PANEL_ROWS, items))
         for start, stop in pairwise(edges):
-            yield rows, range(start, stop)
+            if stop > start:
+                yield rows, range(start, stop)
 
 
 def mirror(counts: Int64Array) -> None:
@@ -159,20 +168,10 @@ def mirror(counts: Int64Array) -> None:
         corner[:] = np.triu(corner) + np.triu(corner, 1).T
 
 
-# Count pairs on bit planes with an integer weight per person.
-#
-# In: bit planes and weights. Out: exact int64 sums. The persons are first brought into an order
-# in which the 64 persons of a word have the same weight (:mod:`discreet.counts.kernels`); then
-# a pair still costs one AND, one count and one product per word.
-
-CHUNK_BYTES = 1 << 26
-"""Rows of bits made at one time. The more persons, the fuller the words."""
-
-SPAN_WORDS = 504
-"""Words counted at a time: as many as in cache, and 63 cache lines, because rows that are a
-multiple of 64 lines apart would compete for the same places in the cache."""
-
-_WeightedTask = tuple[range, range]
+def _take_from_right(both: Int64Array) -> None:
+    """Turn what is above the diagonal of "both right" into "right and wrong", of everybody."""
+    mirror(both)
+    np.subtract(both.diagonal().copy()[:, None], both, out=both)
 
 
 @dataclass(frozen=True)
@@ -211,8 +210,7 @@ def count_planes_weighted(planes: BitPlanes, weights: Int64Array) -> Int64Array:
         return count_planes(planes) * high
     total = np.zeros((planes.n_items, planes.n_items), dtype=np.int64)
     for first, stop in _chunks(planes):
-        chunk = _make_chunk(planes, weights, first, stop)
-        total += _count_complete(chunk) if chunk.complete else _count_cross(chunk)
+        total += _count_chunk(_make_chunk(planes, weights, first, stop))
     return total
 
 
@@ -244,66 +242,29 @@ def _make_chunk(planes: BitPlanes, weights: Int64Array, first: int, stop: int) -
     return _Chunk(rows, *group_persons(own), planes.n_items, complete)
 
 
-def _count_cross(chunk: _Chunk) -> Int64Array:
-    from discreet.counts.kernels import weigh_cross
+def _count_chunk(chunk: _Chunk) -> Int64Array:
+    """Count cross products, or half as many pairs where everybody answered everything."""
+    from discreet.counts.kernels import count_complete, count_cross
 
-    total = np.zeros((chunk.n_items, chunk.n_items), dtype=np.int64)
+    m = chunk.n_items
+    total = np.zeros((m, m), dtype=np.int64)
     lock = Lock()
 
-    def work(task: _WeightedTask) -> None:
+    def work(task: Task) -> None:
         rows, words = task
-        room = _make_room(chunk)
-        panel = np.zeros((padded_items(len(rows)), padded_items(chunk.n_items)), dtype=np.int64)
-        for first, stop in _spans(words):
-            right, wrong = chunk.gather(first, stop, room)
-            own = right[rows.start : rows.start + len(panel)]
-            weigh_cross(own, wrong, chunk.weights(first, stop), panel)
+        room = np.empty(2 * padded_items(m) * SPAN_WORDS, dtype=np.uint64)
+        panel = np.zeros((padded_items(len(rows)), padded_items(m)), dtype=np.int64)
+        for first, stop in pairwise([*range(words.start, words.stop, SPAN_WORDS), words.stop]):
+            right, *wrong = chunk.gather(first, stop, room)
+            own, weights = right[rows.start : rows.start + len(panel)], chunk.weights(first, stop)
+            if chunk.complete:
+                count_complete(own, rows.start, right, panel, weights)
+            else:
+                count_cross(own, wrong[0], panel, weights)
         with lock:
-            total[rows.start : rows.stop] += panel[: len(rows), : chunk.n_items]
+            total[rows.start : rows.stop] += panel[: len(rows), :m]
 
-    list(map_tasks(work, _weighted_tasks(chunk)))
+    list(map_tasks(work, _tasks(m, len(chunk.weight), SPAN_WORDS)))
+    if chunk.complete:
+        _take_from_right(total)
     return total
-
-
-def _count_complete(chunk: _Chunk) -> Int64Array:
-    """Count half: with everybody answering everything, right i wrong j is right i less both."""
-    from discreet.counts.kernels import weigh_complete
-
-    both = np.zeros((chunk.n_items, chunk.n_items), dtype=np.int64)
-    lock = Lock()
-
-    def work(task: _WeightedTask) -> None:
-        rows, words = task
-        room = _make_room(chunk)
-        panel = np.zeros((padded_items(len(rows)), padded_items(chunk.n_items)), dtype=np.int64)
-        for first, stop in _spans(words):
-            (right,) = chunk.gather(first, stop, room)
-            own = right[rows.start : rows.start + len(panel)]
-            weigh_complete(own, rows.start, right, chunk.weights(first, stop), panel)
-        with lock:
-            both[rows.start : rows.stop] += panel[: len(rows), : chunk.n_items]
-
-    list(map_tasks(work, _weighted_tasks(chunk)))
-    mirror(both)
-    return np.subtract(both.diagonal().copy()[:, None], both, out=both)
-
-
-def _make_room(chunk: _Chunk) -> UInt64Array:
-    return np.empty(2 * padded_items(chunk.n_items) * SPAN_WORDS, dtype=np.uint64)
-
-
-def _spans(words: range) -> Iterator[tuple[int, int]]:
-    return pairwise([*range(words.start, words.stop, SPAN_WORDS), words.stop])
-
-
-def _weighted_tasks(chunk: _Chunk) -> Iterator[_WeightedTask]:
-    """Split by rows of the matrix and, for few rows, by words."""
-    words = len(chunk.weight)
-    panels = range(0, chunk.n_items, PANEL_ROWS)
-    pieces = max(1, min(-(-words // SPAN_WORDS), -(-thread_count() // max(len(panels), 1))))
-    edges = [words * k // pieces for k in range(pieces + 1)]
-    for first in panels:
-        rows = range(first, min(first + PANEL_ROWS, chunk.n_items))
-        for start, stop in pairwise(edges):
-            if stop > start:
-                yield rows, range(start, stop)

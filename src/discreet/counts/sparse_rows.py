@@ -1,9 +1,8 @@
 """Count pairs on sparse rows: each person adds to the pairs of their right and wrong items.
 
-In: sparse rows, and if wanted an integer weight per person. Out: exact int64 sums. The right
-answers are first sorted into strips of items in person order, so that the part of the matrix
-that is being added to stays in cache, and so that no two threads write to the same rows
-(Gustavson's sparse product, blocked).
+In: sparse rows, and if wanted an integer weight per person. Out: exact int64 sums, as an array or,
+for many items of which few are compared, as a scipy.sparse.csr_array with sorted columns and no
+zeros (Gustavson's sparse product, blocked).
 """
 
 from __future__ import annotations
@@ -22,25 +21,28 @@ from discreet.types import Int64Array
 STRIP_CELLS = 1 << 20
 """Cells of the matrix in a strip, 4 MB of 32-bit counts. Narrower strips fit the second-level
 cache, but then the wrong answers of each person are fetched more often: 2^18 was no faster."""
+BLOCK_PAIRS = 1 << 22
+"""Cells that a block of rows may fill: 48 MB until it is known how many it does fill."""
+PLAIN_PAIR = 3e-8
+"""Seconds that scipy's sparse product needs per pair of a right and a wrong answer."""
+
+Cells = tuple[npt.NDArray[np.int32], Int64Array]
+"""Columns and values of some rows of a sparse matrix."""
 
 
 def count_rows(rows: SparseRows, weights: Int64Array | None = None) -> Int64Array:
-    """Sum, for every pair, over the persons with item ``i`` right and item ``j`` wrong."""
-    from discreet.counts.kernels import count_right, count_strip, split_answers
+    """Sum, for every pair, over the persons with item ``i`` right and item ``j`` wrong.
+
+    The right answers are first sorted into strips of items in person order, so that the part of
+    the matrix that is being added to stays in cache, and so that no two threads write to the same
+    rows.
+    """
+    from discreet.counts.kernels import count_strip
 
     m = rows.n_items
     shift = max(3, (STRIP_CELLS // max(m, 1)).bit_length() - 1)
     strip = 1 << shift
-    starts = np.zeros(-(-m // strip) + 1, dtype=np.int64)
-    count_right(rows.item, rows.right, shift, starts[1:])
-    np.cumsum(starts, out=starts)
-    person = np.empty(int(starts[-1]), dtype=np.int32)
-    item = np.empty(int(starts[-1]), dtype=rows.item.dtype)
-    wrong_ptr = np.zeros(rows.n_persons + 1, dtype=np.int64)
-    wrong = np.empty(rows.n_answers - len(item), dtype=rows.item.dtype)
-    split_answers(
-        rows.indptr, rows.item, rows.right, shift, starts.copy(), person, item, wrong_ptr, wrong
-    )
+    starts, person, item, wrong_ptr, wrong = _split(rows, shift)
     total = np.empty((m, m), dtype=np.int64)
     # A count of persons fits in 32 bits, which halves the cache that a strip needs.
     weight: npt.NDArray[np.int32] | Int64Array = (
@@ -56,6 +58,26 @@ def count_rows(rows: SparseRows, weights: Int64Array | None = None) -> Int64Arra
 
     list(map_tasks(count, range(len(starts) - 1)))
     return total
+
+
+def _split(rows: SparseRows, shift: int) -> tuple[Any, Any, Any, Any, Any]:
+    """Sort right answers into strips of ``2^shift`` items, in person order; collect wrong ones.
+
+    Returns where strips start, persons and items of right answers, where persons start, and the
+    items of wrong answers.
+    """
+    from discreet.counts.kernels import count_right, split_answers
+
+    starts = np.zeros(-(-rows.n_items // (1 << shift)) + 1, dtype=np.int64)
+    count_right(rows.item, rows.right, shift, starts[1:])
+    np.cumsum(starts, out=starts)
+    person, item = (np.empty(int(starts[-1]), dtype=kind) for kind in (np.int32, rows.item.dtype))
+    wrong_ptr = np.zeros(rows.n_persons + 1, dtype=np.int64)
+    wrong = np.empty(rows.n_answers - len(item), dtype=rows.item.dtype)
+    split_answers(
+        rows.indptr, rows.item, rows.right, shift, starts.copy(), person, item, wrong_ptr, wrong
+    )
+    return starts, person, item, wrong_ptr, wrong
 
 
 def list_rows(planes: BitPlanes) -> SparseRows:
@@ -91,22 +113,6 @@ def pack_sparse(rows: SparseRows, start: int, stop: int) -> BitPlanes:
     planes = empty_planes(stop - start, rows.n_items)
     fill_planes(person, item, rows.right[span], *planes)
     return BitPlanes(*planes, stop - start)
-
-
-# Count pairs on sparse rows into a sparse matrix, for many items of which few are compared.
-#
-# In: sparse rows, and if wanted an integer weight per person. Out: exact int64 sums as a
-# scipy.sparse.csr_array with sorted columns and no zeros; its size is the number of compared
-# pairs. Each row of the matrix is gathered from the wrong answers of the persons who had that item
-# right (Gustavson's sparse product): they are added up in one array over all items, and a bitmap
-# says which of its places to collect, already in order.
-
-Cells = tuple[npt.NDArray[np.int32], Int64Array]
-
-BLOCK_PAIRS = 1 << 22
-"""Cells that a block of rows may fill: 48 MB until it is known how many it does fill."""
-PLAIN_PAIR = 3e-8
-"""Seconds that scipy's sparse product needs per pair of a right and a wrong answer."""
 
 
 def count_compressed(rows: SparseRows, weights: Int64Array | None, pairs: int) -> Any:
@@ -145,18 +151,15 @@ def _multiply(rows: SparseRows, weights: Int64Array) -> Any:
 
 
 def _gather(rows: SparseRows, weights: Int64Array) -> Any:
-    from discreet.counts.kernels import bound_rows, count_right, gather_rows, split_answers
+    """Gather each row from the wrong answers of the persons who had that item right.
+
+    They are added up in one array over all items, and a bitmap says which of its places to
+    collect, already in order.
+    """
+    from discreet.counts.kernels import bound_rows, gather_rows
 
     m = rows.n_items
-    starts = np.zeros(m + 1, dtype=np.int64)
-    count_right(rows.item, rows.right, 0, starts[1:])
-    np.cumsum(starts, out=starts)
-    person, item = (np.empty(int(starts[-1]), dtype=kind) for kind in (np.int32, rows.item.dtype))
-    wrong_ptr = np.zeros(rows.n_persons + 1, dtype=np.int64)
-    wrong = np.empty(rows.n_answers - len(person), dtype=rows.item.dtype)
-    split_answers(
-        rows.indptr, rows.item, rows.right, 0, starts.copy(), person, item, wrong_ptr, wrong
-    )
+    starts, person, item, wrong_ptr, wrong = _split(rows, 0)
     del item  # of right answers: the same for a whole row
     most = np.empty(m, dtype=np.int64)
     bound_rows(starts, person, wrong_ptr, most)

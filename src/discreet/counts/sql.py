@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.counts import PairCounts
 from discreet.counts.matrix import prefers_sparse
-from discreet.counts.table import PairCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.ids import check_items
 from discreet.tables.opener import read_columns

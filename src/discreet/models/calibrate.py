@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from discreet.answers.opening import opened
 from discreet.answers.protocol import Answers, Job
-from discreet.counts.table import PairCounts, name_weighting
+from discreet.counts import PairCounts, name_weighting
 from discreet.errors import BadUsage, OutOfReach
 from discreet.models.connection import Chain, build_chain
 from discreet.models.methods import ANSWER_METHODS, METHODS, PAIR_METHODS

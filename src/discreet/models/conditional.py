@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.answers.protocol import Answers
-from discreet.counts.table import PairCounts
+from discreet.counts import PairCounts
 from discreet.errors import BadUsage, NotConverged
 from discreet.models.connection import Chain, build_chain
 from discreet.models.patterns import GroupPatterns, Patterns

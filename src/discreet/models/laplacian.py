@@ -1,21 +1,28 @@
 """Weighted graph Laplacians: the system matrix of both estimators.
 
-In: symmetric non-negative weights between items (dense or CSR). Out: solutions of
-``L x = y`` with mean zero. The weights come from counts; nothing here sees a person.
+In: symmetric non-negative weights between items (dense, or the upper triangle of a CSR array).
+Out: solutions of ``L x = y`` with mean zero. The weights come from counts; nothing here sees a
+person. Where items are badly linked, groups of items, groups of groups and so on give an
+approximate inverse (:class:`Hierarchy`) for conjugate gradients and the like.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import NotConverged
-from discreet.models.stationary.hierarchy import Hierarchy
 from discreet.types import FloatArray
+
+LabelArray = npt.NDArray[np.int32]
+Solve = Callable[[FloatArray], FloatArray]
+"""From right-hand sides to solutions."""
 
 CG_TOL = 1e-6
 """Relative residual of a conjugate gradient solve; Newton's outer loop corrects the rest."""
@@ -31,6 +38,10 @@ PLAIN_ITEMS = 200
 """Up to here NumPy solves within a millisecond; scipy.linalg takes 0.2 s to import."""
 ROUNDING = 1e-14
 """Relative size of rounding errors in sums of counts."""
+COARSEST = 1000
+"""Groups that are few enough to be solved for directly."""
+DIRECT_LIMIT = 3000
+"""Groups that are still solved for directly where they cannot be joined any further."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +61,10 @@ class Laplacian:
         if not isinstance(self.weights, np.ndarray):
             own -= self.weights.T @ vectors
         return np.asarray(own)
+
+    def rescale(self, vector: FloatArray) -> FloatArray:
+        """Divide by the diagonal: the roughest of inverses."""
+        return vector / self.diagonal
 
     def lower_triangle(self) -> FloatArray:
         """Return a fresh column-major array whose lower triangle holds the weights."""
@@ -71,64 +86,14 @@ class Laplacian:
         return np.asarray(kind(parts, shape=self.weights.shape).T.toarray(order="F"))
 
 
-class Factor(Protocol):
-    """A factorised Laplacian plus a multiple of the all-ones matrix."""
-
-    def solve(self, rhs: FloatArray) -> FloatArray:
-        """Solve for a right-hand side whose columns have mean zero."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class CholeskyFactor:
-    """Cholesky factor, for many items."""
-
-    factor: tuple[FloatArray, bool]
-
-    def solve(self, rhs: FloatArray) -> FloatArray:
-        from scipy.linalg import cho_solve
-
-        solution = cho_solve(self.factor, rhs, check_finite=False)
-        return np.asarray(solution - solution.mean(axis=0))
-
-
-@dataclass(frozen=True, eq=False)
-class SingleFactor:
-    """Cholesky factor of the scaled matrix in single precision, for very many items."""
-
-    factor: tuple[npt.NDArray[np.float32], bool]
-    scale: FloatArray
-
-    def solve(self, rhs: FloatArray) -> FloatArray:
-        from scipy.linalg import cho_solve
-
-        scaled = np.asarray(rhs * self.scale[:, None], dtype=np.float32, order="F")
-        solution = cho_solve(self.factor, scaled, overwrite_b=True, check_finite=False)
-        found = solution * self.scale[:, None]
-        return np.asarray(found - found.mean(axis=0))
-
-
-@dataclass(frozen=True, eq=False)
-class PlainFactor:
-    """The matrix itself, for so few items that loading scipy would take longer."""
-
-    matrix: FloatArray
-
-    def solve(self, rhs: FloatArray) -> FloatArray:
-        solution = np.linalg.solve(self.matrix, rhs)
-        return np.asarray(solution - solution.mean(axis=0))
-
-
 def build_laplacian(weights: Any) -> Laplacian:
     """Make the Laplacian of weights: symmetric and dense, or a CSR upper triangle."""
-    diagonal = np.asarray(weights.sum(axis=1)).ravel()
-    if not isinstance(weights, np.ndarray):
-        diagonal = diagonal + np.asarray(weights.sum(axis=0)).ravel()
-    return Laplacian(weights, diagonal)
+    dense = isinstance(weights, np.ndarray)
+    return Laplacian(weights, weights.sum(axis=1) if dense else _sum_weights(weights))
 
 
-def factorise(laplacian: Laplacian) -> Factor:
-    """Factorise a dense copy of the Laplacian."""
+def factorise(laplacian: Laplacian) -> Solve:
+    """Factorise a dense copy of the Laplacian; solves columns of mean zero."""
     m = len(laplacian.diagonal)
     # The all-ones direction is the null space; giving it the mean diagonal makes the matrix
     # positive definite without touching solutions of mean zero.
@@ -139,8 +104,10 @@ def factorise(laplacian: Laplacian) -> Factor:
     np.einsum("ii->i", matrix)[:] += laplacian.diagonal
     try:
         if m <= PLAIN_ITEMS and isinstance(laplacian.weights, np.ndarray):
-            return _factorise_few(matrix)
-        return _factorise_many(matrix)
+            np.linalg.cholesky(matrix)  # raises where it is not safely positive definite
+            return lambda rhs: _centre(np.linalg.solve(matrix, rhs))
+        find = _cholesky(matrix, lower=True)
+        return lambda rhs: _centre(find(rhs))
     except np.linalg.LinAlgError as error:
         raise NotConverged(
             f"the links between the {m} items are too uneven for double precision ({error}); "
@@ -149,25 +116,12 @@ def factorise(laplacian: Laplacian) -> Factor:
         ) from error
 
 
-def _factorise_few(matrix: FloatArray) -> PlainFactor:
-    np.linalg.cholesky(matrix)  # raises where the matrix is not safely positive definite
-    return PlainFactor(matrix)
-
-
-def _factorise_many(matrix: FloatArray) -> CholeskyFactor:
-    from scipy.linalg import cho_factor
-
-    return CholeskyFactor(cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False))
-
-
-def factorise_roughly(laplacian: Laplacian) -> SingleFactor:
+def factorise_roughly(laplacian: Laplacian) -> Solve:
     """Factorise in single precision: half the memory and time, about six digits.
 
     Scaled to a unit diagonal first, so that only the links limit the accuracy, not how
     differently often items were answered. The caller checks a solution.
     """
-    from scipy.linalg import cho_factor
-
     scale = 1.0 / np.sqrt(laplacian.diagonal)
     # The scaled null space; giving it the eigenvalue 1 makes the matrix positive definite.
     null = np.sqrt(laplacian.diagonal / laplacian.diagonal.sum()).astype(np.float32)
@@ -177,10 +131,27 @@ def factorise_roughly(laplacian: Laplacian) -> SingleFactor:
         np.subtract(np.outer(null, null[start : start + BLOCK_COLUMNS]), block, out=block)
     np.einsum("ii->i", matrix)[:] += 1.0
     try:
-        factor = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+        find = _cholesky(matrix, lower=True)
     except np.linalg.LinAlgError as error:
         raise NotConverged(f"the links are too uneven for single precision ({error})") from error
-    return SingleFactor(factor, scale)
+
+    def solve_columns(rhs: FloatArray) -> FloatArray:
+        scaled = np.asarray(rhs * scale[:, None], dtype=np.float32, order="F")
+        return _centre(find(scaled, overwrite_b=True) * scale[:, None])
+
+    return solve_columns
+
+
+def _cholesky(matrix: npt.NDArray[Any], *, lower: bool = False) -> Any:
+    """Factorise in place; return the function that solves for right-hand sides."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    factor = cho_factor(matrix, lower=lower, overwrite_a=True, check_finite=False)
+    return partial(cho_solve, factor, check_finite=False)
+
+
+def _centre(columns: npt.NDArray[Any]) -> FloatArray:
+    return np.asarray(columns - columns.mean(axis=0))
 
 
 def solve(laplacian: Laplacian, rhs: FloatArray) -> FloatArray:
@@ -198,35 +169,23 @@ class LaplacianSolver:
         """Solve ``L x = rhs`` with mean zero."""
         if isinstance(laplacian.weights, np.ndarray):
             return _solve_dense(laplacian, rhs)
-        if self._groups is None:
-            try:
-                return _iterate(laplacian, rhs, lambda v: v / laplacian.diagonal, FEW_ROUNDS)
-            except NotConverged:
-                self._groups = Hierarchy(laplacian.weights)
-                return _iterate(laplacian, rhs, self._groups.apply, CG_ROUNDS)
+        approximate = laplacian.rescale if self._groups is None else self._groups.apply
         try:
-            return _iterate(laplacian, rhs, self._groups.apply, FEW_ROUNDS)
+            return _iterate(laplacian, rhs, approximate, FEW_ROUNDS)
         except NotConverged:
-            # The weights have changed since the groups were made.
+            # Items are badly linked, or weights have changed since the groups were made.
             self._groups = Hierarchy(laplacian.weights)
             return _iterate(laplacian, rhs, self._groups.apply, CG_ROUNDS)
 
 
 def _solve_dense(laplacian: Laplacian, rhs: FloatArray) -> FloatArray:
-    if len(rhs) <= CG_ITEMS:
-        return factorise(laplacian).solve(rhs)
-    try:
-        return _iterate(laplacian, rhs, lambda v: v / laplacian.diagonal, FEW_ROUNDS)
-    except NotConverged:
-        return factorise(laplacian).solve(rhs)
+    if len(rhs) > CG_ITEMS:
+        with suppress(NotConverged):
+            return _iterate(laplacian, rhs, laplacian.rescale, FEW_ROUNDS)
+    return factorise(laplacian)(rhs)
 
 
-def _iterate(
-    laplacian: Laplacian,
-    rhs: FloatArray,
-    approximate: Callable[[FloatArray], FloatArray],
-    rounds: int,
-) -> FloatArray:
+def _iterate(laplacian: Laplacian, rhs: FloatArray, approximate: Solve, rounds: int) -> FloatArray:
     """Solve by conjugate gradients with an approximate inverse."""
     from scipy.sparse.linalg import LinearOperator, cg
 
@@ -243,12 +202,143 @@ def _iterate(
             f"conjugate gradients over {m} items stopped after {rounds} rounds; "
             "some items hang on the others by very few answers: remove them"
         )
-    return np.asarray(solution - solution.mean())
+    return _centre(solution)
 
 
 def invert(laplacian: Laplacian) -> FloatArray:
     """Return the pseudo-inverse of a Laplacian as a dense matrix."""
     m = len(laplacian.diagonal)
     centring = np.eye(m) - 1.0 / m
-    inverse = factorise(laplacian).solve(centring)
+    inverse = factorise(laplacian)(centring)
     return np.asarray((inverse + inverse.T) / 2)
+
+
+class Hierarchy:
+    """Additive multilevel preconditioner: diagonal scaling on every level, Cholesky on the last.
+
+    Differences inside a group are left to the items, differences between groups to a much smaller
+    problem of the same kind, and the last one is solved exactly. Every item joins the one that it
+    is linked to most strongly, so that weak links are bridged only between groups, where they are
+    the problem.
+
+    Parameters
+    ----------
+    weights
+        Upper triangle, CSR, of a connected graph.
+    """
+
+    def __init__(self, weights: Any) -> None:
+        self._diagonals = [_sum_weights(weights)]
+        self._labels: list[LabelArray] = []
+        self._gathers: list[Any] = []
+        while weights.shape[0] > COARSEST:
+            count, label = _join_strongest(weights, self._diagonals[-1])
+            if not 1 < count < weights.shape[0]:
+                break
+            weights = _join_weights(weights, label, count)
+            self._labels.append(label)
+            self._gathers.append(_gather_groups(label, count))
+            self._diagonals.append(_sum_weights(weights))
+        self._last = None if weights.shape[0] > DIRECT_LIMIT else _factorise(weights)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of items, of groups, of groups of groups and so on."""
+        return tuple(len(diagonal) for diagonal in self._diagonals)
+
+    def apply(self, vectors: FloatArray) -> FloatArray:
+        """Multiply a vector, or columns, with mean zero by the approximate inverse."""
+        sums = [vectors - vectors.mean(axis=0)]
+        for gather in self._gathers:
+            sums.append(gather @ sums[-1])
+        scale = [d if vectors.ndim == 1 else d[:, None] for d in self._diagonals]
+        found = sums[-1] / scale[-1] if self._last is None else self._last(sums[-1])
+        for label, diagonal, part in zip(
+            reversed(self._labels), scale[-2::-1], sums[-2::-1], strict=True
+        ):
+            found = found[label] + part / diagonal
+        return np.asarray(found)
+
+
+def symmetrise_flow(rates: Any, weights: FloatArray) -> Any:
+    """Upper triangle of the mean, over both directions, of the flow ``weights_i rates_ij``."""
+    data = rates.data * np.repeat(weights / 2, np.diff(rates.indptr))
+    return upper_triangle(type(rates)((data, rates.indices, rates.indptr), shape=rates.shape))
+
+
+def upper_triangle(rates: Any) -> Any:
+    """Return ``rates + rates.T`` above the diagonal as a CSR array, without building the rest."""
+    row, column = _rows(rates), rates.indices
+    above = row < column
+    upper = _keep_cells(rates, above)
+    lower = _keep_cells(rates, row > column)
+    del row, above
+    return upper + lower.T.tocsr()
+
+
+def _keep_cells(rates: Any, kept: npt.NDArray[np.bool_]) -> Any:
+    running = np.concatenate([[0], np.cumsum(kept)])
+    indptr = running[rates.indptr].astype(rates.indptr.dtype)
+    parts = rates.data[kept], rates.indices[kept], indptr
+    return type(rates)(parts, shape=rates.shape)
+
+
+def _gather_groups(label: LabelArray, count: int) -> Any:
+    """Return the matrix that adds up the members of every group."""
+    from scipy.sparse import csr_array
+
+    order = np.argsort(label, kind="stable").astype(np.int32)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(label, minlength=count))])
+    return csr_array(
+        (np.ones(len(label)), order, starts.astype(np.int32)), shape=(count, len(label))
+    )
+
+
+def _sum_weights(weights: Any) -> FloatArray:
+    both = weights.sum(axis=1) + weights.sum(axis=0)
+    return np.asarray(both).ravel()
+
+
+def _rows(weights: Any) -> LabelArray:
+    return np.repeat(np.arange(weights.shape[0], dtype=np.int32), np.diff(weights.indptr))
+
+
+def _join_strongest(weights: Any, diagonal: FloatArray) -> tuple[int, LabelArray]:
+    """Join every item to the one that it shares the largest part of its weight with."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    m, row, column = len(diagonal), _rows(weights), weights.indices
+    scale = 1.0 / np.sqrt(diagonal)
+    strength = weights.data * scale[row] * scale[column]
+    best = np.zeros(m)
+    np.maximum.at(best, row, strength)
+    np.maximum.at(best, column, strength)
+    partner = np.arange(m)
+    for one, other in ((row, column), (column, row)):
+        chosen = strength >= best[one]
+        partner[one[chosen]] = other[chosen]
+    links = csr_array((np.ones(m, dtype=np.int8), (np.arange(m), partner)), shape=(m, m))
+    count, label = connected_components(links, directed=False)
+    return int(count), label
+
+
+def _join_weights(weights: Any, label: LabelArray, count: int) -> Any:
+    """Add up the weights between groups, again as an upper triangle."""
+    from scipy.sparse import csr_array
+
+    row, column = label[_rows(weights)], label[weights.indices]
+    between = row != column
+    row, column = row[between], column[between]
+    cells = np.minimum(row, column), np.maximum(row, column)
+    return csr_array((weights.data[between], cells), shape=(count, count))
+
+
+def _factorise(weights: Any) -> Any:
+    matrix = -weights.toarray()
+    matrix += matrix.T
+    diagonal = -matrix.sum(axis=1)
+    np.einsum("ii->i", matrix)[:] += diagonal
+    # The null space gets the mean diagonal; sums of residuals over all items are zero.
+    matrix += diagonal.mean() / len(matrix)
+    return _cholesky(matrix)

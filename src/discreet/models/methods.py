@@ -2,6 +2,11 @@
 
 In: nothing. Out: what each method does, by name. Pair methods need pair counts only; answer
 methods need the answers themselves.
+
+The spectral method is the paper's Algorithm 1: the chain moves from i to j with probability
+``Y[i, j] / d``, and its stationary vector is proportional to exp(b). The number d makes the rows
+of M sum to at most one and cancels in ``pi / d`` (step 3), so the solver works on the counts
+themselves.
 """
 
 from __future__ import annotations
@@ -10,14 +15,49 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from discreet.answers.protocol import Answers
 from discreet.errors import BadUsage
-from discreet.models.laplacian import Laplacian
+from discreet.models.laplacian import Laplacian, build_laplacian, symmetrise_flow
 from discreet.models.refined import PersonWeight, RefinedScoring, curvature, solve_refined
 from discreet.models.score_plan import Scoring
-from discreet.models.spectral import SpectralScoring, balance, solve_spectral
+from discreet.models.stationary import solve_stationary
 from discreet.results.estimate import Estimate, Solution
 from discreet.types import FloatArray
+
+
+@dataclass(frozen=True)
+class SpectralScoring:
+    """What a pair (first right, second wrong) adds to the balance equations of the chain.
+
+    The stationary vector makes the flow ``exp(b_i) Y[i, j]`` out of each item equal the flow
+    into it. ``top`` is subtracted from difficulties to keep exp in the range of doubles.
+    """
+
+    top: float
+
+    def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
+        """Flow from the item that was right to the item that was wrong."""
+        return np.broadcast_to(
+            np.exp(right - self.top), np.broadcast_shapes(right.shape, wrong.shape)
+        )
+
+    def curvature(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
+        """Half the flow: the pair's share of the symmetrised Laplacian."""
+        return self.residual(right, wrong) / 2
+
+
+def balance(rates: Any, difficulty: FloatArray) -> Laplacian:
+    """Laplacian of the symmetrised flow: the derivative of the balance equations."""
+    weight = np.exp(difficulty - difficulty.max())
+    if isinstance(rates, np.ndarray):
+        flow = rates * weight[:, None]
+        flow = (flow + flow.T) / 2
+        np.fill_diagonal(flow, 0.0)
+    else:
+        flow = symmetrise_flow(rates, weight)
+    return build_laplacian(flow)
 
 
 @dataclass(frozen=True)
@@ -32,7 +72,7 @@ class Method:
 
 PAIR_METHODS: dict[str, Method] = {
     "refined": Method(solve_refined, curvature, lambda _: RefinedScoring(), PersonWeight()),
-    "spectral": Method(solve_spectral, balance, lambda b: SpectralScoring(float(b.max())), None),
+    "spectral": Method(solve_stationary, balance, lambda b: SpectralScoring(float(b.max())), None),
 }
 
 

@@ -15,9 +15,8 @@ import numpy as np
 from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Job
 from discreet.errors import NotConverged
-from discreet.models.laplacian import Laplacian, factorise, factorise_roughly, solve
+from discreet.models.laplacian import Hierarchy, Laplacian, factorise, factorise_roughly, solve
 from discreet.models.score_plan import ScorePlan, score_persons, weigh_scores
-from discreet.models.stationary.hierarchy import Hierarchy
 from discreet.results.estimate import Kind, Notice
 from discreet.types import FloatArray
 
@@ -256,10 +255,10 @@ def _choose_solver(laplacian: Laplacian, probe: FloatArray, columns: int) -> Sol
     try:
         rough = factorise_roughly(laplacian)
     except NotConverged:
-        return factorise(laplacian).solve
+        return factorise(laplacian)
     scale = 1.0 / np.sqrt(laplacian.diagonal)[:, None]
-    left = laplacian.apply(rough.solve(probe)) - probe
+    left = laplacian.apply(rough(probe)) - probe
     if np.linalg.norm(scale * left) <= ROUGH_TOL * np.linalg.norm(scale * probe):
-        return rough.solve
+        return rough
     del rough
-    return factorise(laplacian).solve
+    return factorise(laplacian)

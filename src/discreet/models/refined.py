@@ -16,9 +16,8 @@ import numpy as np
 
 from discreet.errors import NotConverged
 from discreet.jit import threads_for
-from discreet.models.laplacian import Laplacian, LaplacianSolver, build_laplacian
-from discreet.models.stationary.hierarchy import upper_triangle
-from discreet.models.stationary.solving import draw_slow_direction
+from discreet.models.laplacian import Laplacian, LaplacianSolver, build_laplacian, upper_triangle
+from discreet.models.stationary import draw_slow_direction
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray, Int64Array
 

@@ -27,8 +27,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from discreet.answers.planes import AnswerStore, SparseRows
+from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Answers, Job
+from discreet.models.score_plan import restrict_rows
 from discreet.models.symmetric import score_distribution
 from discreet.results.estimate import Kind, Notice
 from discreet.types import FloatArray, IndexArray
@@ -114,7 +115,7 @@ class LookForRouting(Job[Routing]):
 
     def block(self, store: AnswerStore) -> Routing:
         """Look at these persons."""
-        rows = _keep_items(store.take(np.arange(store.n_persons)), self.kept)
+        rows = _Rows(*restrict_rows(store.take(np.arange(store.n_persons)), self.kept))
         if (np.diff(rows.indptr) >= FEWEST_ANSWERS).sum() < FEWEST_PERSONS:
             return UNKNOWN
         ratio, se = _measure_dispersion(rows, self.difficulty)
@@ -145,15 +146,6 @@ class _Rows:
         """Add values of answers for each person."""
         running = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
         return np.asarray(running[self.indptr[1:]] - running[self.indptr[:-1]])
-
-
-def _keep_items(store: SparseRows, kept: IndexArray) -> _Rows:
-    place = np.full(store.n_items, -1, dtype=np.intp)
-    place[kept] = np.arange(len(kept))
-    item = place[store.item]
-    inside = item >= 0
-    running = np.concatenate([[0], np.cumsum(inside)])
-    return _Rows(running[store.indptr].astype(np.int64), item[inside], store.right[inside])
 
 
 def _measure_dispersion(rows: _Rows, difficulty: FloatArray) -> tuple[float, float]:

@@ -168,7 +168,7 @@ def score_rows(store: SparseRows, plan: ScorePlan, weights: FloatArray | None) -
     """Score persons held as sparse rows, all persons with as many answers together."""
     from scipy.sparse import csr_array
 
-    indptr, item, right = _restrict_rows(store, plan.kept)
+    indptr, item, right = restrict_rows(store, plan.kept)
     values = np.zeros(len(item))
     answered = np.diff(indptr)
     for length in np.unique(answered[answered > 1]):
@@ -203,7 +203,7 @@ def _score_group(
     return np.asarray(scores * (factor * correction)[:, None])
 
 
-def _restrict_rows(
+def restrict_rows(
     store: SparseRows, kept: IndexArray
 ) -> tuple[Int64Array, IndexArray, npt.NDArray[np.bool_]]:
     """Rows with the kept items only, renumbered."""

@@ -173,7 +173,7 @@ def _add_near(
     used, k = counts > 0, items.shape[1]
     sums.log_norm += float((counts[used] * (np.log(mass[used]) - shift[used])).sum())
     if sums.information is not None and worth_compiling(PLAIN_SECONDS * items.size * k * k):
-        from discreet.models.symmetric_kernels import add_near
+        from discreet.models.kernels import add_near
 
         add_near(items, right, wrong, mass, counts, sums.expected, sums.information)
         return

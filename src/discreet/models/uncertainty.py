@@ -21,7 +21,7 @@ import numpy as np
 from discreet.answers.pairs import Weighting
 from discreet.answers.planes import AnswerStore, BitPlanes
 from discreet.answers.protocol import Job, SumJob
-from discreet.counts.table import PairCounts
+from discreet.counts import PairCounts
 from discreet.jit import map_tasks, one_blas_thread, thread_count, threads_for
 from discreet.models.laplacian import Laplacian, invert
 from discreet.models.random_sign_se import ManyItems, plan_many

@@ -1,1 +1,241 @@
-"""Answers in a cluster: Spark DataFrames and tables, counted where they are."""
+"""Answers in a cluster: Spark DataFrames and tables, counted where they are.
+
+In: a DataFrame or the name of a table. Out: :class:`SparkAnswers`, on which ``count_pairs``,
+``fit`` and ``release`` can work, as :class:`discreet.answers.protocol.Answers`. Every question is
+a job over the frame, and its answer is a sum: persons stay where they are. Opening counts nothing.
+A frame that is dear to compute should be cached by the caller, because several jobs read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property, partial, reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.answers.pairs import Weighting
+from discreet.answers.planes import SparseRows, narrow_items
+from discreet.answers.protocol import Held, ItemTotals, Job, refuse_travel
+from discreet.answers.select import ABSENT, CELLS, add_digests, check_cap, digest_store
+from discreet.answers.spark.layout import NAME, FrameRows, plan_frame
+from discreet.answers.spark.reading import find_frame
+from discreet.answers.spark.tasks import (
+    SCHEMA,
+    AskEach,
+    CapAnswers,
+    SelectItems,
+    Step,
+    Store,
+    SumUp,
+    View,
+    collect_sum,
+    count_vector,
+    draw_cap,
+    read_one,
+)
+from discreet.counts import PairCounts, name_weighting
+from discreet.errors import BadResponses
+from discreet.secure import RandomSource
+from discreet.tables.ids import check_items
+from discreet.tables.roles import Reading
+from discreet.types import Int64Array, Vector
+
+
+def count_frame(
+    source: Any, weighting: Weighting | None = None, *, reading: Reading | None = None
+) -> PairCounts:
+    """Count pairs of a Spark DataFrame or table; see :func:`open_frame`."""
+    return open_frame(source, reading=reading).count(weighting)
+
+
+def open_frame(source: Any, *, reading: Reading | None = None) -> SparkAnswers:
+    """Return a Spark DataFrame or table as answers of whole persons.
+
+    Parameters
+    ----------
+    source
+        A DataFrame (classic or of Spark Connect), long or wide, or the name of a table. Items of
+        a wide frame come in the order of the columns, as in memory. In a long frame nothing
+        appears first, so there they are in natural order ("q2" before "q10").
+    reading
+        Column names, layout and scoring, from
+        :func:`discreet.tables.roles.make_reading`. Of repeated answers "first" and "last"
+        have no meaning, because rows of a DataFrame have no order.
+    """
+    rows = _plan(source, reading)
+    return SparkAnswers(rows, rows.layout.items)
+
+
+def _plan(source: Any, reading: Reading | None) -> FrameRows:
+    said = reading or Reading()
+    if said.repeats != "error":
+        raise BadResponses(
+            f"repeats={said.repeats!r} asks for an order of rows, and rows of a Spark data frame "
+            "have none. Remove repeated answers first, for example with dropDuplicates, or with "
+            "row_number over a window in the order of time."
+        )
+    return plan_frame(find_frame(source), said)
+
+
+class SparkAnswers(Held):
+    """A DataFrame that is asked where it is."""
+
+    def __init__(
+        self, rows: FrameRows, items: tuple[str, ...], transforms: tuple[Step, ...] = ()
+    ) -> None:
+        self._rows, self.items = rows, items
+        self._view = View(rows.layout, transforms)
+
+    def __repr__(self) -> str:
+        return f"<SparkAnswers: {len(self.items)} items>"
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Per item, how many steps it has: 1 for right and wrong."""
+        return (1,) * len(self.items)
+
+    @cached_property
+    def _totals(self) -> Int64Array:
+        return np.asarray(self._add_up(ItemTotals()))
+
+    @cached_property
+    def n_persons(self) -> int:
+        """Number of persons, of whom the first pass that counts them decides."""
+        return int(self._totals[0, -1])
+
+    @cached_property
+    def n_answers(self) -> int:
+        """Number of answers."""
+        return int(self._totals[0, :-1].sum())
+
+    def count(self, weighting: Weighting | None = None) -> PairCounts:
+        """Count pairs with the kernel in every task; the weighting is sent to executors."""
+        counts = self._count(weighting)
+        self._check_persons(counts.persons)
+        self.n_answers = int(counts.answers.sum())
+        return counts
+
+    def _count(self, weighting: Weighting | None) -> PairCounts:
+        m = len(self.items)
+        function = partial(count_vector, weighting=weighting)
+        total = self._sum_up(function, m * m + 2 * m + 1, np.int64)
+        return PairCounts(
+            items=self.items,
+            right_wrong=total[: m * m].reshape(m, m),
+            answers=total[m * m : m * m + m].copy(),
+            right=total[m * m + m : -1].copy(),
+            persons=int(total[-1]),
+            weighting=name_weighting(weighting),
+        )
+
+    def _check_persons(self, found: int) -> None:
+        """Refuse a frame that has other persons than when it was first asked."""
+        first = self.__dict__.setdefault("n_persons", found)
+        if found != first:
+            raise BadResponses(
+                f"{NAME} had {first:,} persons when it was opened and has {found:,} now. "
+                "All passes must see the same rows: name a version of the table, cache the "
+                "frame, or write it to a table first."
+            )
+
+    def admit(self, job: Job[Any]) -> None:
+        """Refuse a job that cannot be done on other machines."""
+        refuse_travel(job)
+
+    def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
+        """Let the executors do every job: sums are added there, samples looked at in one task."""
+        for job in jobs:
+            self.admit(job)
+        return [self._reduce(job) for job in jobs]
+
+    def _reduce(self, job: Job[Any]) -> Any:
+        if job.sample is not None:
+            found = self._ask_sample(job.block, job.sample)
+        elif job.is_sum:
+            return self._add_up(job)
+        else:
+            found = self._ask_each(job.block)
+        return reduce(job.add, found or [job.block(self._nobody)])
+
+    @property
+    def _nobody(self) -> SparseRows:
+        nothing = np.zeros(0, dtype=np.int64)
+        items = narrow_items(nothing, len(self.items))
+        return SparseRows(np.zeros(1, dtype=np.int64), items, nothing == 1, len(self.items))
+
+    def _add_up(self, job: Job[Any]) -> Any:
+        shape = np.asarray(job.block(self._nobody))
+        return self._sum_up(job.block, shape.size, shape.dtype).reshape(shape.shape)
+
+    def _sum_up(
+        self, function: Callable[[Store], Vector], length: int, dtype: npt.DTypeLike
+    ) -> Vector:
+        """Sum a function of the stored answers over all tasks."""
+        frame, tasks = self._deal()
+        parts = frame.mapInArrow(SumUp(self._view, function), SCHEMA)
+        return collect_sum(parts, length, dtype, tasks)
+
+    def _ask_each(self, function: Callable[[Store], Any]) -> list[Any]:
+        """Return a function of the stored answers of every task; for small results."""
+        frame, _ = self._deal()
+        return read_one(frame.mapInArrow(AskEach(self._view, function), SCHEMA))
+
+    def _ask_sample(self, function: Callable[[Store], Any], persons: int) -> list[Any]:
+        """Return a function of the stored answers of some persons, computed in one task."""
+        # All of a sample is in one task, also of rows that are whole persons.
+        view = replace(self._view, layout=replace(self._rows.layout, whole_rows=False))
+        some = self._rows.sample(persons, self.n_persons)
+        return read_one(some.mapInArrow(AskEach(view, function), SCHEMA))
+
+    def _deal(self) -> tuple[Any, int]:
+        capped = any(isinstance(step, CapAnswers) for step in self._view.steps)
+        return self._rows.deal(by_content=capped and not self._rows.has_ids)
+
+    def select(self, items: Sequence[str]) -> SparkAnswers:
+        """Return exactly these items in this order; an unknown name is an unanswered column."""
+        names = check_items(items, len(items))
+        if names == self.items:
+            return self
+        place = {name: number for number, name in enumerate(self.items)}
+        columns = np.array([place.get(name, ABSENT) for name in names], dtype=np.int64)
+        return self._derive(SelectItems(columns), names)
+
+    def _derive(self, step: Step, items: tuple[str, ...]) -> SparkAnswers:
+        """Return other answers of the same persons."""
+        derived = SparkAnswers(self._rows, items, (*self._view.steps, step))
+        if "n_persons" in self.__dict__:
+            derived.n_persons = self.n_persons
+        return derived
+
+    def cap(self, max_answers: int, source: RandomSource) -> SparkAnswers:
+        """Return answers of which each person keeps at most so many, a uniformly random part.
+
+        One key is drawn here and sent to the executors with the tasks; see
+        :mod:`discreet.answers.spark.tasks`.
+        """
+        most = check_cap(max_answers)
+        if most >= len(self.items):
+            return self
+        return self._derive(CapAnswers(draw_cap(most, source)), self.items)
+
+    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+        """Return the sum of the persons' keyed digests, and how many were added.
+
+        Digests are computed on executors, so the ledger's key is sent there with the tasks:
+        whoever runs the cluster could test guesses of answers against a fingerprint. They hold
+        the answers themselves anyway.
+        """
+        ordered = self.select(sorted(self.items))
+        found = ordered._ask_each(partial(_digest, key, ordered.items, rule))
+        self._check_persons(sum(persons for persons, _ in found))
+        return add_digests(part for _, part in found)
+
+
+def _digest(
+    key: bytes, items: tuple[str, ...], rule: str, store: Store
+) -> tuple[int, tuple[int, int]]:
+    """Return how many persons a store has, and their digest."""
+    return store.n_persons, digest_store(key, items, store, rule)

@@ -97,6 +97,10 @@ class FrameRows:
         """Whether there is a column of person ids."""
         return self.layout.plan.person is not None
 
+    @property
+    def _columns(self) -> list[str]:
+        return [f"c{number}" for number in range(len(self.layout.names))]
+
     def deal(self, *, by_content: bool) -> tuple[Any, int]:
         """Return the rows with whole persons in each task, and the number of tasks.
 
@@ -104,25 +108,23 @@ class FrameRows:
         ``by_content`` brings rows without ids that hold the same into one task, and adds the
         hash of what they hold as a last column.
         """
-        columns = [f"c{number}" for number in range(len(self.layout.names))]
         if self.layout.whole_rows and not by_content:
-            return self.frame.select(*columns), self.n_parts
+            return self.frame.select(*self._columns), self.n_parts
         tasks = self._count_tasks()
         if by_content:
-            content = f"xxhash64({', '.join(columns)}) AS key"
-            return self.frame.selectExpr(*columns, content).repartition(tasks, "key"), tasks
-        return self.frame.repartition(tasks, self.key).select(*columns), tasks
+            content = f"xxhash64({', '.join(self._columns)}) AS key"
+            return self.frame.selectExpr(*self._columns, content).repartition(tasks, "key"), tasks
+        return self.frame.repartition(tasks, self.key).select(*self._columns), tasks
 
     def sample(self, persons: int, n_persons: int) -> Any:
         """Return the rows of about so many persons, in one task; always the same persons."""
-        columns = [f"c{number}" for number in range(len(self.layout.names))]
         some = self.frame
         if n_persons > persons:
             share = n_persons // persons
             # A hash with another seed than the shuffle's; rows without ids are drawn one by one.
             chosen = f"pmod(xxhash64({self.key}, 1), {share}) = 0"
             some = some.filter(chosen if self.has_ids else f"rand(1) * {share} < 1")
-        return some.select(*columns).repartition(1)
+        return some.select(*self._columns).repartition(1)
 
     def _count_tasks(self) -> int:
         # A task sends a matrix, which should not be larger than the answers behind it.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ def read_persons(batches: Iterator[Any], layout: Layout) -> Iterator[Persons]:
     else:
         first = next(tables, None)
         if first is not None:
-            yield _read_wide(_chain(first, tables), layout, layout.plan)
+            yield _read_wide(chain([first], tables), layout, layout.plan)
 
 
 def _find_marks(table: Any, layout: Layout) -> npt.NDArray[np.int64] | None:
@@ -84,11 +85,6 @@ def _gather(batches: Iterator[Any], rows: int) -> Iterator[Any]:
             held = []
     if sum(one.num_rows for one in held):
         yield pa.Table.from_batches(held)
-
-
-def _chain(first: Any, others: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from others
 
 
 class _Rows:
@@ -125,17 +121,17 @@ def _read_long(tables: Iterator[Any], layout: Layout, plan: LongPlan) -> Iterato
     first = next(tables, None)
     if first is None:
         return
-    source = _Rows(_chain(first, tables), layout)
+    source = _Rows(chain([first], tables), layout)
     shard = Shard(NAME, lambda: source, 0, ())
     names = ItemNames(layout.items, closed=True)
     rows = LongRows([shard], [plan], layout.reading, names, as_text=layout.as_text)
-    persons = _TextIds() if layout.as_text else _NumberIds()
+    texts, numbers = IdCodes(), list[Any]()
     item, value = [], []
     for block in rows.blocks():
-        persons.add(block.person)
+        (texts.add if layout.as_text else numbers.append)(block.person)
         item.append(block.item)
         value.append(block.value)
-    codes, ids = persons.encode()
+    codes, ids = _encode_texts(texts) if layout.as_text else _encode_numbers(numbers)
     values = np.concatenate(value)
 
     def place(row: int) -> str:
@@ -158,33 +154,14 @@ def _without_order(again: BadResponses) -> BadResponses:
     )
 
 
-class _NumberIds:
-    """Person ids that are whole numbers."""
-
-    def __init__(self) -> None:
-        self._parts: list[Any] = []
-
-    def add(self, ids: Any) -> None:
-        self._parts.append(ids)
-
-    def encode(self) -> tuple[Any, Any]:
-        encoded = pa.array(np.concatenate(self._parts)).dictionary_encode()
-        self._parts = []
-        return read_integers(encoded.indices), read_integers(encoded.dictionary)
+def _encode_numbers(parts: Sequence[Any]) -> tuple[Any, Any]:
+    encoded = pa.array(np.concatenate(parts)).dictionary_encode()
+    return read_integers(encoded.indices), read_integers(encoded.dictionary)
 
 
-class _TextIds:
-    """Person ids of any other kind."""
-
-    def __init__(self) -> None:
-        self._codes = IdCodes()
-
-    def add(self, ids: Any) -> None:
-        self._codes.add(ids)
-
-    def encode(self) -> tuple[Any, Any]:
-        names = np.array(self._codes.names().to_pylist(), dtype=object)
-        return self._codes.take_codes(), names
+def _encode_texts(codes: IdCodes) -> tuple[Any, Any]:
+    names = np.array(codes.names().to_pylist(), dtype=object)
+    return codes.take_codes(), names
 
 
 def _read_wide(tables: Iterator[Any], layout: Layout, plan: WidePlan) -> Persons:
@@ -198,12 +175,6 @@ def _read_wide(tables: Iterator[Any], layout: Layout, plan: WidePlan) -> Persons
     return Persons(parts.store, ids)
 
 
-# Find the DataFrame behind what the user named.
-#
-# In: a Spark DataFrame, classic or of Spark Connect, or the name of a table. Out: a DataFrame.
-# PySpark is imported only to look up a table: whoever has a DataFrame has PySpark already.
-
-
 def is_frame(source: object) -> bool:
     """Say whether something is a Spark DataFrame, without importing Spark."""
     return any(
@@ -213,7 +184,10 @@ def is_frame(source: object) -> bool:
 
 
 def find_frame(source: Any) -> Any:
-    """Return a DataFrame as it is, and that of a table by its name."""
+    """Return a DataFrame, classic or of Spark Connect, as it is, and that of a table by its name.
+
+    PySpark is imported only to look up a table: whoever has a DataFrame has PySpark already.
+    """
     if is_frame(source):
         return source
     if isinstance(source, str):

@@ -1,32 +1,56 @@
-"""What runs inside a task: read, select, cap, and then one function of the stored answers.
+"""What runs inside a task: read, select, cap, one function of the stored answers, and addition.
 
 Objects of this module are sent to the executors, where this package must be installed. What a
 task returns depends on its rows, and not on their order, nor on which attempt it is.
+
+Partial sums are added on executors, so that only the sum reaches the driver. A vector (a matrix of
+counts, say) travels as blocks of numbers in binary rows ``(part, block, payload)``; blocks of the
+same number are added by the tasks of later stages, two levels of them where there are many parts. A
+task that finds something wrong sends words instead, under a block number of their own, and all
+else is dropped: raising in the task would make Spark try the same rows four times.
 """
 
 from __future__ import annotations
 
 import hashlib
+import pickle
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from discreet.answers.pairs import Weighting, count_store
 from discreet.answers.planes import BitPlanes, SparseRows, narrow_items
 from discreet.answers.select import keep_entries, select_columns
-from discreet.answers.spark.addition import encode_failure, encode_result, encode_vector
 from discreet.answers.spark.layout import Layout
 from discreet.answers.spark.reading import Persons, read_persons
 from discreet.counts.sparse_rows import list_rows
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.jit import load_kernels, set_threads, worth_compiling
 from discreet.secure import RandomSource
 from discreet.types import Int64Array, Vector
 
 Store = BitPlanes | SparseRows
+
+KEY_BYTES = 32
+PLAIN_CELL = 1e-8
+"""Seconds that NumPy needs to list one cell of bit planes."""
+
+SCHEMA = "part int, block int, payload binary"
+_ARROW = pa.schema([("part", pa.int32()), ("block", pa.int32()), ("payload", pa.binary())])
+
+BLOCK = 1 << 16
+"""Numbers in a block: half a megabyte at most, so that a batch of blocks stays small."""
+FAN = 32
+"""Parts that are added directly. With more, they are first added in so many groups."""
+REDUCERS = 64
+"""Tasks that add, at most; each block is added by one of them."""
+FAILURE = -1
+RESULT = -2
 
 
 class Step(Protocol):
@@ -146,26 +170,6 @@ def _drain(batches: Iterator[Any]) -> None:
         pass
 
 
-# Cap each person's answers by a keyed function: random to everyone, the same every time.
-#
-# In: answers of whole persons, their ids and a secret key. Out: the answers that stay, for each
-# person a uniformly random part.
-#
-# Why executors must not simply draw random numbers: Spark runs a task again when its executor
-# dies, when a shuffle block is lost, or when it seems slow, possibly after some of its output was
-# used. One person's answers may then be counted under one cap by one stage and under another cap
-# by the next, so that more answers than the cap have an influence on one release. The noise is
-# calibrated to the cap, so the promise of privacy would be void. Hence one key is drawn from the
-# operating system on the driver, and what a person keeps is a function of the key, the person and
-# the person's answers: no attempt, no order of rows and no other person changes it. Without the
-# key it cannot be told from random, as with every secure generator. The key travels to the
-# executors with the task, and is forgotten with it.
-
-KEY_BYTES = 32
-PLAIN_CELL = 1e-8
-"""Seconds that NumPy needs to list one cell of bit planes."""
-
-
 @dataclass(frozen=True)
 class Cap:
     """The most answers that a person keeps, and the secret that says which."""
@@ -181,6 +185,17 @@ def draw_cap(most: int, source: RandomSource) -> Cap:
 
 def cap_store(store: BitPlanes | SparseRows, persons: Sequence[bytes], cap: Cap) -> SparseRows:
     """Keep a uniformly random ``cap.most`` of the answers of each person with more.
+
+    By a keyed function: random to everyone, the same every time. Executors must not simply draw
+    random numbers, because Spark runs a task again when its executor dies, when a shuffle block is
+    lost, or when it seems slow, possibly after some of its output was used. One person's answers
+    may then be counted under one cap by one stage and under another cap by the next, so that more
+    answers than the cap have an influence on one release. The noise is calibrated to the cap, so
+    the promise of privacy would be void. Hence one key is drawn from the operating system on the
+    driver, and what a person keeps is a function of the key, the person and the person's answers:
+    no attempt, no order of rows and no other person changes it. Without the key it cannot be told
+    from random, as with every secure generator. The key travels to the executors with the task,
+    and is forgotten with it.
 
     Parameters
     ----------
@@ -267,3 +282,124 @@ def _as_rows(store: BitPlanes | SparseRows) -> SparseRows:
     np.cumsum(np.bincount(person, minlength=store.n_persons), out=starts[1:])
     columns = narrow_items(item, store.n_items)
     return SparseRows(starts, columns, cells[person, item] == 1, store.n_items)
+
+
+def encode_vector(part: int, vector: Vector) -> Iterator[Any]:
+    """Yield the blocks of a vector; blocks of zeros are left out."""
+    for number, start in enumerate(range(0, len(vector), BLOCK)):
+        block = vector[start : start + BLOCK]
+        if block.any():
+            yield _row(part, number, _pack(block))
+
+
+def encode_failure(part: int, failure: DiscreetError) -> Any:
+    """Return the row that tells the driver what is wrong with the answers."""
+    return _row(part, FAILURE, f"{type(failure).__name__}\n{failure}".encode())
+
+
+def encode_result(part: int, result: object) -> Any:
+    """Return a row with any result that is not added."""
+    return _row(part, RESULT, pickle.dumps(result))
+
+
+def _row(part: int, block: int, payload: bytes) -> Any:
+    columns = [
+        pa.array([part], pa.int32()),
+        pa.array([block], pa.int32()),
+        pa.array([payload], pa.binary()),
+    ]
+    return pa.record_batch(columns, schema=_ARROW)
+
+
+def _pack(block: Vector) -> bytes:
+    """Return numbers in the narrowest type that holds them, behind the name of that type."""
+    if block.dtype.kind == "i" and block.min() >= 0:
+        block = block.astype(np.min_scalar_type(int(block.max())))
+    little = block.astype(block.dtype.newbyteorder("<"), copy=False)
+    return little.dtype.str.encode() + little.tobytes()
+
+
+def _unpack(payload: bytes) -> Vector:
+    kind = np.dtype(payload[:3].decode())
+    numbers = np.frombuffer(payload, dtype=kind, offset=3)
+    return numbers if kind.kind == "f" else numbers.astype(np.int64)
+
+
+def _add_blocks(batches: Iterator[Any]) -> Iterator[Any]:
+    """Add the blocks of one number, in a task of its own."""
+    sums: dict[tuple[int, int], Vector] = {}
+    words: bytes | None = None
+    for batch in batches:
+        for part, block, payload in zip(*(column.to_pylist() for column in batch), strict=True):
+            if block == FAILURE:
+                # Always the same words, whichever task came first.
+                words = payload if words is None else min(words, payload)
+            elif (part, block) in sums:
+                sums[part, block] += _unpack(payload)
+            else:
+                sums[part, block] = _unpack(payload).copy()
+    if words is not None:
+        yield _row(0, FAILURE, words)
+        return
+    for (part, block), total in sums.items():
+        yield _row(part, block, _pack(total))
+
+
+def collect_sum(parts: Any, length: int, dtype: npt.DTypeLike, n_parts: int) -> Vector:
+    """Add up on executors, and return the sum.
+
+    Parameters
+    ----------
+    parts
+        DataFrame of the rows that tasks have made, in :data:`SCHEMA`.
+    length, dtype
+        Of the vector.
+    n_parts
+        Number of tasks, as far as it is known: it decides how to add, not what.
+    """
+    blocks = -(-length // BLOCK)
+    if n_parts > FAN:
+        grouped = parts.selectExpr(f"part % {FAN} AS part", "block", "payload")
+        parts = _reduce(grouped, min(FAN * blocks, REDUCERS))
+    if n_parts != 1:
+        parts = _reduce(parts.selectExpr("0 AS part", "block", "payload"), min(blocks, REDUCERS))
+    total = np.zeros(length, dtype=dtype)
+    for _, block, payload in _fetch(parts):
+        numbers = _unpack(payload)
+        total[block * BLOCK : block * BLOCK + len(numbers)] += numbers
+    return total
+
+
+def _reduce(parts: Any, tasks: int) -> Any:
+    return parts.repartition(tasks, "part", "block").mapInArrow(_add_blocks, SCHEMA)
+
+
+def read_one(parts: Any) -> list[Any]:
+    """Return the results that tasks have sent, of all parts in order."""
+    found = sorted(_fetch(parts))
+    return [pickle.loads(payload) for _, block, payload in found if block == RESULT]  # noqa: S301
+
+
+def _fetch(parts: Any) -> list[tuple[int, int, bytes]]:
+    """Fetch rows to the driver; words about wrong answers are raised."""
+    rows = [(int(part), int(block), bytes(payload)) for part, block, payload in _collect(parts)]
+    failures = sorted(payload for _, block, payload in rows if block == FAILURE)
+    if failures:
+        name, words = failures[0].decode().split("\n", 1)
+        kinds: dict[str, type[DiscreetError]] = {"BadUsage": BadUsage, "BadResponses": BadResponses}
+        raise kinds.get(name, DiscreetError)(words)
+    return rows
+
+
+def _collect(parts: Any) -> list[Any]:
+    try:
+        return list(parts.collect())
+    except Exception as error:  # classic and Connect sessions raise different classes
+        missing = re.search(r"No module named '([^']+)'", str(error))
+        if missing is None:
+            raise
+        raise BadUsage(
+            f"Spark's executors cannot import {missing[1]!r}. Tasks count with this package and "
+            "with what a weighting uses, so both must be installed where tasks run: as libraries "
+            "of the cluster, or in an environment that travels with the job (spark.archives)"
+        ) from error

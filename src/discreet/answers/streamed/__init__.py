@@ -1,1 +1,324 @@
-"""Answers that do not fit into memory: files, databases and queries of any size."""
+"""Answers that do not fit into memory: files, databases and queries of any size.
+
+In: a source of any size. Out: :class:`StreamedAnswers`, which stay where they are, are gone through
+in batches of whole persons, and fulfil :class:`discreet.answers.protocol.Answers`. Opening reads
+nothing. The first question goes through the source and learns its items and totals on the way,
+whatever it asks; `select` and `cap` read nothing either, and what they ask for happens in the next
+pass. What needs all answers at once reads them into memory (:func:`load_responses`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from os import PathLike
+from typing import Any, cast
+
+from discreet.answers.intake import WideTable, pack_table
+from discreet.answers.pairs import Weighting
+from discreet.answers.planes import AnswerStore
+from discreet.answers.protocol import Held, Job, fold_blocks
+from discreet.answers.responses import Responses
+from discreet.answers.select import CELLS, add_digests, check_cap, digest_store
+from discreet.answers.streamed.blocks import plan_shards
+from discreet.answers.streamed.counting import (
+    Accumulator,
+    ItemTotals,
+    count_passes,
+    count_stream,
+    find_totals,
+)
+from discreet.answers.streamed.passes import Passes
+from discreet.counts import PairCounts
+from discreet.errors import BadUsage, DiscreetError
+from discreet.secure import RandomSource
+from discreet.tables.dataset import Shard, no_rows, open_dataset
+from discreet.tables.ids import check_items
+from discreet.tables.opener import LongTable
+from discreet.tables.resources import Progress, Resources
+from discreet.tables.roles import LongPlan, Reading, WidePlan
+
+
+def open_stream(
+    source: str | PathLike[str],
+    *,
+    reading: Reading | None = None,
+    resources: Resources | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> StreamedAnswers:
+    """Return a source of any size as answers of whole persons.
+
+    A query is run once for a release, and its rows are copied. Close the result, or use it in a
+    ``with`` statement: then what was copied or distributed is deleted at once.
+
+    Parameters
+    ----------
+    source, reading, resources
+        As in :func:`discreet.answers.streamed.counting.count_source`.
+    progress
+        Called a few times a second with a :class:`Progress`, anew for every pass.
+
+    Examples
+    --------
+    >>> query = ("SELECT * FROM (VALUES ('ann', 'q1', 1), ('bob', 'q1', 0), ('ann', 'q2', 0)) "
+    ...          "AS answers(person, item, response)")
+    >>> with open_stream(query) as answers:
+    ...     answers.items, answers.n_persons, answers.n_answers
+    (('q1', 'q2'), 2, 3)
+    """
+    passes = Passes(source, reading=reading, resources=resources, progress=progress)
+    return StreamedAnswers(_Source(passes))
+
+
+def load_responses(
+    source: str | PathLike[str],
+    *,
+    reading: Reading | None = None,
+    resources: Resources | None = None,
+) -> Responses:
+    """Return the answers of any source that :func:`count_source` takes.
+
+    Parameters
+    ----------
+    source, reading, resources
+        As in :func:`discreet.answers.streamed.counting.count_source`.
+
+    Examples
+    --------
+    >>> load_responses("SELECT 'ann' AS person, 'q1' AS item, true AS response")
+    <Responses: 1 persons, 1 items, 1 answers (100% filled)>
+    """
+    plan = reading or Reading()
+    with closing(open_dataset(source, {}, resources or Resources(), plan)) as dataset:
+        return _load(dataset.shards, plan)
+
+
+def _load(shards: Sequence[Shard], plan: Reading) -> Responses:
+    plans = plan_shards(shards, plan)
+    long, wide = LongTable(plan), WideTable(plan)
+    for shard, columns in zip(shards, cast(list[LongPlan | WidePlan], plans), strict=True):
+        before = long.n_rows + wide.n_rows
+        if isinstance(columns, LongPlan):
+            long.add_source(shard.open(), columns)
+        else:
+            wide.add_source(shard.open(), columns)
+        if long.n_rows + wide.n_rows == before:
+            raise no_rows(shard)
+    return Responses(*pack_table(long if long.n_rows else wide, plan))
+
+
+def __getattr__(name: str) -> Any:
+    """Find the function under the names that it had in earlier versions."""
+    if name not in ("open_persons", "open_answers"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"{name} is called open_stream now", DeprecationWarning, stacklevel=2)
+    return open_stream
+
+
+# -- transforms: what every batch of a later pass goes through ------------------------------------
+
+
+class Selection:
+    """Leave items out, bring them into another order, or add unanswered ones."""
+
+    def __init__(self, items: tuple[str, ...]) -> None:
+        self._items = items
+
+    def begin(self) -> None:
+        """Get ready for a pass."""
+
+    def apply(self, batch: Responses) -> Responses:
+        """Return the items of one batch."""
+        return batch if batch.items == self._items else batch.select(self._items)
+
+
+class Cap:
+    """Keep a random part of every person's answers; drawn once, so good for one pass only."""
+
+    def __init__(self, most: int, source: RandomSource) -> None:
+        self._most, self._source = most, source
+        self._is_drawn = False
+
+    def begin(self) -> None:
+        """Get ready for the pass, or refuse: a second one would be another draw."""
+        if self._is_drawn:
+            raise DiscreetError(
+                "the cap on answers of a stream is drawn while the stream is read, so capped "
+                "answers can be gone through once: a second pass would keep other answers. Count "
+                "all that is needed in one pass, or cap anew"
+            )
+        self._is_drawn = True
+
+    def apply(self, batch: Responses) -> Responses:
+        """Return what the persons of one batch keep."""
+        return batch.cap(self._most, self._source)
+
+
+# -- answers -----------------------------------------------------------------------------------
+
+
+class _Source:
+    """A source, and what the passes over it have taught."""
+
+    def __init__(self, passes: Passes) -> None:
+        self.passes = passes
+        self._totals: ItemTotals | None = None
+
+    @property
+    def totals(self) -> ItemTotals:
+        """Items, their totals and the number of persons: learnt by a pass if need be."""
+        if self._totals is None:
+            self._totals = find_totals(self.passes)
+        return self._totals
+
+    def count(self, weighting: Weighting | None) -> PairCounts:
+        """Count pairs in one pass, and learn the totals."""
+        if self._totals is None and not self.passes.is_steady:
+            # A query that nobody has asked before is counted as it comes, without a copy.
+            return count_passes(self.passes, weighting)
+        tally = self.passes.fold(
+            Accumulator, lambda tally, batch: tally.add(batch.items, batch.store, weighting)
+        )
+        counts = tally.counts()
+        self.learn(ItemTotals(counts.items, counts.answers, counts.right, counts.persons))
+        return counts
+
+    def learn(self, found: ItemTotals) -> None:
+        """Keep what a pass found, or refuse other persons than an earlier one saw."""
+        if self._totals is not None:
+            self.check_persons(found.persons)
+        self._totals = found
+
+    def check_persons(self, found: int) -> None:
+        """Refuse a pass that saw other persons than the first."""
+        first = self.totals.persons
+        if found != first:
+            raise BadUsage(
+                f"the answers had {first:,} persons at first and {found:,} now: they were changed "
+                "while they were being read. Wait until nobody writes to them, or copy them, and "
+                "start anew."
+            )
+
+
+class StreamedAnswers(Held):
+    """A source that can be gone through again and again, person by person.
+
+    It is made by :func:`open_stream`. Persons come in the same order in every pass.
+    """
+
+    def __init__(
+        self,
+        source: _Source,
+        items: tuple[str, ...] | None = None,
+        transforms: tuple[Selection | Cap, ...] = (),
+    ) -> None:
+        self._source, self._items, self._transforms = source, items, transforms
+
+    def close(self) -> None:
+        """Delete what was copied from the source."""
+        self._source.passes.close()
+
+    @property
+    def lasts(self) -> bool:  # type: ignore[override]
+        """Whether the source gives the same rows again; a query need not."""
+        return self._source.passes.is_steady
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Names of the items, in the order in which they appear."""
+        return self._source.totals.items if self._items is None else self._items
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Per item, how many steps it has: 1 for right and wrong."""
+        return (1,) * self.n_items
+
+    @property
+    def n_persons(self) -> int:
+        """Number of persons."""
+        return self._source.totals.persons
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.items)
+
+    @property
+    def n_answers(self) -> int:
+        """Number of answers that were given."""
+        return int(self.totals.answers.sum())
+
+    @property
+    def totals(self) -> ItemTotals:
+        """Totals of every item; not known of capped answers before they are drawn."""
+        if self._is_capped:
+            raise DiscreetError(
+                "how many answers a cap keeps is known when it is drawn: count the answers, and "
+                "take the totals of the counts"
+            )
+        return self._source.totals.select(self.items)
+
+    @property
+    def _is_capped(self) -> bool:
+        return any(isinstance(one, Cap) for one in self._transforms)
+
+    def select(self, items: Sequence[object]) -> StreamedAnswers:
+        """Return exactly these items in this order; an unknown name is an unanswered column."""
+        names = check_items(items, len(items))
+        return StreamedAnswers(self._source, names, (*self._transforms, Selection(names)))
+
+    def cap(self, max_answers: int, source: RandomSource) -> StreamedAnswers:
+        """Let each person keep a uniformly random ``max_answers`` of more answers.
+
+        The persons are whole, each is in one batch, and what each keeps is drawn when the
+        stream is read. The result can be gone through once.
+        """
+        most = check_cap(max_answers)
+        if most >= self.n_items:
+            return self
+        return StreamedAnswers(self._source, self._items, (*self._transforms, Cap(most, source)))
+
+    def batches(self) -> Iterator[Responses]:
+        """Yield batches of whole persons, all with the same items."""
+        for transform in self._transforms:
+            transform.begin()
+        last = Selection(self.items)
+        persons = 0
+        for batch in self._source.passes.batches():
+            answers = Responses(batch.items, None, batch.store)
+            for transform in self._transforms:
+                answers = transform.apply(answers)
+            persons += answers.n_persons
+            yield last.apply(answers)
+        self._source.check_persons(persons)
+
+    def _stores(self) -> Iterator[AnswerStore]:
+        for batch in self.batches():
+            yield batch.store
+
+    def count(self, weighting: Weighting | None = None) -> PairCounts:
+        """Count pairs in one pass."""
+        if not self._transforms:
+            return self._source.count(weighting)
+        return count_stream(self.batches(), items=self.items, weighting=weighting)
+
+    def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
+        """Fold jobs over batches of persons, all of them in one pass."""
+        return fold_blocks(self._stores(), self.n_persons, jobs)
+
+    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
+        """Return the sum of the persons' keyed digests and their number, for the ledger.
+
+        Capped answers are refused before anything is drawn: the digest would use their one pass
+        up, and the ledger knows data by what it was before the cap.
+        """
+        if self._is_capped:
+            raise BadUsage(
+                "these answers were capped already, and the ledger recognises data by all answers. "
+                "Give release the answers without a cap: it draws the cap itself, from max_answers"
+            )
+        ordered = self.select(sorted(self.items))
+        return add_digests(
+            digest_store(key, ordered.items, store, rule) for store in ordered._stores()
+        )

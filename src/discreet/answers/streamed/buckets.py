@@ -1,14 +1,20 @@
-"""Distribute rows that are in no order into buckets of whole persons, on disk if need be.
+"""Rows of a source on disk: distributed into buckets of whole persons, or copied.
 
-In: blocks of rows. Out: per bucket, person ids, item codes and answers in the order of the rows.
-A person's bucket is a hash of the id, so all rows of a person meet in one bucket, which fits into
-memory.
+Rows that are in no order are distributed. In: blocks of rows. Out: per bucket, person ids, item
+codes and answers in the order of the rows. A person's bucket is a hash of the id, so all rows of a
+person meet in one bucket, which fits into memory.
+
+A query may give other rows the second time, so its rows are copied where several passes are needed
+(the number of persons, the ledger's fingerprint and the counts of one release must be those of the
+same rows). Only the columns that hold answers are copied, into a folder that only its owner can
+open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +22,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet.answers.streamed.blocks import Block
+from discreet.answers.streamed.blocks import Block, list_columns
 from discreet.atomic import create_private, make_folder, naming
-from discreet.errors import BadUsage
+from discreet.errors import BadResponses, BadUsage
+from discreet.tables.dataset import Dataset, Shard
+from discreet.tables.roles import LongPlan, WidePlan
 from discreet.tables.values import read_integers
 from discreet.types import Int8Array, Int32Array
 
@@ -175,3 +183,66 @@ def _plain(person: Any) -> Any:
     if isinstance(person, np.ndarray):
         return pa.array(person, pa.int64())
     return person.dictionary.take(person.indices)
+
+
+def copy_dataset(dataset: Dataset, plans: Sequence[LongPlan | WidePlan], folder: Path) -> Dataset:
+    """Copy all shards into a folder; the result reads the copies, under the shards' names."""
+    shards = [
+        _copy_shard(shard, list_columns(plan), folder / f"shard-{number:04}.arrow")
+        for number, (shard, plan) in enumerate(zip(dataset.shards, plans, strict=True))
+    ]
+    return Dataset(tuple(shards), steady=True, lasting=False)
+
+
+def _copy_shard(shard: Shard, columns: list[int], path: Path) -> Shard:
+    source = shard.open()
+    rows, writer = 0, None
+    names = [str(number) for number in columns]  # a query's own names may be there twice
+    try:
+        for batch in source.batches(columns):
+            table = pa.record_batch(batch, names=names)
+            if writer is None:
+                options = pa.ipc.IpcWriteOptions(compression="lz4")
+                create_private(path)
+                writer = pa.ipc.new_file(str(path), table.schema, options=options)
+            writer.write_batch(table)
+            rows += table.num_rows
+    finally:
+        if writer is not None:
+            writer.close()
+    copy = _Copy(source.name, tuple(source.names), tuple(columns), path, rows)
+    return Shard(shard.name, lambda: copy, rows, (*shard.identity, str(path)))
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """Copied rows of a source; see :class:`discreet.tables.opener.Source`."""
+
+    name: str
+    names: tuple[str, ...]
+    columns: tuple[int, ...]
+    path: Path
+    rows: int
+
+    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+        """Yield columns in the types that the query gave them."""
+        if not self.rows:
+            return
+        places = [self.columns.index(number) for number in columns]
+        # Arrow wants them in ascending order and hands them out in that order.
+        wanted = sorted(set(places))
+        options = pa.ipc.IpcReadOptions(included_fields=wanted)
+        try:
+            with pa.ipc.open_file(str(self.path), options=options) as file:
+                for number in range(file.num_record_batches):
+                    batch = file.get_batch(number)
+                    yield [batch.column(wanted.index(place)) for place in places]
+        except (pa.ArrowException, OSError) as error:
+            raise BadResponses(
+                f"the copy of {self.name} in {self.path} can no longer be read ({error}). Start "
+                "anew, with a folder for temporary files that nobody cleans up."
+            ) from None
+
+    def place(self, row: int) -> str:
+        """Return the row, counted from 1."""
+        return f"{self.name}, row {row + 1} of its result"

@@ -32,8 +32,7 @@ from discreet.answers.streamed.batches import (
     ordered_batches,
 )
 from discreet.answers.streamed.blocks import ItemNames, LongRows, NotNumbers, plan_shards
-from discreet.answers.streamed.buckets import Buckets, choose_bits
-from discreet.answers.streamed.materialise import copy_dataset
+from discreet.answers.streamed.buckets import Buckets, choose_bits, copy_dataset
 from discreet.answers.streamed.wide import WideRows
 from discreet.atomic import make_temporary
 from discreet.errors import BadUsage

@@ -11,8 +11,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from discreet.models.noisefit.disagreements import Disagreements, Layout, denoise_disagreements
-from discreet.models.noisefit.solve import (
+from discreet.models.noisefit import (
     HONEST_SPREAD,
     PRIOR_SPREAD,
     LinearView,
@@ -22,6 +21,7 @@ from discreet.models.noisefit.solve import (
     solve_posterior,
     step_fixed_prior,
 )
+from discreet.models.noisefit.disagreements import Disagreements, Layout, denoise_disagreements
 from discreet.types import FloatArray
 
 MANY_ITEMS = 400

@@ -17,6 +17,13 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from discreet.errors import BadUsage
+from discreet.models.noisefit import (
+    HONEST_SPREAD,
+    LinearView,
+    NoiseFit,
+    laplacian,
+    tanh_differences,
+)
 from discreet.models.noisefit.disagreements import Disagreements, Layout
 from discreet.models.noisefit.iterate import (
     Around,
@@ -26,13 +33,6 @@ from discreet.models.noisefit.iterate import (
     iterate_fit,
     temper_ratios,
     unresolved_variance,
-)
-from discreet.models.noisefit.solve import (
-    HONEST_SPREAD,
-    LinearView,
-    NoiseFit,
-    laplacian,
-    tanh_differences,
 )
 from discreet.types import FloatArray
 

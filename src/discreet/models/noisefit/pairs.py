@@ -16,16 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
-from discreet.models.noisefit.disagreements import Disagreements, Layout
-from discreet.models.noisefit.iterate import Around
-from discreet.models.noisefit.margins import MarginsNoise, MarginsObservation, fit_observation
-from discreet.models.noisefit.solve import (
+from discreet.models.noisefit import (
     HONEST_SPREAD,
     LinearView,
     NoiseFit,
     laplacian,
     tanh_differences,
 )
+from discreet.models.noisefit.disagreements import Disagreements, Layout
+from discreet.models.noisefit.iterate import Around
+from discreet.models.noisefit.margins import MarginsNoise, MarginsObservation, fit_observation
 from discreet.types import FloatArray
 
 

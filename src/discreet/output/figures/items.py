@@ -20,7 +20,7 @@ from discreet.analysis.figures import (
     ladder_rows,
     pair_map,
 )
-from discreet.counts.table import PairCounts
+from discreet.counts import PairCounts
 from discreet.errors import MissingExtra
 from discreet.results.estimate import Estimate
 

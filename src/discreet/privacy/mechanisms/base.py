@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from discreet.answers.pairs import Weighting
 from discreet.errors import BadUsage
-from discreet.models.noisefit.solve import NoiseFit
+from discreet.models.noisefit import NoiseFit
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.protocol import Calibration, Draw, Public
 from discreet.privacy.wall import Release, add_noise

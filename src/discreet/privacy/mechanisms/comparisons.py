@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.errors import BadUsage
+from discreet.models.noisefit import NoiseFit
 from discreet.models.noisefit.pairs import fit_net_wins, fit_win_pairs
-from discreet.models.noisefit.solve import NoiseFit
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.gaussian import GaussianBound
 from discreet.privacy.accounting.moves import (

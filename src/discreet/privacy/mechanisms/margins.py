@@ -17,10 +17,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.counts.table import PairCounts
+from discreet.counts import PairCounts
 from discreet.errors import BadUsage
+from discreet.models.noisefit import NoiseFit
 from discreet.models.noisefit.margins import MarginsNoise, fit_margins
-from discreet.models.noisefit.solve import NoiseFit
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.gaussian import GaussianBound
 from discreet.privacy.accounting.local import calibrate_laplace

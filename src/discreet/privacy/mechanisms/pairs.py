@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.counts.table import PairCounts
+from discreet.counts import PairCounts
 from discreet.errors import BadUsage
+from discreet.models.noisefit import NoiseFit
 from discreet.models.noisefit.pairs import fit_noisy_pairs
-from discreet.models.noisefit.solve import NoiseFit
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_laplace
 from discreet.privacy.accounting.moves import calibrate_counts

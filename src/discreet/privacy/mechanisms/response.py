@@ -25,8 +25,8 @@ from discreet.answers.pairs import count_joint
 from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Answers, Job
 from discreet.errors import BadResponses, BadUsage
+from discreet.models.noisefit import NoiseFit
 from discreet.models.noisefit.margins import MarginsNoise, fit_margins
-from discreet.models.noisefit.solve import NoiseFit
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_local
 from discreet.privacy.coins import check_coin, flip_coins

@@ -1,1 +1,0 @@
-"""From a chain to its stationary vector: accurate in every entry, or an error with a name."""
