@@ -18,22 +18,19 @@ import numpy as np
 
 from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
-from discreet.errors import BadUsage, NotConverged
+from discreet.errors import BadUsage
 from discreet.models.connection import Chain, build_chain
 from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.models.refined import solve_refined
-from discreet.models.symmetric import ConditionalSums, add_patterns
+from discreet.models.score_groups import conditional_work
+from discreet.models.score_maximum import Structure, Surface, maximise
 from discreet.results.estimate import Estimate, Solution
 from discreet.types import FloatArray, Int64Array
 
-STEP_TOL = 1e-9
-"""Logits; Newton's method squares the error, so the last step overstates it by far."""
-STEPS = 50
-"""From the refined estimate 3 to 4 steps are taken; 50 means that something is wrong."""
 ITEM_LIMIT = 10_000
 """The information matrix is dense: 800 MB here."""
-WORK_LIMIT = 2e13
-"""Operations of one step, about an hour with compiled loops."""
+WORK_LIMIT = 3600.0
+"""Seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +90,7 @@ def find_maximum(responses: Answers) -> tuple[PairCounts, Chain, ConditionalFit]
 def maximise_conditional(
     patterns: Patterns, right: Int64Array, start: FloatArray
 ) -> ConditionalFit:
-    """Climb to the maximum with Newton's method.
+    """Climb to the maximum.
 
     Parameters
     ----------
@@ -106,36 +103,9 @@ def maximise_conditional(
     """
     _check_size(patterns)
     observed = right - patterns.item_sums(patterns.perfect)
-    b = start - start.mean()
-    sums = evaluate(patterns, b)
-    value = _log_likelihood(sums, observed, b)
-    for step in range(1, STEPS + 1):
-        move = _newton_step(sums, observed)
-        length = float(np.abs(move).max())
-        b, sums, value = _climb(patterns, observed, b, move, value)
-        if length < STEP_TOL:
-            residual = float(np.abs(sums.expected - observed).max())
-            solution = Solution("conditional likelihood, Newton steps", step, residual)
-            return ConditionalFit(b, _information(sums), value, solution)
-    raise NotConverged(
-        f"conditional likelihood: the last of {STEPS} Newton steps still moved a difficulty by "
-        f"{length:.1e} logits; look for items that hang together by very few persons, or use "
-        "the method 'refined'"
-    )
-
-
-def evaluate(patterns: Patterns, b: FloatArray) -> ConditionalSums:
-    """Sum the normalising part, its gradient and its second derivatives over all persons."""
-    sums = ConditionalSums.zeros(patterns.n_items)
-    informative = patterns.informative
-    lengths = patterns.lengths
-    used = np.zeros(len(lengths), dtype=bool)
-    used[patterns.pattern[informative]] = True
-    for length in np.unique(lengths[used]):
-        items, which = patterns.table(int(length))
-        counts = patterns.counts(informative, int(length))
-        add_patterns(sums, items[used[which]], counts[used[which]], b)
-    return sums
+    structure = Structure(np.ones((patterns.n_items, 1), dtype=bool))
+    found = maximise(Surface(patterns, observed[:, None], structure), start)
+    return ConditionalFit(found.parameter, found.information, found.log_likelihood, found.solution)
 
 
 def centred_covariance(information: FloatArray) -> FloatArray:
@@ -145,56 +115,18 @@ def centred_covariance(information: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.inv(information + lift) - 1.0 / (lift * m * m))
 
 
-def _information(sums: ConditionalSums) -> FloatArray:
-    if sums.information is None:
-        raise BadUsage("the second derivatives were not asked for")
-    matrix = sums.information.copy()
-    np.fill_diagonal(matrix, 0.0)
-    # Rows sum to zero: a shift of all difficulties changes nothing.
-    np.fill_diagonal(matrix, -matrix.sum(axis=1))
-    return matrix
-
-
-def _newton_step(sums: ConditionalSums, observed: Int64Array) -> FloatArray:
-    matrix = _information(sums)
-    matrix += matrix.diagonal().mean() / len(matrix)
-    move = np.linalg.solve(matrix, sums.expected - observed)
-    return np.asarray(move - move.mean())
-
-
-def _climb(
-    patterns: Patterns, observed: Int64Array, b: FloatArray, move: FloatArray, value: float
-) -> tuple[FloatArray, ConditionalSums, float]:
-    """Take the step, halved until the likelihood does not fall (it is concave)."""
-    slack = 1e-12 * abs(value)
-    for _ in range(STEPS):
-        sums = evaluate(patterns, b + move)
-        new = _log_likelihood(sums, observed, b + move)
-        if new >= value - slack:
-            return b + move, sums, new
-        move = move / 2
-    raise NotConverged(
-        "conditional likelihood: no step increases it, although the gradient is not zero; "
-        "use the method 'refined'"
-    )
-
-
-def _log_likelihood(sums: ConditionalSums, observed: Int64Array, b: FloatArray) -> float:
-    return float(-(observed @ b) - sums.log_norm)
-
-
 def _check_size(patterns: Patterns) -> None:
     if patterns.n_items > ITEM_LIMIT:
         raise BadUsage(
             f"conditional likelihood holds a dense matrix of items x items and stops at "
             f"{ITEM_LIMIT} items, found {patterns.n_items}; the method 'refined' has no limit"
         )
-    work = float((patterns.lengths.astype(np.float64) ** 3).sum())
+    work = conditional_work(patterns)
     if work > WORK_LIMIT:
         raise BadUsage(
-            f"conditional likelihood takes about (answers of a person)^3 operations for every "
-            f"different set of answered items, {work:.1e} a step here; the method 'refined' "
-            "gives nearly the same numbers at a small part of the cost"
+            f"conditional likelihood would take about {work / 3600:.0f} hours for "
+            f"{len(patterns.score)} different combinations of answered items and score; the "
+            "method 'refined' gives nearly the same numbers at a small part of the cost"
         )
 
 

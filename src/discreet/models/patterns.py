@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from discreet.answers.planes import AnswerStore, SparseRows
 from discreet.answers.protocol import Job
-from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
+from discreet.types import IndexArray, Int64Array, UInt64Array
 
 CHUNK_CELLS = 1 << 22
 """Cells of the answer matrix looked at together: 4 MB, and 32 MB of hashes."""
@@ -62,18 +62,17 @@ class Patterns:
         """Entries with at least one right and one wrong answer."""
         return (self.score > 0) & (self.score < self.lengths[self.pattern])
 
-    def table(self, length: int) -> tuple[IndexArray, Int64Array]:
-        """Patterns with so many items, and their items ``[pattern, answer]``."""
-        which = np.flatnonzero(self.lengths == length)
-        return self.item[self.indptr[which, None] + np.arange(length)], which
+    def items_of(self, which: Int64Array, length: int) -> IndexArray:
+        """Items ``[pattern, answer]`` of patterns that all have so many."""
+        return np.asarray(self.item[self.indptr[which, None] + np.arange(length)])
 
-    def counts(self, entries: npt.NDArray[np.bool_], length: int) -> FloatArray:
-        """Persons by score, ``[pattern, score]``, of the patterns of :meth:`table`."""
-        lengths = self.lengths
-        row = np.cumsum(lengths == length) - 1
-        chosen = entries & (lengths[self.pattern] == length)
-        out = np.zeros((int((lengths == length).sum()), length + 1))
-        out[row[self.pattern[chosen]], self.score[chosen]] = self.persons[chosen]
+    def answered_by(self, which: Int64Array) -> npt.NDArray[np.bool_]:
+        """Say which items these patterns hold, ``[pattern, item]``."""
+        out = np.zeros((len(which), self.n_items), dtype=bool)
+        lengths = self.lengths[which]
+        offset = np.repeat(self.indptr[which] - (np.cumsum(lengths) - lengths), lengths)
+        item = self.item[offset + np.arange(int(lengths.sum()))]
+        out[np.repeat(np.arange(len(which)), lengths), item] = True
         return out
 
     def item_sums(self, entries: npt.NDArray[np.bool_]) -> Int64Array:

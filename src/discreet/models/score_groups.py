@@ -1,0 +1,235 @@
+"""Put persons together for the law of answers given the score, and say beforehand what it costs.
+
+In: patterns of answers. Out: batches for :mod:`discreet.models.score_law`, and seconds. Persons who
+answered most items are looked at side by side over all items, so that their second moments are
+one matrix product; those at about the same ability share its tables. Persons who answered few of
+many items are looked at over their own items only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.models.patterns import Patterns
+from discreet.models.score_law import SMALL_VARIANCE, Batch, tilt_categories
+from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
+
+BATCH_CELLS = 1 << 18
+"""Complex numbers per work array, [row, angle, node]: 4 MB."""
+BATCH_NODES = 64
+"""At least a person for so many nodes in a batch, as its matrix product has to be added up."""
+USUAL_ANGLES = 16
+"""Angles with a weight, for sizes of batches."""
+HALVINGS = 60
+"""Enough to halve any bracket to a small part of a logit."""
+CLOSE = 0.1
+"""Standard deviations by which the expected score may miss the score it is meant for."""
+SHARED = 1.0
+"""Width, in standard deviations of the score, of the classes of abilities that share tables."""
+ALIKE = 1.2
+"""Ratio of the standard deviations of scores within one class."""
+WORTH_SHARING = 16
+"""Persons for whom shared tables, which need logarithms, are cheaper than products of each."""
+ENTRY_SECONDS = 1e-5
+"""Of a whole fit, per combination of answered items and score."""
+WIDE_CELL, WIDE_PAIR = 6e-8, 2.4e-10
+"""Per person and angle, for each node and each pair of nodes: one matrix product."""
+NARROW_CELL, NARROW_PAIR = 6e-7, 3e-9
+"""The same with tables of one's own, and with small products added at their places."""
+SOLVE_SECONDS = 3e-10
+"""Per cube of the nodes: factorisations and the covariance matrix."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Informative combinations of answered items and score, with a tilt for each."""
+
+    pattern: Int64Array
+    score: FloatArray
+    persons: FloatArray
+    tilt: FloatArray
+    deviation: FloatArray
+
+    def __getitem__(self, chosen: IndexArray | BoolArray) -> Entries:
+        return Entries(
+            self.pattern[chosen],
+            self.score[chosen],
+            self.persons[chosen],
+            self.tilt[chosen],
+            self.deviation[chosen],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Batches of persons, and the thresholds at which their tilts are right."""
+
+    batches: tuple[Batch, ...]
+    threshold: FloatArray
+    deviation: float
+
+    def serves(self, threshold: FloatArray) -> bool:
+        """Say whether the tilts are good enough elsewhere: no score moved by its deviation."""
+        usable = np.isfinite(threshold)
+        moved = threshold[usable] - self.threshold[usable]
+        return bool(np.ptp(moved) * self.deviation < 2 * SHARED)
+
+
+def plan_batches(patterns: Patterns, threshold: FloatArray) -> Plan:
+    """Put persons together, and find an ability for each batch.
+
+    Parameters
+    ----------
+    patterns
+        The persons' answered items and scores.
+    threshold
+        ``[item, step]``, infinite beyond an item's steps.
+    """
+    entries = _tilt_entries(patterns, threshold)
+    wide = _is_wide(patterns, threshold.shape[1])[entries.pattern]
+    batches = [*_wide_batches(patterns, entries[wide], threshold.shape[1])]
+    batches += _narrow_batches(patterns, entries[~wide], threshold.shape[1])
+    return Plan(tuple(batches), threshold, float(entries.deviation.max(initial=0.0)))
+
+
+def conditional_work(patterns: Patterns, steps: int = 1) -> float:
+    """Foretell the seconds that conditional likelihood takes on one core, from patterns alone.
+
+    Parameters
+    ----------
+    patterns
+        The persons' answered items and scores.
+    steps
+        Most steps of an item.
+    """
+    entries = patterns.pattern[(patterns.score > 0) & (patterns.lengths[patterns.pattern] > 1)]
+    each = ENTRY_SECONDS + np.minimum(*_route_seconds(patterns, steps))
+    solving = SOLVE_SECONDS * (patterns.n_items * steps) ** 3
+    return float(each[entries].sum() + solving)
+
+
+def _route_seconds(patterns: Patterns, steps: int) -> tuple[FloatArray, FloatArray]:
+    """Seconds of a fit for one score of each pattern, over all items and over its own items."""
+    all_nodes, own_nodes = float(patterns.n_items * steps), patterns.lengths * float(steps)
+    angles = np.minimum(own_nodes / 2 + 1, USUAL_ANGLES)
+    # About three classes of abilities for each standard deviation of the score share tables.
+    shared = len(patterns.score) > 3 * WORTH_SHARING * np.sqrt(all_nodes)
+    cell = WIDE_CELL if shared else NARROW_CELL
+    wide = angles * (cell * all_nodes + WIDE_PAIR * all_nodes**2)
+    narrow = angles * (NARROW_CELL * own_nodes + NARROW_PAIR * own_nodes**2)
+    return wide, narrow
+
+
+def _is_wide(patterns: Patterns, steps: int) -> BoolArray:
+    wide, narrow = _route_seconds(patterns, steps)
+    return np.asarray(wide < narrow)
+
+
+def _tilt_entries(patterns: Patterns, threshold: FloatArray) -> Entries:
+    chosen = np.flatnonzero(informative_entries(patterns, threshold))
+    pattern = patterns.pattern[chosen]
+    score = patterns.score[chosen].astype(np.float64)
+    tilt, deviation = np.zeros(len(chosen)), np.ones(len(chosen))
+    lengths = patterns.lengths[pattern]
+    for length in np.unique(lengths):
+        for part in _chunks(np.flatnonzero(lengths == length), int(length) * threshold.shape[1]):
+            items = patterns.items_of(pattern[part], int(length))
+            tilt[part], deviation[part] = find_tilt(threshold[items], score[part])
+    persons = patterns.persons[chosen].astype(np.float64)
+    return Entries(pattern, score, persons, tilt, deviation)
+
+
+def informative_entries(patterns: Patterns, threshold: FloatArray) -> BoolArray:
+    """Say which entries have a score between the lowest and the highest."""
+    steps = np.isfinite(threshold).sum(axis=1)
+    highest = np.bincount(
+        np.repeat(np.arange(len(patterns.lengths)), patterns.lengths),
+        weights=steps[patterns.item],
+        minlength=len(patterns.lengths),
+    )
+    return np.asarray((patterns.score > 0) & (patterns.score < highest[patterns.pattern]))
+
+
+def _chunks(positions: IndexArray, nodes: int) -> Iterator[IndexArray]:
+    size = max(1, BATCH_CELLS // (USUAL_ANGLES * nodes), nodes // BATCH_NODES)
+    for start in range(0, len(positions), size):
+        yield positions[start : start + size]
+
+
+def find_tilt(threshold: FloatArray, score: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ability at which the expected score is about ``score``, and its standard deviation there.
+
+    Parameters
+    ----------
+    threshold
+        ``[row, item, step]``; infinite beyond an item's steps.
+    score
+        ``[row]``, between the lowest and the highest.
+
+    It only has to be in the right region: Newton's method inside a bracket, halved where Newton
+    leaves it.
+    """
+    usable = np.isfinite(threshold)
+    nodes = usable.sum(axis=(1, 2))
+    reach = np.log(nodes) + 2.0
+    low = np.where(usable, threshold, np.inf).min(axis=(1, 2)) - reach
+    high = np.where(usable, threshold, -np.inf).max(axis=(1, 2)) + reach
+    centre = np.where(usable, threshold, 0.0).sum(axis=(1, 2)) / nodes
+    tilt = np.clip(centre + np.log(score / (nodes - score)), low, high)
+    weight = 2.0 * np.arange(threshold.shape[2]) + 1
+    for _ in range(HALVINGS):
+        above = tilt_categories(threshold, tilt).above
+        mean = above.sum(axis=2)
+        variance = np.maximum(((above * weight).sum(axis=2) - mean**2).sum(axis=1), SMALL_VARIANCE)
+        excess = mean.sum(axis=1) - score
+        if (np.abs(excess) < CLOSE * np.sqrt(variance)).all():
+            break
+        low, high = np.where(excess > 0, low, tilt), np.where(excess > 0, tilt, high)
+        moved = tilt - excess / variance
+        tilt = np.where((moved > low) & (moved < high), moved, (low + high) / 2)
+    return tilt, np.sqrt(variance)
+
+
+def _wide_batches(patterns: Patterns, entries: Entries, steps: int) -> Iterator[Batch]:
+    """Persons over all items: in classes that share a tilt, or each at an own one."""
+    nodes, column = patterns.n_items * steps, np.arange(patterns.n_items)[None, :]
+    kind = np.floor(np.log(entries.deviation) / np.log(ALIKE))
+    place = np.floor(entries.tilt * ALIKE**kind / SHARED)
+    _, group, size = np.unique(
+        np.stack([kind, place]), axis=1, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(group.reshape(-1), kind="stable")
+    alone = []
+    for start, stop in zip(np.cumsum(size) - size, np.cumsum(size), strict=True):
+        if stop - start < WORTH_SHARING:
+            alone.append(order[start:stop])
+            continue
+        for part in _chunks(order[start:stop], nodes):
+            some, answered = entries[part], patterns.answered_by(entries.pattern[part])
+            tilt = np.array([some.tilt.mean()])
+            yield Batch(column, answered[None], some.score[None], some.persons[None], tilt)
+    for part in _chunks(np.concatenate([*alone, np.zeros(0, np.intp)]), nodes):
+        some, answered = entries[part], patterns.answered_by(entries.pattern[part])
+        yield Batch(
+            np.broadcast_to(column, (len(part), patterns.n_items)),
+            answered[:, None],
+            some.score[:, None],
+            some.persons[:, None],
+            some.tilt,
+        )
+
+
+def _narrow_batches(patterns: Patterns, entries: Entries, steps: int) -> Iterator[Batch]:
+    """Persons over their own items, those with equally many together."""
+    lengths = patterns.lengths[entries.pattern]
+    for length in np.unique(lengths):
+        where = np.flatnonzero(lengths == length)
+        # Persons who need about as many angles stand together.
+        where = where[np.argsort(entries.deviation[where], kind="stable")]
+        for part in _chunks(where, int(length) * steps):
+            some = entries[part]
+            items = patterns.items_of(some.pattern, int(length))
+            yield Batch(items, None, some.score[:, None], some.persons[:, None], some.tilt)

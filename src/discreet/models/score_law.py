@@ -1,0 +1,370 @@
+"""The law of the answers given their total score: first and second moments, by the trapezoid rule.
+
+In: groups of persons by answered items and score, and thresholds. Out: the conditional
+log-likelihood's normalising part, its gradient and its second derivatives.
+
+At any ability t the answers to different items are independent, with category probabilities p_ix,
+and given the score their law does not depend on t. The probability of the score r is an integral
+over the unit circle,
+
+    P(S = r) = mean over angles a of  prod_i z_i(a) exp(-i r a),    z_i(a) = sum_x p_ix exp(i x a),
+
+and moments given the score are the same means with factors of z exchanged. The mean over K equally
+spaced angles is exact but for the scores r - K, r + K, r + 2 K, ...: exact where none of these can
+occur, and else off by their probability. With t where the expected score is about r the integrand
+falls like exp(-variance a^2 / 2), so that a dozen angles give 13 digits for any number of items.
+
+Steps k = 1, ..., S of an item are its nodes, with c_ik = [x_i >= k]; right and wrong is S = 1. All
+deviations of P(c_ik) from its value at t carry the factor P(c_ik = 0) P(c_ik = 1) explicitly, so
+that covariances of very easy and very hard items keep their digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import BadUsage
+from discreet.types import BoolArray, FloatArray, IndexArray
+
+ComplexArray = npt.NDArray[np.complex128]
+
+LOG_TOL = 30.0
+"""Minus the logarithm of what is neglected, relative to the probability of the score: 1e-13."""
+SMALL_VARIANCE = 1e-12
+"""Variances of scores below this are not told apart."""
+NEGLIGIBLE = 1e-16
+"""Weight of an angle that is left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Blocks of persons who are looked at from one ability.
+
+    Attributes
+    ----------
+    column
+        ``[block, column]``: positions of items.
+    answered
+        ``[block, row, column]``: who answered what; None if every column was answered.
+    score, persons
+        ``[block, row]``: persons with this score on the items they answered.
+    tilt
+        ``[block]``: an ability at which the expected scores are about the scores.
+    """
+
+    column: IndexArray
+    answered: BoolArray | None
+    score: FloatArray
+    persons: FloatArray
+    tilt: FloatArray
+
+    def total(self, values: FloatArray) -> FloatArray:
+        """Sum ``[block, column]`` over the answered columns: ``[block, row]``."""
+        if self.answered is None:
+            return np.asarray(values.sum(axis=1)[:, None])
+        return np.asarray(np.matmul(self.answered, values[:, :, None])[:, :, 0])
+
+
+@dataclass(eq=False)
+class ConditionalSums:
+    """Running sums over persons.
+
+    Attributes
+    ----------
+    log_norm
+        Sum of the logarithms of the generating polynomial's coefficients at the scores.
+    expected
+        ``[item, step]``: expected number of persons at or above the step.
+    covariance
+        ``[node, node]`` of nodes of different items, node = item * steps + step - 1; None if
+        not asked for.
+    products
+        ``[item, step, step]``: products of the probabilities of an item's own nodes.
+    """
+
+    log_norm: float
+    expected: FloatArray
+    covariance: FloatArray | None
+    products: FloatArray
+
+    @classmethod
+    def zeros(cls, m: int, steps: int = 1, *, information: bool = True) -> ConditionalSums:
+        covariance = np.zeros((m * steps, m * steps)) if information else None
+        return cls(0.0, np.zeros((m, steps)), covariance, np.zeros((m, steps, steps)))
+
+    def add(self, other: ConditionalSums) -> None:
+        """Add the sums over other persons."""
+        self.log_norm += other.log_norm
+        self.expected += other.expected
+        self.products += other.products
+        if self.covariance is not None and other.covariance is not None:
+            self.covariance += other.covariance
+
+    def information(self) -> FloatArray:
+        """Second derivatives of the normalising part; rows sum to zero.
+
+        A shift of all thresholds changes nothing, so the diagonal follows from the rest.
+        """
+        if self.covariance is None:
+            raise BadUsage("the second derivatives were not asked for")
+        matrix, (m, steps) = self.covariance.copy(), self.expected.shape
+        node, level = np.arange(m * steps).reshape(m, steps), np.arange(steps)
+        both = self.expected[:, np.maximum(level[:, None], level)]
+        matrix[node[:, :, None], node[:, None, :]] = both - self.products
+        np.fill_diagonal(matrix, 0.0)
+        np.fill_diagonal(matrix, -matrix.sum(axis=1))
+        return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Tilted:
+    """Category probabilities at the tilts, ``[block, column, ...]``.
+
+    ``chance[..., x]`` of the category x; ``above[..., k - 1]`` of x >= k and ``below`` of x < k;
+    ``log_zero`` of the category 0.
+    """
+
+    chance: FloatArray
+    above: FloatArray
+    below: FloatArray
+    log_zero: FloatArray
+
+
+def add_batch(sums: ConditionalSums, batch: Batch, threshold: FloatArray) -> None:
+    """Add persons to the sums.
+
+    Parameters
+    ----------
+    sums
+        Changed in place.
+    batch
+        Persons with scores between the lowest and the highest, exclusive.
+    threshold
+        ``[item, step]``; infinite beyond an item's steps.
+    """
+    tilted = tilt_categories(threshold[batch.column], batch.tilt)
+    points, angle, weight = _choose_angles(batch, tilted)
+    turn = _turns(angle, threshold.shape[1])
+    factor = 1.0 + _weighted(turn, tilted.chance[:, None, :, 1:])
+    # Exactly zero at isolated angles only; then the next double serves as well.
+    factor[factor == 0] = np.finfo(np.float64).tiny
+    wave = weight[:, None, :] * _characteristic(batch, factor, angle)
+    mass = wave.real.sum(axis=2)
+    _add_log_norm(sums, batch, tilted, mass / points[:, None])
+    wave /= mass[:, :, None]
+    used = np.abs(wave).max(axis=(0, 1)) > NEGLIGIBLE
+    used[0] = False  # at the angle zero nothing deviates
+    wave, turn, inverse = wave[:, :, used], turn[:, used], 1.0 / factor[:, used]
+    moved = _shift_chances(batch, tilted, (wave, turn, inverse))
+    _add_expected(sums, batch, tilted, moved)
+    if sums.covariance is not None:
+        _add_covariance(sums.covariance, batch, (wave, _deviations(tilted, turn, inverse), moved))
+        if sums.products.shape[1] > 1:
+            _add_products(sums.products, batch, tilted.above[:, None] + moved)
+
+
+def tilt_categories(threshold: FloatArray, tilt: FloatArray) -> Tilted:
+    """Find the probabilities of categories at an ability for each block.
+
+    Parameters
+    ----------
+    threshold
+        ``[block, column, step]``; infinite beyond an item's steps.
+    tilt
+        ``[block]``.
+    """
+    steps = threshold.shape[2]
+    # Categories stand in front: loops over a short last axis are slow.
+    log_odds = np.zeros((steps + 1, *threshold.shape[:2]))
+    for k in range(steps):
+        np.subtract(log_odds[k] + tilt[:, None], threshold[:, :, k], out=log_odds[k + 1])
+    top = log_odds.max(axis=0)
+    chance = np.exp(log_odds - top)
+    norm = chance.sum(axis=0)
+    chance /= norm
+    above = np.cumsum(chance[:0:-1], axis=0)[::-1]
+    below = np.cumsum(chance[:-1], axis=0)
+    log_zero = -(top + np.log(norm))
+    chance, above, below = (np.moveaxis(table, 0, 2) for table in (chance, above, below))
+    return Tilted(chance, above, below, log_zero)
+
+
+def _choose_angles(batch: Batch, tilted: Tilted) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """How many angles on the circle, ``[block]``; those with a weight, ``[block, angle]``."""
+    points, largest = _count_angles(batch, tilted)
+    reach = np.floor(largest * points / (2 * np.pi))
+    number = np.arange(int(reach.max()) + 1)
+    angle = 2 * np.pi * number / points[:, None]
+    # The sum is real: angles below the axis mirror those above it.
+    weight = np.where(number == 0, 1.0, 2.0) * (number <= reach[:, None])
+    return points, angle, weight
+
+
+def _count_angles(batch: Batch, tilted: Tilted) -> tuple[FloatArray, FloatArray]:
+    """Angles on the circle (odd, so that the angle pi is none), and the largest that matters."""
+    steps = tilted.above.shape[2]
+    mean, variance = measure_scores(batch, tilted.above)
+    off = np.abs(mean - batch.score)
+    digits = LOG_TOL + np.log1p(3 * np.sqrt(variance)) + np.minimum(off**2 / variance, 40) / 2
+    usable = (tilted.chance[:, :, 1:] > 0).sum(axis=2).astype(np.float64)
+    most = batch.total(usable)
+    squares = batch.total(usable**2)
+    tail = np.minimum(_bennett(digits, variance, steps), np.sqrt(digits * squares / 2)) + off
+    tail = np.minimum(tail, np.maximum(batch.score, most - batch.score))
+    points = (np.floor(tail.max(axis=1)) + 1).astype(np.int64) | 1
+    largest = np.full(points.shape, np.pi * (1 - 0.5 / points))
+    if steps == 1:
+        # For right and wrong |z|^2 = 1 - 2 p q (1 - cos a), so the product is below
+        # exp(-variance (1 - cos a)).
+        sine = np.sqrt(np.minimum((digits / (2 * variance)).max(axis=1), 1.0))
+        largest = np.minimum(largest, 2 * np.arcsin(sine))
+    return points.astype(np.float64), largest
+
+
+def measure_scores(batch: Batch, above: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the scores at the tilts, ``[block, row]``."""
+    mean = above.sum(axis=2)
+    weight = 2.0 * np.arange(above.shape[2]) + 1
+    spread = (above * weight).sum(axis=2) - mean**2
+    return batch.total(mean), np.maximum(batch.total(spread), SMALL_VARIANCE)
+
+
+def _bennett(digits: FloatArray, variance: FloatArray, steps: int) -> FloatArray:
+    """Distance from the mean beyond which a sum has probability below exp(-digits) (Bennett).
+
+    Solves h(u) = (1 + u) log(1 + u) - u = target; Newton from Bernstein's bound, which is
+    above the root of this convex function, stays above it.
+    """
+    target = digits * steps**2 / variance
+    u = target / 3 + np.sqrt(target**2 / 9 + 2 * target)
+    for _ in range(4):
+        u -= ((1 + u) * np.log1p(u) - u - target) / np.log1p(u)
+    return np.asarray(u * variance / steps)
+
+
+def _turns(angle: FloatArray, steps: int) -> ComplexArray:
+    """``exp(i x a) - 1`` for x = 1, ..., steps, ``[block, angle, step]``; near zero exact."""
+    power = angle[:, :, None] * np.arange(1, steps + 1)
+    return np.asarray(-2 * np.sin(power / 2) ** 2 + 1j * np.sin(power))
+
+
+def _weighted(turn: ComplexArray, chance: FloatArray) -> ComplexArray:
+    """Sum of turns times probabilities over categories: ``[block, angle, column]``."""
+    total = turn[:, :, None, 0] * chance[..., 0]
+    for x in range(1, turn.shape[2]):
+        total += turn[:, :, None, x] * chance[..., x]
+    return np.asarray(total)
+
+
+def _characteristic(batch: Batch, factor: ComplexArray, angle: FloatArray) -> ComplexArray:
+    """Product of the answered items' factors, turned back by the score: ``[block, row, angle]``."""
+    back = np.exp(-1j * batch.score[:, :, None] * angle[:, None, :])
+    if batch.answered is None:
+        return np.asarray(back * factor.prod(axis=2)[:, None])
+    if batch.score.shape[1] == 1:
+        return np.asarray(back * np.where(batch.answered, factor, 1.0).prod(axis=2)[:, None])
+    answered = batch.answered.astype(np.float64)
+    size = np.matmul(answered, np.log(np.abs(factor)).transpose(0, 2, 1))
+    phase = np.matmul(answered, np.angle(factor).transpose(0, 2, 1))
+    return np.asarray(back * np.exp(size + 1j * phase))
+
+
+def _add_log_norm(sums: ConditionalSums, batch: Batch, tilted: Tilted, mass: FloatArray) -> None:
+    shift = batch.score * batch.tilt[:, None] + batch.total(tilted.log_zero)
+    sums.log_norm += float((batch.persons * (np.log(mass) - shift)).sum())
+
+
+def _shift_chances(
+    batch: Batch, tilted: Tilted, parts: tuple[ComplexArray, ComplexArray, ComplexArray]
+) -> FloatArray:
+    """How far the nodes' probabilities given the score are from those at the tilt.
+
+    ``[block, row, column, step]``, zero where not answered.
+    """
+    wave, turn, inverse = parts
+    real, imaginary = np.ascontiguousarray(inverse.real), np.ascontiguousarray(inverse.imag)
+    change = []
+    for x in range(turn.shape[2]):
+        turned = wave * turn[:, None, :, x]
+        share = np.matmul(turned.real, real) - np.matmul(turned.imag, imaginary)
+        change.append(share * tilted.chance[:, None, :, x + 1])
+    out = np.empty((*change[0].shape, len(change)))
+    for k in range(len(change)):
+        out[..., k] = sum(change[k:]) * tilted.below[:, None, :, k]
+        if k:
+            out[..., k] -= sum(change[:k]) * tilted.above[:, None, :, k]
+    if batch.answered is not None:
+        out *= batch.answered[..., None]
+    return out
+
+
+def _add_expected(sums: ConditionalSums, batch: Batch, tilted: Tilted, moved: FloatArray) -> None:
+    weight = np.broadcast_to(batch.persons[:, :, None], moved.shape[:3])
+    if batch.answered is not None:
+        weight = weight * batch.answered
+    expected = tilted.above * weight.sum(axis=1)[..., None]
+    expected += (moved * batch.persons[:, :, None, None]).sum(axis=1)
+    _scatter_rows(sums.expected, batch.column, expected)
+
+
+def _deviations(tilted: Tilted, turn: ComplexArray, inverse: ComplexArray) -> ComplexArray:
+    """Find what each angle adds to the nodes' probabilities, ``[block, angle, column, step]``."""
+    chance, steps = tilted.chance[:, None], turn.shape[2]
+    out = np.empty((*inverse.shape, steps), dtype=np.complex128)
+    for k in range(steps):
+        upper = _weighted(turn[:, :, k:], chance[..., k + 1 :])
+        upper *= tilted.below[:, None, :, k]
+        if k:
+            lower = _weighted(turn[:, :, :k], chance[..., 1 : k + 1])
+            upper -= lower * tilted.above[:, None, :, k]
+        np.multiply(upper, inverse, out=out[..., k])
+    return out
+
+
+def _scatter_rows(total: FloatArray, column: IndexArray, values: FloatArray) -> None:
+    for k in range(total.shape[1]):
+        total[:, k] += np.bincount(
+            column.ravel(), weights=values[:, :, k].ravel(), minlength=len(total)
+        )
+
+
+def _add_covariance(
+    total: FloatArray, batch: Batch, parts: tuple[ComplexArray, ComplexArray, FloatArray]
+) -> None:
+    """Add the covariances of nodes of different items."""
+    wave, deviation, moved = parts
+    blocks, steps = len(moved), moved.shape[3]
+    root = np.sqrt(wave * batch.persons[:, :, None])
+    waves = root[..., None] * deviation.reshape(blocks, 1, deviation.shape[1], -1)
+    moved = (moved * np.sqrt(batch.persons)[:, :, None, None]).reshape(*moved.shape[:2], -1)
+    if batch.answered is None:
+        _scatter_products(total, batch.column, (waves[:, 0], moved), steps)
+        return
+    waves *= np.repeat(batch.answered, steps, axis=2)[:, :, None]
+    for part, sign in ((waves.real, 1.0), (waves.imag, -1.0), (moved, -1.0)):
+        rows = np.ascontiguousarray(part).reshape(-1, part.shape[-1])
+        total += sign * (rows.T @ rows)
+
+
+def _scatter_products(
+    total: FloatArray, column: IndexArray, parts: tuple[ComplexArray, FloatArray], steps: int
+) -> None:
+    waves, moved = parts
+    left = np.concatenate([waves.real, waves.imag, moved], axis=1)
+    right = np.concatenate([waves.real, -waves.imag, -moved], axis=1)
+    product = np.matmul(left.transpose(0, 2, 1), right)
+    node = (column[:, :, None] * steps + np.arange(steps)).reshape(len(column), -1)
+    code = node[:, :, None] * len(total) + node[:, None, :]
+    np.add.at(total.reshape(-1), code.ravel(), product.ravel())
+
+
+def _add_products(total: FloatArray, batch: Batch, chance: FloatArray) -> None:
+    weight = np.broadcast_to(batch.persons[:, :, None], chance.shape[:3])
+    if batch.answered is not None:
+        weight = weight * batch.answered
+    found = np.einsum("brc,brck,brcl->bckl", weight, chance, chance)
+    for k in range(total.shape[1]):
+        _scatter_rows(total[:, k], batch.column, found[:, :, k])
