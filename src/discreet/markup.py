@@ -146,6 +146,12 @@ def minus(number: str) -> str:
     return number.replace("-", "\N{MINUS SIGN}")
 
 
+def name_some(names: Sequence[str], most: int = 5) -> str:
+    """Join the first few names, and say how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def count_of(count: int, noun: str = "item") -> str:
     """Return "1 item", "2 items"."""
     return f"{count:,} {noun}{'s' * (count != 1)}"

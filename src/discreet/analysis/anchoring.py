@@ -25,8 +25,7 @@ from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import brief_repr, read_cell
-from discreet.models.connection import name_some
+from discreet.markup import brief_repr, name_some, read_cell
 from discreet.models.refined import PersonWeight, RefinedScoring
 from discreet.models.score_plan import ScorePlan
 from discreet.models.uncertainty import SumProducts

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import brief_repr, list_columns
-from discreet.models.connection import name_some
+from discreet.markup import brief_repr, list_columns, name_some
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.estimate import Estimate, Kind, Notice

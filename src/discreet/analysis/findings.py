@@ -8,7 +8,7 @@ to look first, never a verdict. To add a check: a generator of findings and a li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from math import ceil
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.markup import count_of, minus
+from discreet.markup import count_of, minus, name_some
 from discreet.results.estimate import Estimate, Kind, Status
 
 if TYPE_CHECKING:
@@ -78,12 +78,6 @@ class Finding:
     advice: str
 
 
-def name_some(names: Sequence[str]) -> str:
-    """Join the first names, and say how many more there are."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
-
-
 MANY_TIMES = 10
 """A test this many times as long is beyond what the formula can promise."""
 
@@ -138,7 +132,7 @@ def _check_missing(estimate: Estimate, *reasons: Status) -> Iterator[Finding]:
         if names:
             told, verb = _MISSING[reason], "is" if len(names) == 1 else "are"
             title = told.title.format(count=count_of(len(names)), verb=verb)
-            found = told.found.format(names=name_some(names))
+            found = told.found.format(names=name_some(names, NAMED))
             yield Finding(told.severity, title, found, told.advice)
 
 
@@ -151,7 +145,7 @@ def _check_precision(estimate: Estimate) -> Iterator[Finding]:
         Severity.LOOK,
         f"{count_of(len(rough))} known only roughly",
         f"The standard error exceeds {ROUGH_SE:g} logits for "
-        f"{name_some([estimate.items[i] for i in worst])}.",
+        f"{name_some([estimate.items[i] for i in worst], NAMED)}.",
         "Collect more answers to these items, or do not rely on their order.",
     )
 
@@ -202,7 +196,7 @@ def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding
         yield Finding(
             Severity.SERIOUS if bad else Severity.LOOK,
             f"{count_of(len(noisy))} answered less predictably than the model expects",
-            f"Largest of infit and outfit above {FIT_HIGH:g}{share}: {name_some(names)}.",
+            f"Largest of infit and outfit above {FIT_HIGH:g}{share}: {name_some(names, NAMED)}.",
             "Look for guessing, unclear wording, a wrong key or a second skill. Without these "
             "items, see whether the other difficulties change.",
         )
@@ -215,7 +209,7 @@ def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding
         yield Finding(
             Severity.LOOK,
             f"{count_of(len(low))} answered more predictably than the model expects",
-            f"Infit or outfit below {FIT_LOW:g}: {name_some(low)}.",
+            f"Infit or outfit below {FIT_LOW:g}: {name_some(low, NAMED)}.",
             "No harm to measurement, but errors are understated. Often items that repeat "
             "each other; see the dependent pairs.",
         )
@@ -230,7 +224,7 @@ def _check_direction(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[F
     yield Finding(
         Severity.SERIOUS if negative else Severity.LOOK,
         f"{count_of(len(names))} hardly {'tells' if len(names) == 1 else 'tell'} persons apart",
-        f"Correlation of answer and ability below {WEAK_CORRELATION:g}: {name_some(names)}.",
+        f"Correlation of answer and ability below {WEAK_CORRELATION:g}: {name_some(names, NAMED)}.",
         "Check the answer key first: a wrong key makes it negative. Then the wording.",
     )
 
@@ -347,7 +341,7 @@ def _check_groups(diagnostics: Diagnostics) -> Iterator[Finding]:
         Severity.SERIOUS if any(row[5] == "C" for row in rows) else Severity.LOOK,
         f"{count_of(items)} {'works' if items == 1 else 'work'} differently in groups of equal "
         "ability",
-        f"Differential item functioning: {name_some(names)}.",
+        f"Differential item functioning: {name_some(names, NAMED)}.",
         "Read these items for wording or content that only one group knows. Comparisons of "
         "the groups should do without them.",
     )

@@ -18,9 +18,8 @@ from discreet.answers.pack import pack_rows
 from discreet.answers.planes import AnswerStore, SparseRows
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import brief_repr
+from discreet.markup import brief_repr, name_some
 from discreet.models.conditional import find_maximum
-from discreet.models.connection import name_some
 from discreet.results.estimate import Kind, Notice
 from discreet.types import BoolArray, FloatArray, Texts
 

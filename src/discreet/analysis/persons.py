@@ -24,8 +24,7 @@ from discreet.analysis.abilities import (
 )
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.markup import brief_repr, list_columns
-from discreet.models.connection import name_some
+from discreet.markup import brief_repr, list_columns, name_some
 from discreet.models.patterns import Patterns, group_patterns
 from discreet.results.estimate import Kind, Notice
 from discreet.types import FloatArray, Int64Array, Texts

@@ -6,7 +6,6 @@ counts among the largest strongly connected set. Nothing here sees a person.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.markup import name_some
 from discreet.results.estimate import Kind, Notice, Status
 from discreet.types import FloatArray, IndexArray, Int64Array
-
-NAMED_ITEMS = 5
-"""How many left-out items a warning names; the table of statuses has them all."""
 
 
 class PairTable(Protocol):
@@ -244,12 +241,6 @@ def _left_out_warnings(items: tuple[str, ...], codes: npt.NDArray[np.object_]) -
             kind = Kind.NOT_LINKED if status is Status.NOT_CONNECTED else Kind.LEFT_OUT
             found.append(Notice(kind, sentence, [items[i] for i in where]))
     return found
-
-
-def name_some(names: Sequence[str]) -> str:
-    """Join the first few names, and say how many more there are."""
-    more = f" and {len(names) - NAMED_ITEMS} more" if len(names) > NAMED_ITEMS else ""
-    return ", ".join(names[:NAMED_ITEMS]) + more
 
 
 def _explain_disconnected(counts: PairTable, status: tuple[Status, ...]) -> str:

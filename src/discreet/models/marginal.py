@@ -21,7 +21,8 @@ import numpy.typing as npt
 from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
-from discreet.models.connection import build_chain, classify, name_some
+from discreet.markup import name_some
+from discreet.models.connection import build_chain, classify
 from discreet.models.mixture import (
     MarginalFit,
     Mixture,

@@ -38,9 +38,7 @@ class Tabular(Protocol):
 
 def write_table(path: str | PathLike[str], result: Tabular) -> None:
     """Write the columns of a result; the ending ``.csv`` or ``.parquet`` says how."""
-    place = Path(path)
-    if place.suffix not in (".csv", ".parquet"):
-        raise BadUsage(f"{place}: the ending says how to write it; use .csv or .parquet")
+    place = _check_ending(path)
     columns = {
         name: [None if _is_nan(value) else value for value in values]
         for name, values in result.to_dict().items()
@@ -108,12 +106,20 @@ def read_warehouse(
 
 def write_warehouse(path: str | PathLike[str], responses: Responses) -> None:
     """Write answers as ``id, item, resp``; the ending ``.csv`` or ``.parquet`` says how."""
+    place = _check_ending(path)
+    with (
+        staged(place.parent, [place.name]) as stage,
+        _open_writer(stage / place.name) as writer,
+    ):
+        for batch in _batches(responses):
+            writer.write_batch(batch)
+
+
+def _check_ending(path: str | PathLike[str]) -> Path:
     place = Path(path)
-    writers = {".parquet": _write_parquet, ".csv": _write_csv}
-    if place.suffix not in writers:
+    if place.suffix not in (".csv", ".parquet"):
         raise BadUsage(f"{place}: the ending says how to write it; use .csv or .parquet")
-    with staged(place.parent, [place.name]) as stage:
-        writers[place.suffix](stage / place.name, responses)
+    return place
 
 
 def _schema() -> Any:
@@ -138,21 +144,15 @@ def _batches(responses: Responses) -> Iterator[Any]:
         yield pa.record_batch(columns, schema=_schema())
 
 
-def _write_parquet(place: Path, responses: Responses) -> None:
-    import pyarrow.parquet as pq
+def _open_writer(place: Path) -> Any:
+    if place.suffix == ".parquet":
+        import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(place, _schema(), compression="zstd") as writer:
-        for batch in _batches(responses):
-            writer.write_batch(batch)
-
-
-def _write_csv(place: Path, responses: Responses) -> None:
+        return pq.ParquetWriter(place, _schema(), compression="zstd")
     from pyarrow import csv
 
     options = csv.WriteOptions(quoting_style="needed")
-    with csv.CSVWriter(str(place), _schema(), write_options=options) as writer:
-        for batch in _batches(responses):
-            writer.write_batch(batch)
+    return csv.CSVWriter(str(place), _schema(), write_options=options)
 
 
 CHUNK_PERSONS = 4096

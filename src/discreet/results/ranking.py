@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
-from discreet.markup import HtmlColumn, brief_repr, preview_table
+from discreet.markup import HtmlColumn, brief_repr, name_some, preview_table
 from discreet.privacy.accounting import Guarantee
 from discreet.results.estimate import (
     Estimate,
@@ -247,7 +247,6 @@ REASONS = {
     "no_comparisons": "nobody compared",
     "not_connected": "the comparisons do not link to the largest set of objects in both directions",
 }
-NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,9 +347,7 @@ def explain_left_out(items: tuple[str, ...], status: tuple[str, ...]) -> tuple[N
     for word, reason in REASONS.items():
         names = [item for item, own in zip(items, status, strict=True) if own == word]
         if names:
-            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-            shown = ", ".join(names[:NAMED])
             noun = "object" if len(names) == 1 else "objects"
-            sentence = f"no strength for {len(names)} {noun} that {reason}: {shown}{more}"
+            sentence = f"no strength for {len(names)} {noun} that {reason}: {name_some(names)}"
             found.append(Notice(Kind.LEFT_OUT, sentence, names))
     return tuple(found)
