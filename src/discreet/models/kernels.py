@@ -6,13 +6,15 @@ module loads numba.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from discreet.jit import compiled_loop
 
 
 @compiled_loop
-def eliminate_band(band, width):
+def eliminate_band(band: Any, width: int) -> None:
     """Eliminate the states from the last to the second, in place.
 
     Afterwards the column of k above the diagonal holds the expected visits to k between
@@ -34,7 +36,7 @@ def eliminate_band(band, width):
 
 
 @compiled_loop
-def substitute_band(band, width, log_weights):
+def substitute_band(band: Any, width: int, log_weights: Any) -> None:
     """Fill in the log of the stationary vector, first state first."""
     for k in range(1, band.shape[0]):
         low = max(0, k - width)
