@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.answers.judges import Comparisons
+from discreet.answers.judges import Comparisons, measure_reach
 from discreet.answers.read_judges import read_comparisons
 from discreet.answers.select import ROWS
-from discreet.answers.wins import measure_reach
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.models.compared import count_comparisons, rank_comparisons
 from discreet.secure import SeededSource

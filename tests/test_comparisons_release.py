@@ -7,8 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from discreet.answers.judges import Comparisons
-from discreet.answers.wins import count_wins
+from discreet.answers.judges import Comparisons, count_wins
 from discreet.errors import (
     BadBudget,
     BadResponses,

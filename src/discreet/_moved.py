@@ -25,7 +25,7 @@ MOVED: dict[str, tuple[str, ...]] = {
     "chain": ("models.connection", "results.estimate"),
     "comparisons": (
         "answers.judges",
-        "answers.wins",
+        "counts",
         "answers.read_judges",
         "models.compared",
         "publishing.release",

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet.answers.intake import keep_one
 from discreet.answers.pairs import Weighting
 from discreet.answers.select import CELLS, ROWS, check_cap, digest_rows
-from discreet.answers.wins import ComparisonCounts, count_wins
+from discreet.counts import ComparisonCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource, random_ranks
 from discreet.tables.ids import check_codes, check_items, make_ids
@@ -236,7 +236,7 @@ class Comparisons:
         return Comparisons(self._items, judges, starts, self._winner[kept], self._loser[kept])
 
     def count(self, weighting: Weighting | None = None) -> ComparisonCounts:
-        """Count wins; see :func:`discreet.answers.wins.count_wins`."""
+        """Count wins; see :func:`count_wins`."""
         return count_wins(self, weighting)
 
     @property
@@ -331,3 +331,52 @@ def _check_lengths(starts: Int64Array, winner: Int64Array, loser: Int64Array) ->
             "starts must begin with 0, never fall, and end with the number of comparisons; use "
             "Comparisons.from_codes for entries in any order"
         )
+
+
+def count_wins(data: Comparisons, weighting: Weighting | None = None) -> ComparisonCounts:
+    """Count wins, exactly.
+
+    Parameters
+    ----------
+    data
+        The comparisons.
+    weighting
+        Integer weight of a judge from (comparisons made, squared reach), see
+        :func:`measure_reach`; by default one.
+    """
+    m = data.n_items
+    wins = np.zeros((m, m), dtype=np.int64)
+    if weighting is None:
+        np.add.at(wins, (data.winner, data.loser), 1)
+    else:
+        weight = weighting(np.diff(data.starts), measure_reach(data))
+        np.add.at(wins, (data.winner, data.loser), weight[data.judge])
+    won = np.bincount(data.winner, minlength=m).astype(np.int64)
+    compared = won + np.bincount(data.loser, minlength=m)
+    return ComparisonCounts(data.items, wins, compared, won, data.n_judges)
+
+
+def measure_reach(data: Comparisons) -> Int64Array:
+    """Bound, for every judge, the squared length of net wins that any outcome could give.
+
+    It depends on which objects the judge compared, never on who won. A judge compared the two
+    ends of c edges of a graph; net wins are ``B x`` with B its incidence matrix and x one sign
+    an edge. Three bounds hold at once (docs/privacy.md), and the smallest is taken: the sum of
+    squared degrees; c times the number of objects; c times the largest sum of the degrees of two
+    compared objects.
+    """
+    number = data.n_judges
+    if not data.n_comparisons:
+        return np.zeros(number, dtype=np.int64)
+    ends = np.concatenate([data.winner, data.loser])
+    cell = np.concatenate([data.judge, data.judge]) * data.n_items + ends
+    cells, place, degree = np.unique(cell, return_inverse=True, return_counts=True)
+    owner = cells // data.n_items
+    squares = np.zeros(number, dtype=np.int64)
+    np.add.at(squares, owner, degree**2)
+    objects = np.bincount(owner, minlength=number)
+    both = degree[place[: data.n_comparisons]] + degree[place[data.n_comparisons :]]
+    largest = np.zeros(number, dtype=np.int64)
+    np.maximum.at(largest, data.judge, both)
+    made = np.diff(data.starts)
+    return np.asarray(np.minimum(squares, made * np.minimum(objects, largest)))

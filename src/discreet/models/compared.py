@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.judges import Comparisons
+from discreet.answers.judges import Comparisons, count_wins
 from discreet.answers.read_judges import open_comparisons
-from discreet.answers.wins import ComparisonCounts, count_wins
+from discreet.counts import ComparisonCounts
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.connection import Chain, build_chain
 from discreet.models.laplacian import Laplacian, invert

@@ -58,7 +58,7 @@ class JudgeWeights:
     grid
         Weight of a judge whose comparisons are not shortened.
     limit
-        Largest squared reach (see :func:`discreet.answers.wins.measure_reach`) that
+        Largest squared reach (see :func:`discreet.answers.judges.measure_reach`) that
         counts in full.
 
     Examples
