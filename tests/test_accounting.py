@@ -24,9 +24,6 @@ from discreet.privacy.accounting.gaussian import (
     gaussian_epsilon,
     grid_step,
     largest_mu,
-    largest_rho,
-    rho_delta,
-    rho_epsilon,
     round_up,
     sqrt_up,
 )
@@ -38,12 +35,9 @@ from discreet.privacy.accounting.local import (
     pure_mu_squared,
     pure_spend,
     shuffled_delta,
-    shuffled_epsilon,
-    shuffled_epsilon_closed_form,
 )
 from discreet.privacy.accounting.moves import (
     bound_moves,
-    bound_rounded_move,
     calibrate_counts,
     calibrate_scale,
     counts_bound,
@@ -57,6 +51,14 @@ from discreet.privacy.accounting.spend import (
     GaussianAllowance,
     Spend,
     compose_guarantees,
+)
+from reference_accounting import (
+    bound_rounded_move,
+    largest_rho,
+    rho_delta,
+    rho_epsilon,
+    shuffled_epsilon,
+    shuffled_epsilon_closed_form,
 )
 
 LONG = np.longdouble

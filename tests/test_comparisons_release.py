@@ -26,7 +26,6 @@ from discreet.privacy.mechanisms.comparisons import (
     NetWins,
     WinPairs,
     _squared_moves,
-    pick_comparison_mechanism,
 )
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import ComparedPublic
@@ -303,16 +302,6 @@ def test_a_cap_above_all_pairs_is_all_pairs_and_objects_are_listed_once():
     assert public_for(4, 100).max_answers == 6
     with pytest.raises(BadUsage, match="more than once"):
         ComparedPublic(("a", "b", "a"), 2, Neighbours.REPLACE_ONE, 2)
-
-
-@pytest.mark.parametrize(
-    ("items", "cap", "name"),
-    [(5, 10, "win-pairs"), (10, 20, "win-pairs"), (10, 10, "net-wins"), (50, 30, "net-wins")],
-)
-def test_the_mechanism_is_chosen_from_public_parameters(items, cap, name):
-    chosen, why = pick_comparison_mechanism(public_for(items, cap))
-    assert chosen.name == name
-    assert why.startswith(f"auto: {name}, because")
 
 
 @pytest.mark.parametrize("bad", [{"share": 0.0}, {"share": 1.0}, {"comparisons": 0.5}])

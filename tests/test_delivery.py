@@ -241,7 +241,7 @@ def test_a_release_of_an_earlier_version_is_named_as_one(ledger):
     spend = (
         DensePairs()
         .calibrate(
-            library.privacy.mechanisms.Public(tuple(LSAT_ITEMS), 5, "replace-one", 10),
+            library.privacy.protocol.Public(tuple(LSAT_ITEMS), 5, "replace-one", 10),
             library.Budget(0.1),
             ExactNoise().source,
         )
@@ -398,7 +398,7 @@ def test_answers_that_cannot_be_counted_cost_nothing(answers, ledger, monkeypatc
     def fail(*given, **named):
         raise ConnectionError("the server went away")
 
-    monkeypatch.setattr("discreet.privacy.mechanisms.DensePairs.cells", fail)
+    monkeypatch.setattr("discreet.privacy.mechanisms.pairs.DensePairs.cells", fail)
     with pytest.raises(ConnectionError):
         publish(answers, ledger)
     assert ledger.releases() == ()

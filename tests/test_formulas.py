@@ -14,20 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.analysis.equate import _robust_centre
-from discreet.errors import BadUsage
 from discreet.privacy import noise
 from discreet.privacy.accounting import Budget, Neighbours, moves
 from discreet.privacy.accounting.gaussian import GaussianBound, gaussian_delta, round_up
-from discreet.privacy.accounting.local import calibrate_local, shuffled_epsilon_closed_form
-from discreet.privacy.accounting.moves import bound_rounded_move, search_scale
+from discreet.privacy.accounting.local import calibrate_local
+from discreet.privacy.accounting.moves import search_scale
 from discreet.privacy.accounting.random_graph import GraphMoves, _Curve, graph_bound
 from discreet.privacy.accounting.spend import STORED_BITS, Spend
 from discreet.privacy.mechanisms import (
-    AUTO_PAIRS,
-    find_mechanism,
     graphs,
-    mechanisms_for,
-    pick_mechanism,
 )
 from discreet.privacy.mechanisms.comparisons import NetWins
 from discreet.privacy.mechanisms.graphs import cut_bound
@@ -37,8 +32,7 @@ from discreet.privacy.protocol import ComparedPublic, NoiseLaw, Public
 from discreet.results.estimate import Estimate, Solution, Status, two_sided_quantile
 from discreet.results.ranking import rank
 from discreet.secure import SeededSource
-
-MECHANISMS = mechanisms_for("answers")
+from reference_accounting import bound_rounded_move, shuffled_epsilon_closed_form
 
 
 def test_the_coarser_bound_of_a_move_adds_up_over_the_coordinates_that_move():
@@ -163,21 +157,6 @@ def test_the_cut_of_two_joined_triangles_is_found(most):
     assert cut_bound(np.array(edges), 6, most) == largest_cut(edges, 6, most)
 
 
-def test_the_choice_of_a_mechanism_changes_right_behind_its_limits():
-    def pick(items, most):
-        public = Public(tuple(map(str, range(items))), most, Neighbours.REPLACE_ONE, 100)
-        return pick_mechanism(public)
-
-    chosen, why = pick(AUTO_PAIRS, AUTO_PAIRS)
-    assert (chosen.name, f"at most {AUTO_PAIRS}" in why) == ("pairs", True)
-    chosen, why = pick(AUTO_PAIRS, AUTO_PAIRS - 1)
-    assert (chosen.name, f"only {AUTO_PAIRS - 1} of" in why) == ("margins", True)
-    chosen, why = pick(AUTO_PAIRS + 1, AUTO_PAIRS + 1)
-    assert (chosen.name, f"more than {AUTO_PAIRS}" in why) == ("margins", True)
-    with pytest.raises(BadUsage, match="needs public parameters"):
-        find_mechanism("auto")
-
-
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3), Fraction(40)])
 def test_the_variance_of_discrete_laplace_noise_is_the_sum_over_its_values(scale):
     mass = [math.exp(-abs(k) / scale) for k in range(-2000, 2001)]
@@ -267,13 +246,3 @@ def test_the_rounding_of_every_released_number_is_paid_for(mechanism):
     # One total an item, and one number a pair of them.
     assert spend.bound.exponent >= (12 + 66) * moves.KERNEL_ERROR
     assert spend.bound.eta >= 2 * (12 + 66) * moves.KERNEL_ERROR
-
-
-@pytest.mark.parametrize("name", [name for name in MECHANISMS if "response" not in name])
-def test_the_noise_of_a_mechanism_is_of_the_kind_that_its_spend_was_computed_for(name):
-    public = Public(tuple(map(str, range(6))), 6, Neighbours.REPLACE_ONE, 100)
-    pure = name.startswith("laplace")
-    calibration = MECHANISMS[name]().calibrate(
-        public, Budget(1.0, 0.0 if pure else 1e-6), SeededSource(1)
-    )
-    assert {law.family for law in calibration.laws.values()} == {"laplace" if pure else "gaussian"}

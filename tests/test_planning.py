@@ -22,8 +22,11 @@ from discreet.analysis.setting import (
 )
 from discreet.errors import BadUsage
 from discreet.privacy.mechanisms import find_mechanism, mechanisms_for
-from discreet.privacy.mechanisms.margin_kernel import paired_moves
-from discreet.privacy.mechanisms.margin_moves import BINS, plain_paired_moves
+from discreet.privacy.mechanisms.margin_moves import (
+    BINS,
+    compiled_paired_moves,
+    plain_paired_moves,
+)
 
 MECHANISMS = mechanisms_for("answers")
 
@@ -97,7 +100,7 @@ def test_plain_and_compiled_moves_are_the_same(cap, symmetric, seed):
     table[(right < 1) | (right >= answered)] = 0
     for ours, theirs in zip(
         plain_paired_moves(table, BINS, symmetric),
-        paired_moves(table, BINS, symmetric),
+        compiled_paired_moves()(table, BINS, symmetric),
         strict=True,
     ):
         np.testing.assert_array_equal(ours, theirs)

@@ -32,7 +32,13 @@ def hold_lock(path: Path, busy: DiscreetError) -> Iterator[int]:
 
     ``busy`` is raised where another process holds it. Whoever holds the lock may remove the file.
     """
-    handle = _open_locked(path, busy)
+    with _closing(_open_locked(path, busy)) as handle:
+        yield handle
+
+
+@contextmanager
+def _closing(handle: int) -> Iterator[int]:
+    """Close a descriptor when the block ends, however it ends."""
     try:
         yield handle
     finally:
@@ -97,9 +103,7 @@ def staged(folder: Path, names: Sequence[str], *, private: bool = True) -> Itera
             sync_folder(folder)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
-        for one in reversed(made):
-            with suppress(OSError):  # not empty: it holds what was written
-                one.rmdir()
+        _remove_empty(made)
 
 
 def write_text(path: Path, text: str, *, private: bool = True) -> None:
@@ -136,29 +140,20 @@ def make_temporary(place: Path, prefix: str) -> Path:
 
 def create_private(path: Path) -> None:
     """Make an empty file of the owner's; whatever writes into it later keeps its mode."""
-    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE)
-    try:
+    with _closing(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE)) as handle:
         os.fchmod(handle, PRIVATE)
-    finally:
-        os.close(handle)
 
 
 def _finish(path: Path, mode: int) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
+    with _closing(os.open(path, os.O_RDONLY)) as handle:
         os.fsync(handle)
         os.fchmod(handle, mode)
-    finally:
-        os.close(handle)
 
 
 def sync_folder(folder: Path) -> None:
     """Make names in a folder as lasting as the files behind them."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
+    with _closing(os.open(folder, os.O_RDONLY)) as handle:
         os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 PRIVACY_FILE = "privacy.json"

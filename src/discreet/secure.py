@@ -38,11 +38,9 @@ class RandomSource(Protocol):
     @property
     def is_private(self) -> bool:
         """True only for randomness that nobody can predict or repeat."""
-        ...
 
     def words(self, n: int, /) -> NDArray[np.uint64]:
         """Return n independent uniform 64-bit words (the array may be read-only)."""
-        ...
 
 
 class SystemSource:

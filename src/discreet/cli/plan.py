@@ -210,13 +210,15 @@ def audit(
 ) -> None:
     """Attack a mechanism on made-up data. Exit code 1 says that its promise was refuted."""
     from discreet.privacy.accounting import Budget
-    from discreet.privacy.audit import Verdict, audit_mechanism, find_audited
+    from discreet.privacy.audit import Verdict, audit_mechanism
     from discreet.privacy.audit.attacks import Size
+    from discreet.privacy.mechanisms import find_mechanism
 
     budget = Budget(epsilon, delta, neighbours)
     size = Size(items, max_answers)
     with working(f"Attacking {mechanism}"):
-        report = audit_mechanism(find_audited(mechanism), budget, size=size, runs=runs, power=power)
+        attacked = find_mechanism(mechanism)
+        report = audit_mechanism(attacked, budget, size=size, runs=runs, power=power)
     if as_json:
         names = ("claimed_epsilon", "lower_bound", "passed", "verdict", "detectable_factor")
         more = ("detectable_epsilon", "power", "runs", "items", "max_answers", "attack")

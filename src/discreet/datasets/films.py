@@ -1,7 +1,8 @@
 """Film ratings (MovieLens), and the way from ratings to answers.
 
 In: the publisher's file at a path that you give. Out: `Ratings`, and from them answers that
-everyone gave to everything, as the paper's figures on recommender data use them.
+everyone gave to everything, as the paper's figures on recommender data use them. A publisher's file
+may be plain, gzipped, zipped or in its folder; nothing is downloaded and nothing is written.
 """
 
 from __future__ import annotations
@@ -175,11 +176,6 @@ def _approximate(matrix: FloatArray, rank: int) -> FloatArray:
     _, vectors = np.linalg.eigh(matrix @ matrix.T)
     top = vectors[:, -rank:]
     return np.asarray(top @ (top.T @ matrix))
-
-
-# Open a publisher's file: plain, gzipped, zipped or in its folder.
-#
-# In: a path. Out: text. Nothing is downloaded and nothing is written.
 
 
 def read_text(path: str | PathLike[str], members: Sequence[str] = ()) -> str:

@@ -276,25 +276,20 @@ class Noise(Protocol):
     @property
     def name(self) -> str:
         """What the release's papers call it."""
-        ...
 
     @property
     def is_private(self) -> bool:
         """Whether the randomness behind it is secret."""
-        ...
 
     @property
     def source(self) -> RandomSource:
         """Where coins and contribution caps of the same release come from."""
-        ...
 
     def gaussian(self, sigma: Fraction, size: int) -> NDArray[np.int64]:
         """Draw discrete Gaussians."""
-        ...
 
     def laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
         """Draw discrete Laplace variables."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -346,20 +341,18 @@ class OpenDPNoise:
 
     def gaussian(self, sigma: Fraction, size: int) -> NDArray[np.int64]:
         """Draw discrete Gaussians with OpenDP."""
-        scale = _double_above(check_scale(sigma, "sigma"))
-        space = self._vectors(), self._dp.l2_distance(T=float)
-        self._dp.enable_features("contrib")
-        return _in_chunks(self._dp.m.make_gaussian(*space, scale=scale), size)
+        scale = check_scale(sigma, "sigma")
+        return self._draw(self._dp.m.make_gaussian, self._dp.l2_distance(T=float), scale, size)
 
     def laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
         """Draw discrete Laplace variables with OpenDP."""
-        double = _double_above(check_scale(scale, "scale"))
-        space = self._vectors(), self._dp.l1_distance(T="i64")
-        self._dp.enable_features("contrib")
-        return _in_chunks(self._dp.m.make_laplace(*space, scale=double), size)
+        scale = check_scale(scale, "scale")
+        return self._draw(self._dp.m.make_laplace, self._dp.l1_distance(T="i64"), scale, size)
 
-    def _vectors(self) -> Any:
-        return self._dp.vector_domain(self._dp.atom_domain(T="i64"))
+    def _draw(self, make: Any, distance: Any, scale: Fraction, size: int) -> NDArray[np.int64]:
+        vectors = self._dp.vector_domain(self._dp.atom_domain(T="i64"))
+        self._dp.enable_features("contrib")
+        return _in_chunks(make(vectors, distance, scale=_double_above(scale)), size)
 
 
 def _refuse_biased(installed: str) -> None:

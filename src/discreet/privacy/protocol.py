@@ -186,15 +186,12 @@ class Mechanism(Protocol):
 
     def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:
         """Find the least noise that keeps the budget; public parameters only."""
-        ...
 
     def check_answers(self, answers: Any, persons: int | None) -> None:
         """Refuse answers that this mechanism cannot release."""
-        ...
 
     def prepare(self, answers: Any, public: Public, calibration: Calibration) -> Draw:
         """Count what is needed; whatever can go wrong does so here, before the charge."""
-        ...
 
 
 def number_people(

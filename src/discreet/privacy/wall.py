@@ -76,11 +76,9 @@ class Safe(Protocol):
 
     def prepare(self, size: int) -> None:
         """Take room for so many bytes, then charge the ledger. Noise is drawn after this."""
-        ...
 
     def keep(self, parts: Sequence[bytes]) -> None:
         """Keep the values so that they survive whatever happens next."""
-        ...
 
 
 def release_statistics(
@@ -112,15 +110,18 @@ def release_statistics(
     _check_values(values, prepared.shapes, mechanism)
     if safe is not None:
         safe.keep([head, *(values[name].astype("<i8").tobytes() for name in prepared.shapes)])
-    return Release(
-        mechanism=mechanism.name,
-        public=public,
-        values=values,
-        laws=calibration.laws,
-        settings=calibration.settings,
-        guarantee=guarantee,
-        seal=_SEAL,
-    )
+    return _seal(mechanism.name, public, calibration, values, guarantee)
+
+
+def _seal(
+    name: str,
+    public: Public,
+    calibration: Calibration,
+    values: Mapping[str, Int64Array],
+    guarantee: Guarantee,
+) -> Release:
+    laws, settings = calibration.laws, calibration.settings
+    return Release(name, public, values, laws, settings, guarantee, seal=_SEAL)
 
 
 def _describe_values(shapes: Mapping[str, tuple[int, ...]], *, is_private: bool) -> bytes:
@@ -136,15 +137,8 @@ def restore_release(order: Order, kept: bytes, *, ledger: str) -> Release:
         stop = start + 8 * prod(shape)
         numbers = np.frombuffer(body[start:stop], dtype="<i8").astype(np.int64)
         values[name], start = numbers.reshape(shape), stop
-    return Release(
-        mechanism=order.name,
-        public=order.public,
-        values=values,
-        laws=order.calibration.laws,
-        settings=order.calibration.settings,
-        guarantee=order.promise(ledger=ledger, is_private=facts["is_private"]),
-        seal=_SEAL,
-    )
+    guarantee = order.promise(ledger=ledger, is_private=facts["is_private"])
+    return _seal(order.name, order.public, order.calibration, values, guarantee)
 
 
 def check_noise(calibration: Calibration) -> None:

@@ -24,12 +24,8 @@ from discreet.models.released import check_estimator
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.history import EVERYONE
-from discreet.privacy.mechanisms import (
-    AUTO,
-    CompleteMechanism,
-    check_mechanism,
-    choose_mechanism,
-)
+from discreet.privacy.mechanisms import AUTO, check_mechanism, choose_mechanism
+from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import PUBLIC, Order, number_people
 from discreet.privacy.wall import check_answers, check_noise

@@ -7,7 +7,8 @@ memory than their answers take. Never used for privacy noise.
 Who gets which item decides which estimator is right (the table of designs in the
 documentation): pairs are sound under ``uniform``, ``booklets`` and ``targeted``, where the
 assignment is known before the person answers, and biased under ``adaptive`` and ``two-stage``,
-where it follows from the same person's answers.
+where it follows from the same person's answers. Comparisons of judges come from known strengths in
+the same way.
 """
 
 from __future__ import annotations
@@ -142,8 +143,6 @@ def simulate(
     return Simulation(Responses.from_store(store), b, theta)
 
 
-# --- packing the answers while they are drawn -------------------------------------------------
-
 Draw: TypeAlias = Callable[[int, int], Answers]
 
 
@@ -185,9 +184,6 @@ def _rows(draw: Draw, n: int, m: int) -> AnswerStore:
     return SparseRows(
         indptr=indptr, item=np.concatenate(item), right=np.concatenate(right), n_items=m
     )
-
-
-# --- checking the arguments -------------------------------------------------------------------
 
 
 def _count(name: str, value: SupportsIndex) -> int:
@@ -248,9 +244,6 @@ def _parameters(name: str, given: Vector, size: int, rng: np.random.Generator) -
         where = int(np.flatnonzero(~np.isfinite(values))[0])
         raise BadUsage(f"{name}[{where}] is {values[where]}; every entry must be a finite number")
     return values
-
-
-# Comparisons from known strengths, for examples, plans and tests.
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,19 +1,19 @@
 """The Gaussian privacy curve, what it says about one person, and rounding with a direction.
 
-In: mu (shift over standard deviation) or rho, with epsilon or delta. Out: the other one, rounded to
-the side that costs privacy nothing (noise and spends up, what is left down); and how sure somebody
-can become of a fact about one person, in one sentence for statements and pages. The curve is that
-of Balle and Wang, an upper bound in floating point; rho, zero-concentrated privacy, is the fallback
-that is always reported beside it. Proofs: docs/privacy-accounting.md, sections 1 and 2;
-docs/privacy.md, "What epsilon means".
+In: mu (shift over standard deviation), with epsilon or delta. Out: the other one, rounded to the
+side that costs privacy nothing (noise and spends up, what is left down); and how sure somebody can
+become of a fact about one person, in one sentence for statements and pages. The curve is that of
+Balle and Wang, an upper bound in floating point. Proofs: docs/privacy-accounting.md, sections 1 and
+2; docs/privacy.md, "What epsilon means".
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from fractions import Fraction
+from operator import add
 
 from scipy.special import erfcx, log_ndtr, ndtri_exp
 
@@ -115,9 +115,11 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     return min(1.0, max(value, SMALLEST_REPORTED))
 
 
-def _bisect_down(passes: Callable[[float], bool], low: float, high: float) -> float:
-    """Return a number that passes, within 1e-14 of the edge; `high` passes, `low` does not."""
-    while high - low > 1e-14 * high:
+def bisect_down(
+    passes: Callable[[float], bool], low: float, high: float, within: float = 1e-14
+) -> float:
+    """Return a number that passes, as near to the edge; `high` passes, `low` does not."""
+    while high - low > within * high:
         middle = (low + high) / 2
         if not low < middle < high:
             break
@@ -148,7 +150,7 @@ def largest_mu(epsilon: float, delta: float) -> float:
     low = high / 2
     while passes(low):
         low, high = low / 2, low
-    mu = 1 / _bisect_down(passes, low, high)
+    mu = 1 / bisect_down(passes, low, high)
     while gaussian_delta(mu, epsilon) > delta:  # the slack is not monotone to the last digit
         mu *= 1 - 1e-13
     return mu
@@ -168,12 +170,7 @@ class GaussianBound:
     extra_delta: Fraction = Fraction(0)
 
     def __add__(self, other: GaussianBound) -> GaussianBound:
-        return GaussianBound(
-            self.mu_squared + other.mu_squared,
-            self.eta + other.eta,
-            self.exponent + other.exponent,
-            self.extra_delta + other.extra_delta,
-        )
+        return GaussianBound(*map(add, astuple(self), astuple(other)))
 
     def delta(self, epsilon: float) -> float:
         """Return an upper bound on delta at `epsilon`."""
@@ -197,95 +194,12 @@ class GaussianBound:
             high *= 2
             if high > 2.0**100:
                 return math.inf
-        return _bisect_down(passes, 0.0, high)
+        return bisect_down(passes, 0.0, high)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Return an upper bound on the epsilon of the Gaussian mechanism at `delta`."""
     return GaussianBound(Fraction(mu) ** 2).epsilon(delta)
-
-
-GOLDEN = (math.sqrt(5) - 1) / 2
-# Rounding of a handful of terms of moderate size; added so that the result stays an upper bound.
-ROUNDING = 1e-12
-
-
-def _smallest(value: Callable[[float], float]) -> float:
-    """Minimise a unimodal function of alpha - 1 over [1e-9, 1e9], on a log scale."""
-    low, high = math.log(1e-9), math.log(1e9)
-    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    at_left, at_right = value(math.exp(left)), value(math.exp(right))
-    for _ in range(100):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - GOLDEN * (high - low)
-            at_left = value(math.exp(left))
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + GOLDEN * (high - low)
-            at_right = value(math.exp(right))
-    return min(at_left, at_right)
-
-
-def rho_epsilon(rho: float, delta: float) -> float:
-    """Return an epsilon that rho-zero-concentrated privacy implies at `delta`.
-
-    Canonne, Kamath and Steinke (2020), Corollary 13; any order alpha > 1 gives a valid bound, so a
-    search that stops early is only less tight.
-
-    Examples
-    --------
-    >>> round(rho_epsilon(0.0493, 1e-4), 2)
-    1.11
-    """
-    if not 0 < delta < 1 or not rho >= 0:
-        raise BadBudget(
-            f"the conversion needs rho >= 0 and delta between 0 and 1, found rho {rho!r} and "
-            f"delta {delta!r}: pure epsilon does not follow from rho."
-        )
-    if rho == 0:
-        return 0.0
-
-    def at(above_one: float) -> float:
-        alpha = 1 + above_one
-        logs = -math.log(alpha) - math.log(delta)
-        return alpha * rho + logs / above_one - math.log1p(1 / above_one)
-
-    best = _smallest(at)
-    return max(0.0, best + ROUNDING * (1 + abs(best)))
-
-
-def rho_delta(rho: float, epsilon: float) -> float:
-    """Return a delta that rho-zero-concentrated privacy implies at `epsilon`."""
-
-    def log_at(above_one: float) -> float:
-        alpha = 1 + above_one
-        shrink = -alpha * math.log1p(1 / above_one)
-        return above_one * (alpha * rho - epsilon) - math.log(above_one) + shrink
-
-    best = _smallest(log_at)
-    return min(1.0, math.exp(min(0.0, best + ROUNDING * (1 + abs(best)))))
-
-
-def largest_rho(epsilon: float, delta: float) -> float:
-    """Return the largest rho (to 1e-12) that implies (epsilon, delta).
-
-    Examples
-    --------
-    >>> rho = largest_rho(1.0, 1e-4)
-    >>> round((1 / (2 * rho)) ** 0.5, 3)
-    3.508
-    """
-    low, high = 0.0, epsilon  # rho = epsilon converts to more than epsilon at every delta < 1/4
-    while rho_epsilon(high, delta) <= epsilon:
-        low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        if rho_epsilon(middle, delta) <= epsilon:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 # Granted to the logarithms of scipy's normal distribution (tests compare with mpmath).

@@ -11,7 +11,6 @@ Proofs: docs/privacy-accounting.md, sections 7 and 8.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -135,15 +134,9 @@ def calibrate_local(
 
 def _shuffled_spend(budget: Budget, mechanism: str) -> Spend:
     """Return the spend of an (epsilon, delta) release of which no more is known (section 6)."""
-    mu_squared = pure_mu_squared(budget.epsilon)
-    return Spend(
-        mechanism=mechanism,
-        neighbours=budget.neighbours,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        bound=GaussianBound(mu_squared, extra_delta=Fraction(budget.delta)),
-        is_average=True,
-    )
+    extra = Fraction(budget.delta)
+    bound = GaussianBound(pure_mu_squared(budget.epsilon), extra_delta=extra)
+    return Spend.of(budget, mechanism, bound, is_average=True)
 
 
 def _round_down(value: Fraction) -> Fraction:
@@ -169,22 +162,6 @@ def _check(persons: int, delta: float) -> None:
             f"shuffling amplifies only with a delta between 0 and 1, found {delta!r}. Give a "
             f"delta, or use randomized response without a shuffler."
         )
-
-
-def shuffled_epsilon_closed_form(local: float, persons: int, delta: float) -> float:
-    """Return epsilon after shuffling by the closed form, never more than `local`.
-
-    log(1 + tanh(local/2) (8 sqrt(e^local ln(4/delta)) / sqrt n + 8 e^local / n)), valid for
-    local <= ln(n / (16 ln(2/delta))); beyond, no amplification is claimed.
-    """
-    _check(persons, delta)
-    check_epsilon(local, name="the epsilon of one row")
-    reach = persons / (16 * math.log(2 / delta))
-    if reach <= 1 or local > math.log(reach) * (1 - 1e-12):
-        return local
-    growth = math.exp(local)
-    clones = 8 * math.sqrt(growth * math.log(4 / delta) / persons) + 8 * growth / persons
-    return min(local, math.log1p(math.tanh(local / 2) * clones) * (1 + 1e-12))
 
 
 def _clone_deltas(counts: NDArray[np.float64], local: float, epsilon: float) -> NDArray[np.float64]:
@@ -238,32 +215,6 @@ def shuffled_delta(local: float, persons: int, epsilon: float, *, lost: float) -
     weights = binomial_weights(persons - 1, 1 / math.expm1(local), low, high)
     inside = float(weights @ _clone_deltas(counts, local, epsilon))
     return min(1.0, inside * (1 + WEIGHT_ERROR) + lost)
-
-
-def _smallest_passing(passes: Callable[[float], bool], high: float, tol: float) -> float:
-    low = 0.0
-    while high - low > tol * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if passes(middle) else (middle, high)
-    return high
-
-
-def shuffled_epsilon(local: float, persons: int, delta: float) -> float:
-    """Return epsilon after shuffling, numerically; never more than `local`.
-
-    Examples
-    --------
-    >>> shuffled_epsilon(1.0, 10_000, 1e-6) < shuffled_epsilon_closed_form(1.0, 10_000, 1e-6) / 3
-    True
-    """
-    _check(persons, delta)
-    check_epsilon(local, name="the epsilon of one row")
-    lost = WINDOW_SHARE * delta
-
-    def passes(epsilon: float) -> bool:
-        return shuffled_delta(local, persons, epsilon, lost=lost) <= delta
-
-    return _smallest_passing(passes, local, 1e-6)
 
 
 def largest_local_epsilon(epsilon: float, persons: int, delta: float) -> float:

@@ -244,14 +244,8 @@ def counts_spend(moved: int, sigma: Fraction, budget: Budget, *, mechanism: str)
         budget,
         f"sigma {float(sigma):g} on counts of which one person moves {moved}",
     )
-    return Spend(
-        mechanism=mechanism,
-        neighbours=budget.neighbours,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        bound=counts_bound(moved, sigma),
-        rho=Fraction(moved) / (2 * sigma * sigma),
-    )
+    rho = Fraction(moved) / (2 * sigma * sigma)
+    return Spend.of(budget, mechanism, counts_bound(moved, sigma), rho)
 
 
 # Variance lent to the rounding kernel, and its error per coordinate, 5 e^(-6 pi^2) < 1e-24:
@@ -291,21 +285,6 @@ def bound_moves(moves: Iterable[Blocks], *, coordinates: int) -> GaussianBound:
     return GaussianBound(worst, eta=2 * error, exponent=error)
 
 
-def bound_rounded_move(move: Sequence[int], sigmas: Sequence[Fraction]) -> GaussianBound:
-    """Return the coarser bound for one move that needs no kernel (section 5).
-
-    eta = sum |a_i| / (2 sigma_i^2) and exponent = sum 1 / (24 sigma_i^2) over the coordinates
-    that move. It is an independent check on `bound_moves`, whose slack is far smaller.
-    """
-    _check_sigmas(sigmas)
-    moved = [(abs(a), sigma * sigma) for a, sigma in zip(move, sigmas, strict=True) if a]
-    return GaussianBound(
-        sum((Fraction(a * a) / square for a, square in moved), Fraction(0)),
-        eta=sum((Fraction(a) / (2 * square) for a, square in moved), Fraction(0)),
-        exponent=sum((1 / (24 * square) for _, square in moved), Fraction(0)),
-    )
-
-
 def moves_rho(moves: Iterable[Blocks]) -> Fraction:
     """Return the zero-concentrated rho: the largest half squared length over sigma squared."""
     return max(
@@ -342,6 +321,37 @@ def calibrate_scale(
     return search_scale(keeps, promise, smallest=smallest, bits=bits)
 
 
+def calibrate_blocks(
+    moves: Iterable[tuple[int, int]],
+    ratio: Fraction,
+    budget: Budget,
+    *,
+    coordinates: int,
+    mechanism: str,
+) -> tuple[Fraction, Spend]:
+    """Return the sigma of the first of two blocks of numbers, and the spend of both.
+
+    ``moves`` are the squared lengths of the extreme moves in the two blocks; the second block's
+    sigma is ``ratio`` times the first's.
+    """
+    lengths = list(moves)
+
+    def blocks(scale: Fraction) -> list[Blocks]:
+        return [[(one, scale), (other, scale * ratio)] for one, other in lengths]
+
+    def bound_at(scale: Fraction) -> GaussianBound:
+        return bound_moves(blocks(scale), coordinates=coordinates)
+
+    scale = calibrate_scale(bound_at, budget, smallest=SMALLEST_SIGMA / min(ratio, Fraction(1)))
+    rho = moves_rho(blocks(scale))
+    return scale, moves_spend(bound_at(scale), rho=rho, budget=budget, mechanism=mechanism)
+
+
+def round_ratio(ratio: float) -> Fraction:
+    """Return the ratio of two blocks' sigmas as a short fraction: public, so rounding is fine."""
+    return Fraction(math.ceil(ratio * 2**16), 2**16)
+
+
 def search_scale(
     keeps: Callable[[Fraction], bool],
     promise: str,
@@ -374,14 +384,7 @@ def moves_spend(bound: GaussianBound, *, rho: Fraction, budget: Budget, mechanis
     check_promise(
         bound.delta(budget.epsilon), budget, f"noise with mu^2 = {float(bound.mu_squared):.6g}"
     )
-    return Spend(
-        mechanism=mechanism,
-        neighbours=budget.neighbours,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        bound=bound,
-        rho=rho,
-    )
+    return Spend.of(budget, mechanism, bound, rho)
 
 
 def _check_sigmas(sigmas: Sequence[Fraction]) -> None:

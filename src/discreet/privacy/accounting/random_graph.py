@@ -9,7 +9,7 @@ Statement and proof: docs/privacy-accounting.md, section 10.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -19,6 +19,7 @@ from discreet.errors import BadBudget
 from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.gaussian import (
     GaussianBound,
+    bisect_down,
     float_down,
     float_up,
     gaussian_delta,
@@ -172,17 +173,14 @@ def calibrate_graph(moves: GraphMoves, epsilon: float, delta: float) -> Fraction
 
 def graph_epsilon(moves: GraphMoves, sigma: Fraction, delta: float) -> float:
     """Return an upper bound on epsilon at `delta`, averaged over the graph, to 1e-6."""
+
+    def keeps(epsilon: float) -> bool:
+        return graph_delta(moves, sigma, epsilon, lost=WINDOW_SHARE * delta) <= delta
+
     low, high = 0.0, 1.0
-    lost = WINDOW_SHARE * delta
-    while graph_delta(moves, sigma, high, lost=lost) > delta:
+    while not keeps(high):
         low, high = high, 2 * high
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2
-        if graph_delta(moves, sigma, middle, lost=lost) > delta:
-            low = middle
-        else:
-            high = middle
-    return high
+    return bisect_down(keeps, low, high, 1e-6)
 
 
 def graph_bound(moves: GraphMoves, sigma: Fraction, missed: Fraction) -> GaussianBound:
@@ -196,13 +194,10 @@ def graph_bound(moves: GraphMoves, sigma: Fraction, missed: Fraction) -> Gaussia
     low, high = 1, moves.touched  # all pairs are never exceeded
     while low < high:
         middle = (low + high) // 2
-        if binomial_tail(moves.touched, chance, middle + 1 / moves.step) <= allowed:
-            high = middle
-        else:
-            low = middle + 1
-    bound = counts_bound(moves.step * high, sigma)
+        fits = binomial_tail(moves.touched, chance, middle + 1 / moves.step) <= allowed
+        low, high = (low, middle) if fits else (middle + 1, high)
     extra = missed if high < moves.touched else Fraction(0)
-    return GaussianBound(bound.mu_squared, bound.eta, bound.exponent, extra)
+    return replace(counts_bound(moves.step * high, sigma), extra_delta=extra)
 
 
 def graph_spend(
@@ -219,12 +214,5 @@ def graph_spend(
         budget,
         f"sigma {float(sigma):g} on the edges of a random graph",
     )
-    return Spend(
-        mechanism=mechanism,
-        neighbours=budget.neighbours,
-        epsilon=budget.epsilon,
-        delta=delta,
-        bound=graph_bound(moves, sigma, Fraction(delta) * MISSED_SHARE),
-        rho=rho,
-        is_average=True,
-    )
+    bound = graph_bound(moves, sigma, Fraction(delta) * MISSED_SHARE)
+    return Spend.of(budget, mechanism, bound, rho, is_average=True)

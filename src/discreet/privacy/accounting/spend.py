@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass, fields
 from fractions import Fraction
+from operator import le
 from typing import Any, Protocol
 
 from discreet.errors import BadBudget
@@ -70,12 +71,7 @@ class Spend:
 
     def __post_init__(self) -> None:
         Budget(self.epsilon, self.delta, self.neighbours)  # refuses what means nothing
-        parts = (
-            self.bound.mu_squared,
-            self.bound.eta,
-            self.bound.exponent,
-            self.bound.extra_delta,
-        )
+        parts = astuple(self.bound)
         if min(parts) < 0 or (self.rho is not None and self.rho < 0):
             raise BadBudget("a spend cannot be negative: it would give budget back.")
         object.__setattr__(self, "neighbours", Neighbours(self.neighbours))
@@ -84,6 +80,21 @@ class Spend:
         )
         if self.rho is not None:
             object.__setattr__(self, "rho", round_up(self.rho, STORED_BITS))
+
+    @classmethod
+    def of(
+        cls,
+        budget: Budget,
+        mechanism: str,
+        bound: GaussianBound,
+        rho: Fraction | None = None,
+        *,
+        is_average: bool = False,
+    ) -> Spend:
+        """Return the spend of a release that uses up its budget."""
+        return cls(
+            mechanism, budget.neighbours, budget.epsilon, budget.delta, bound, rho, is_average
+        )
 
     @property
     def is_pure(self) -> bool:
@@ -129,10 +140,7 @@ class Spend:
             "neighbours": str(self.neighbours),
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "mu_squared": str(self.bound.mu_squared),
-            "eta": str(self.bound.eta),
-            "exponent": str(self.bound.exponent),
-            "extra_delta": str(self.bound.extra_delta),
+            **{part: str(number) for part, number in asdict(self.bound).items()},
             "rho": None if self.rho is None else str(self.rho),
             "is_average": self.is_average,
         }
@@ -146,12 +154,7 @@ class Spend:
             neighbours=Neighbours(values["neighbours"]),
             epsilon=values["epsilon"],
             delta=values["delta"],
-            bound=GaussianBound(
-                Fraction(values["mu_squared"]),
-                Fraction(values["eta"]),
-                Fraction(values["exponent"]),
-                Fraction(values["extra_delta"]),
-            ),
+            bound=GaussianBound(*(Fraction(values[part.name]) for part in fields(GaussianBound))),
             rho=None if rho is None else Fraction(rho),
             is_average=values.get("is_average", False),
         )
@@ -170,15 +173,12 @@ class Allowance(Protocol):
 
     def accepts(self, spends: Sequence[Spend], new: Spend) -> bool:
         """Say whether `new` may follow `spends`."""
-        ...
 
     def spent(self, spends: Sequence[Spend]) -> float:
         """Return the epsilon spent so far, at the limit's delta."""
-        ...
 
     def left(self, spends: Sequence[Spend]) -> float:
         """Return the epsilon that one more release at the limit's delta may have, or 0."""
-        ...
 
 
 def _fits_alone(limit: Budget, spends: Sequence[Spend], new: Spend) -> bool:
@@ -239,13 +239,7 @@ class GaussianAllowance:
         return _fits_alone(self.limit, spends, new) or self._within(_total([*spends, new]))
 
     def _within(self, total: GaussianBound) -> bool:
-        cap = self.cap
-        return (
-            total.mu_squared <= cap.mu_squared
-            and total.eta <= cap.eta
-            and total.exponent <= cap.exponent
-            and total.extra_delta <= cap.extra_delta
-        )
+        return all(map(le, astuple(total), astuple(self.cap)))
 
     def spent(self, spends: Sequence[Spend]) -> float:
         """Return the epsilon spent so far, at the limit's delta."""
@@ -288,9 +282,6 @@ class BasicAllowance:
     def left(self, spends: Sequence[Spend]) -> float:
         """Return the epsilon that is left."""
         return max(0.0, self.limit.epsilon - self.spent(spends))
-
-
-RULES = ("gaussian", "basic")
 
 
 def compose_guarantees(first: Guarantee | None, second: Guarantee | None) -> Guarantee | None:

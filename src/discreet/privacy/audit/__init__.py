@@ -28,17 +28,15 @@ from scipy.stats import binom
 
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget
+from discreet.privacy.accounting.gaussian import bisect_down
 from discreet.privacy.audit.attacks import Attack, Size, make_attacks
 from discreet.privacy.audit.statistics import MATTERS
-from discreet.privacy.mechanisms import CompleteMechanism, find_mechanism
+from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.wall import Release, release_statistics
 from discreet.types import FloatArray, Int64Array
 
-__all__ = ["AuditReport", "Size", "Verdict", "audit_mechanism", "find_audited"]
-
-find_audited = find_mechanism
-"""Every mechanism of the registry can be attacked."""
+__all__ = ["AuditReport", "Size", "Verdict", "audit_mechanism"]
 
 CRUDE_RUNS = 200
 """A number without noise is seen in far fewer runs than noise that is too small."""
@@ -294,13 +292,7 @@ def choose_runs(attack: Attack, power: float, chance: float) -> int:
 
 def _first(holds: Callable[[float], bool], low: float) -> float:
     """Bisect for the smallest factor at which something holds; the largest if it never does."""
-    high = LARGEST_FACTOR
-    if holds(low):
-        return low
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    return low if holds(low) else bisect_down(holds, low, LARGEST_FACTOR, 1e-6)
 
 
 def highest_rate(successes: int, runs: int, mistakes: float) -> float:

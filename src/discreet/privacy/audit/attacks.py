@@ -22,7 +22,7 @@ from discreet.answers.judges import Comparisons
 from discreet.answers.responses import Responses
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.audit.statistics import MATTERS, Separation, Statistic
-from discreet.privacy.mechanisms import CompleteMechanism
+from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.protocol import PUBLIC, Calibration, Public
 from discreet.secure import RandomSource
 

@@ -46,7 +46,6 @@ class Digestible(Protocol):
 
     def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests, and how many were added."""
-        ...
 
 
 @dataclass(frozen=True)

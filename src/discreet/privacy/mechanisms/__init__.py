@@ -18,31 +18,7 @@ from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.privacy.mechanisms.base import CompleteMechanism
-    from discreet.privacy.mechanisms.margins import Margins
-    from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
-    from discreet.privacy.mechanisms.response import RandomizedResponse
-    from discreet.privacy.protocol import Calibration, Mechanism, NoiseLaw, Public
-
-__all__ = [
-    "AUTO",
-    "MECHANISMS",
-    "Calibration",
-    "CompleteMechanism",
-    "DensePairs",
-    "Entry",
-    "Margins",
-    "Mechanism",
-    "NoiseLaw",
-    "Public",
-    "RandomizedResponse",
-    "SparsePairs",
-    "check_mechanism",
-    "choose_mechanism",
-    "find_mechanism",
-    "mechanisms_for",
-    "pick_mechanism",
-    "remake_mechanism",
-]
+    from discreet.privacy.protocol import Public
 
 
 @dataclass(frozen=True)
@@ -167,21 +143,3 @@ def remake_mechanism(
     entry = MECHANISMS.get(name)
     made = None if entry is None else type(entry())
     return None if made is None or made.__name__ != class_name else made(**settings)
-
-
-_HOMES = {
-    "CompleteMechanism": "discreet.privacy.mechanisms.base",
-    "DensePairs": "discreet.privacy.mechanisms.pairs",
-    "Margins": "discreet.privacy.mechanisms.margins",
-    "RandomizedResponse": "discreet.privacy.mechanisms.response",
-    "SparsePairs": "discreet.privacy.mechanisms.pairs",
-    **dict.fromkeys(
-        ("Calibration", "Mechanism", "NoiseLaw", "Public"), "discreet.privacy.protocol"
-    ),
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)

@@ -46,11 +46,9 @@ class Study(Protocol):
 
     def calibrate(self) -> Calibration:
         """Return exactly the noise that a release of this study would get."""
-        ...
 
     def resize(self, *, items: int, answers: int) -> Study:
         """Return the same study with other numbers of items and answers."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,3 +175,9 @@ def fill_symmetric(upper: npt.NDArray[Any], items: int) -> FloatArray:
     matrix = np.zeros((items, items))
     matrix[np.triu_indices(items, 1)] = upper
     return np.asarray(matrix + matrix.T)
+
+
+def sum_margins(counts: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return row sums less column sums, and the upper triangle of the counts of both orders."""
+    both = counts + counts.T
+    return counts.sum(axis=1) - counts.sum(axis=0), both[np.triu_indices(len(both), 1)]

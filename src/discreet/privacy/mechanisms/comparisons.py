@@ -13,7 +13,6 @@ objects were compared and never on who won, so that it costs no bias. Proofs: do
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from math import ceil, isqrt, sqrt
 from typing import Any, ClassVar
 
@@ -23,15 +22,13 @@ from discreet.errors import BadUsage
 from discreet.models.noisefit import NoiseFit
 from discreet.models.noisefit.pairs import fit_net_wins, fit_win_pairs
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian import GaussianBound
-from discreet.privacy.accounting.moves import (
-    bound_moves,
-    calibrate_counts,
-    calibrate_scale,
-    moves_rho,
-    moves_spend,
+from discreet.privacy.accounting.moves import calibrate_blocks, calibrate_counts, round_ratio
+from discreet.privacy.mechanisms.base import (
+    AdditiveMechanism,
+    fill_matrix,
+    fill_symmetric,
+    sum_margins,
 )
-from discreet.privacy.mechanisms.base import AdditiveMechanism, fill_matrix, fill_symmetric
 from discreet.privacy.mechanisms.pairs import count_moves
 from discreet.privacy.protocol import Calibration, NoiseLaw, Public
 from discreet.privacy.wall import Release
@@ -150,19 +147,10 @@ class NetWins(AdditiveMechanism):
         moves = _squared_moves(weights, public)
         # 1 / sigma^2 of both blocks, in the ratio in which they share mu squared.
         root = sqrt((1 - self.share) / self.share * moves[1] / moves[0])
-        ratio = Fraction(ceil(root * 2**16), 2**16)
-
-        def blocks(scale: Fraction) -> list[list[tuple[int, Fraction]]]:
-            return [[(moves[0], scale), (moves[1], scale * ratio)]]
-
+        ratio = round_ratio(root)
         cells = len(public.items) * (len(public.items) + 1) // 2
-
-        def bound_at(scale: Fraction) -> GaussianBound:
-            return bound_moves(blocks(scale), coordinates=cells)
-
-        scale = calibrate_scale(bound_at, budget, smallest=Fraction(2) / min(ratio, Fraction(1)))
-        spend = moves_spend(
-            bound_at(scale), rho=moves_rho(blocks(scale)), budget=budget, mechanism=self.name
+        scale, spend = calibrate_blocks(
+            [moves], ratio, budget, coordinates=cells, mechanism=self.name
         )
         laws = {
             "net_wins": NoiseLaw("gaussian", scale),
@@ -176,12 +164,8 @@ class NetWins(AdditiveMechanism):
 
     def cells(self, counts: Any, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
         """Return net wins and the upper triangle of the comparisons, exact. Confidential."""
-        wins = counts.wins
-        both = wins + wins.T
-        return {
-            "net_wins": wins.sum(axis=1) - wins.sum(axis=0),
-            "compared": both[np.triu_indices(len(both), 1)],
-        }
+        net_wins, compared = sum_margins(counts.wins)
+        return {"net_wins": net_wins, "compared": compared}
 
     def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
         """Fit strengths to noisy net wins and comparisons, both on an integer grid."""

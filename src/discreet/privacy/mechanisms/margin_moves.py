@@ -23,10 +23,12 @@ valid, and for short lists (``SHORT_LIST``) every overlap is tried instead, whic
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 
+from discreet.jit import compiled_loop
 from discreet.privacy.accounting import Neighbours
 from discreet.types import Int64Array
 
@@ -85,17 +87,59 @@ def _single_hull(
 @lru_cache(maxsize=64)
 def _paired_hull(weighting: Weighting, max_answers: int) -> tuple[tuple[int, int], ...]:
     table = _weight_table(weighting, max_answers)
-    if max_answers <= PLAIN_CAP:
-        return tuple(_upper_hull(*plain_paired_moves(table, BINS, _is_symmetric(table))))
-    from discreet.privacy.mechanisms.margin_kernel import paired_moves
+    find = plain_paired_moves if max_answers <= PLAIN_CAP else compiled_paired_moves()
+    return tuple(_upper_hull(*find(table, BINS, _is_symmetric(table))))
 
-    return tuple(_upper_hull(*paired_moves(table, BINS, _is_symmetric(table))))
+
+@cache
+def compiled_paired_moves() -> Any:
+    """Return the loop below, compiled: it is loaded only where it is needed."""
+    return compiled_loop(paired_moves)
+
+
+def paired_moves(table: Int64Array, bins: int, symmetric: bool) -> tuple[Int64Array, Int64Array]:
+    """Largest moves over all pairs of persons and corners, one per bin of the totals' length.
+
+    ``symmetric``: weights do not change when right and wrong are exchanged; then exchanging them
+    in both persons gives the same moves, and half of the pairs can be left out. So can the
+    corner x = y = 0, which the corner y = 0 exceeds.
+    """
+    cap = table.shape[0] - 1
+    longest = 1
+    for r in range(2, cap + 1):
+        for k in range(1, r):
+            longest = max(longest, 4 * table[r, k] ** 2 * k * (r - k) * r)
+    shift = 0
+    while longest >> shift >= bins:
+        shift += 1
+    totals = np.zeros(bins, np.int64)
+    disagreements = np.zeros(bins, np.int64)
+    for r in range(2, cap + 1):
+        for k in range(1, r // 2 + 1 if symmetric else r):
+            w = table[r, k]
+            d = w * w * k * (r - k)
+            for s in range(2, r + 1):
+                for right in range(1, s):
+                    v = table[s, right]
+                    e = v * v * right * (s - right)
+                    x = min(k, s - right)
+                    y = min(r - k, right)
+                    for corner in range(1, 4):
+                        a = x * (corner & 1)
+                        b = y * (corner >> 1)
+                        t = d * r + e * s
+                        t += 2 * w * v * (a * (r - k) * right + b * k * (s - right))
+                        f = d + e - 2 * w * v * a * b
+                        place = t >> shift
+                        totals[place] = max(totals[place], t)
+                        disagreements[place] = max(disagreements[place], f)
+    return totals, disagreements
 
 
 def plain_paired_moves(
     table: Int64Array, bins: int, symmetric: bool
 ) -> tuple[Int64Array, Int64Array]:
-    """Return what the compiled ``paired_moves`` returns, one first person at a time."""
+    """Return what ``paired_moves`` returns, one first person at a time."""
     cap = len(table) - 1
     s, good = np.nonzero(np.tri(cap + 1, k=-1, dtype=bool)[:, :])
     s, good = s[good >= 1], good[good >= 1]

@@ -22,10 +22,15 @@ from discreet.errors import BadUsage
 from discreet.models.noisefit import NoiseFit
 from discreet.models.noisefit.margins import MarginsNoise, fit_margins
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian import GaussianBound
 from discreet.privacy.accounting.local import calibrate_laplace
-from discreet.privacy.accounting.moves import bound_moves, calibrate_scale, moves_rho, moves_spend
-from discreet.privacy.mechanisms.base import AdditiveMechanism, Forecast, Study, fill_symmetric
+from discreet.privacy.accounting.moves import calibrate_blocks, round_ratio
+from discreet.privacy.mechanisms.base import (
+    AdditiveMechanism,
+    Forecast,
+    Study,
+    fill_symmetric,
+    sum_margins,
+)
 from discreet.privacy.mechanisms.margin_moves import extreme_moves, longest_moves
 from discreet.privacy.protocol import Calibration, NoiseLaw, Public, check_size
 from discreet.privacy.wall import Release
@@ -161,18 +166,10 @@ class Margins(AdditiveMechanism):
             max_answers=public.max_answers,
             neighbours=public.neighbours,
         )
-        ratio = _round_ratio(1 / sqrt(share * typical))
+        ratio = round_ratio(1 / sqrt(share * typical))
         cells = len(public.items) * (len(public.items) + 1) // 2
-
-        def blocks(scale: Fraction) -> list[list[tuple[int, Fraction]]]:
-            return [[(t, scale), (d, scale * ratio)] for t, d in moves]
-
-        def bound_at(scale: Fraction) -> GaussianBound:
-            return bound_moves(blocks(scale), coordinates=cells)
-
-        scale = calibrate_scale(bound_at, budget, smallest=Fraction(2) / min(ratio, Fraction(1)))
-        spend = moves_spend(
-            bound_at(scale), rho=moves_rho(blocks(scale)), budget=budget, mechanism=self.name
+        scale, spend = calibrate_blocks(
+            moves, ratio, budget, coordinates=cells, mechanism=self.name
         )
         return Calibration(self._laws(scale, ratio), spend, settings=self._settings(weights))
 
@@ -182,7 +179,7 @@ class Margins(AdditiveMechanism):
         weights = PersonWeights(GRID, clip * typical / 4, norm="absolute")
         totals, disagreements = longest_moves(weights, max_answers=public.max_answers)
         persons = 2 if public.neighbours is Neighbours.REPLACE_ONE else 1
-        ratio = _round_ratio(1 / sqrt(share * typical))
+        ratio = round_ratio(1 / sqrt(share * typical))
         length = ceil(persons * (totals + disagreements / ratio))
         scale, spend = calibrate_laplace(length, budget, mechanism=self.name)
         return Calibration(self._laws(scale, ratio), spend, settings=self._settings(weights))
@@ -212,10 +209,8 @@ class Margins(AdditiveMechanism):
 
     def cells(self, counts: PairCounts, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
         """Return the totals and the upper triangle of the disagreements, exact. Confidential."""
-        weighted = counts.dense(f"the mechanism {self.name}")
-        totals = weighted.sum(axis=1) - weighted.sum(axis=0)
-        both = weighted + weighted.T
-        return {"total": totals, "disagreement": both[np.triu_indices(len(both), 1)]}
+        totals, both = sum_margins(counts.dense(f"the mechanism {self.name}"))
+        return {"total": totals, "disagreement": both}
 
     def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
         """Fit difficulties to noisy totals and disagreements, both on an integer grid."""
@@ -267,11 +262,6 @@ class Margins(AdditiveMechanism):
 
 
 laplace_margins = partial(Margins, "laplace-margins", "laplace")
-
-
-def _round_ratio(ratio: float) -> Fraction:
-    """Sigma of the disagreements over that of the totals: public, so any rounding is fine."""
-    return Fraction(ceil(ratio * 2**16), 2**16)
 
 
 def _weights_of(settings: Mapping[str, Any]) -> PersonWeights:

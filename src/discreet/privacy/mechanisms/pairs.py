@@ -247,8 +247,72 @@ class SparsePairs(AdditiveMechanism):
     def statistic(
         self, public: Public, calibration: Calibration, moves: Moves, group: int
     ) -> Statistic:
-        """Return the log likelihood ratio on the edges of a graph."""
-        return graph_statistic(self, public, calibration, moves, group)
+        """Return the log likelihood ratio on the edges of a graph, which every run may draw anew.
+
+        An attack that knew the graph would refute a promise that was never made, so the moves are
+        on all pairs. Whatever the test, the rate of its mistakes is at least the mean over graphs
+        of Phi(-sqrt(K) / (2 sigma)), where K counts move on a graph.
+        """
+        from scipy.special import ndtr, ndtri
+
+        from discreet.privacy.audit.statistics import Statistic, gaussian_claim
+
+        law, spend = calibration.laws["right_wrong"], calibration.spend
+        one, other = moves["right_wrong"]
+        middle, direction = group * (one + other) / 2, one - other
+        items, averages = len(public.items), self.noise_for == "a random graph"
+        sigma = float(law.scale)
+
+        def count_moved(calibration: Calibration) -> float:
+            return float(np.abs(direction)[_edge_cells(calibration, items)].sum())
+
+        def redraw(source: RandomSource) -> Calibration:
+            """Draw a graph on which something moves: the rate is known given any graph."""
+            if not averages:
+                return calibration
+            drawn = self.redraw(public, calibration, source)
+            while not count_moved(drawn):
+                drawn = self.redraw(public, calibration, source)
+            return drawn
+
+        def score(values: Values, calibration: Calibration) -> float:
+            released = _on_all_pairs(values["right_wrong"], calibration, items)
+            return float(np.nansum((released - middle) * direction))
+
+        @cache
+        def lengths() -> FloatArray:
+            source, graphs = SeededSource(0), [calibration]
+            if averages:
+                graphs = [self.redraw(public, calibration, source) for _ in range(GRAPHS)]
+            return np.sqrt([count_moved(one) for one in graphs])
+
+        def separation(factor: float) -> float:
+            moving = lengths()[lengths() > 0] * (group / sigma)
+            return float(-2 * ndtri(np.mean(ndtr(-factor * moving / 2))))
+
+        def ceiling(factor: float) -> float:
+            # The rate is convex in the length, so its mean is at least the rate at the mean length.
+            claim = float(np.mean(lengths())) / sigma if averages else sqrt(spend.bound.mu_squared)
+            return factor * group * claim
+
+        def arrange(values: Values, calibration: Calibration) -> FloatArray:
+            tables = [_on_all_pairs(values[name], calibration, items) for name in sorted(values)]
+            return np.nan_to_num(np.concatenate(tables))
+
+        share = calibration.settings["edge_probability"]
+        moved = share * float(np.abs(direction).sum()) if averages else count_moved(calibration)
+        return Statistic(
+            reach=sqrt(moved) / sigma,
+            score=score,
+            separation=separation,
+            permitted=separation,
+            ceiling=ceiling,
+            epsilon=_graph_epsilon(public, calibration)
+            if averages
+            else gaussian_claim(calibration, sqrt(float(spend.bound.mu_squared))),
+            arrange=arrange,
+            redraw=redraw,
+        )
 
 
 def graph_moves(public: Public, probability: float) -> GraphMoves:
@@ -274,81 +338,6 @@ def _accepted(items: int, coin: Fraction) -> float:
 GRAPHS = 1000
 SMALLEST_SIGMA = 2
 """The accountant knows no curve of counts below; the epsilon at 2 is then a smaller bound."""
-
-
-def graph_statistic(
-    mechanism: SparsePairs,
-    public: Public,
-    calibration: Calibration,
-    moves: Moves,
-    group: int,
-) -> Statistic:
-    """Return the log likelihood ratio on the edges of a graph, which every run may draw anew.
-
-    An attack that knew the graph would refute a promise that was never made, so the moves are
-    on all pairs. Whatever the test, the rate of its mistakes is at least the mean over graphs of
-    Phi(-sqrt(K) / (2 sigma)), where K counts move on a graph.
-    """
-    from scipy.special import ndtr, ndtri
-
-    from discreet.privacy.audit.statistics import Statistic, gaussian_claim
-
-    law, spend = calibration.laws["right_wrong"], calibration.spend
-    one, other = moves["right_wrong"]
-    middle, direction = group * (one + other) / 2, one - other
-    items, averages = len(public.items), mechanism.noise_for == "a random graph"
-    sigma = float(law.scale)
-
-    def count_moved(calibration: Calibration) -> float:
-        return float(np.abs(direction)[_edge_cells(calibration, items)].sum())
-
-    def redraw(source: RandomSource) -> Calibration:
-        """Draw a graph on which something moves: the rate is known given any graph."""
-        if not averages:
-            return calibration
-        drawn = mechanism.redraw(public, calibration, source)
-        while not count_moved(drawn):
-            drawn = mechanism.redraw(public, calibration, source)
-        return drawn
-
-    def score(values: Values, calibration: Calibration) -> float:
-        released = _on_all_pairs(values["right_wrong"], calibration, items)
-        return float(np.nansum((released - middle) * direction))
-
-    @cache
-    def lengths() -> FloatArray:
-        source, graphs = SeededSource(0), [calibration]
-        if averages:
-            graphs = [mechanism.redraw(public, calibration, source) for _ in range(GRAPHS)]
-        return np.sqrt([count_moved(one) for one in graphs])
-
-    def separation(factor: float) -> float:
-        moving = lengths()[lengths() > 0] * (group / sigma)
-        return float(-2 * ndtri(np.mean(ndtr(-factor * moving / 2))))
-
-    def ceiling(factor: float) -> float:
-        # The rate is convex in the length, so its mean is at least the rate at the mean length.
-        claim = float(np.mean(lengths())) / sigma if averages else sqrt(spend.bound.mu_squared)
-        return factor * group * claim
-
-    def arrange(values: Values, calibration: Calibration) -> FloatArray:
-        tables = [_on_all_pairs(values[name], calibration, items) for name in sorted(values)]
-        return np.nan_to_num(np.concatenate(tables))
-
-    share = calibration.settings["edge_probability"]
-    moved = share * float(np.abs(direction).sum()) if averages else count_moved(calibration)
-    return Statistic(
-        reach=sqrt(moved) / sigma,
-        score=score,
-        separation=separation,
-        permitted=separation,
-        ceiling=ceiling,
-        epsilon=_graph_epsilon(public, calibration)
-        if averages
-        else gaussian_claim(calibration, sqrt(float(spend.bound.mu_squared))),
-        arrange=arrange,
-        redraw=redraw,
-    )
 
 
 def _edge_cells(calibration: Calibration, items: int) -> npt.NDArray[np.int64]:

@@ -188,8 +188,36 @@ class RandomizedResponse(CompleteMechanism):
     def statistic(
         self, public: Public, calibration: Calibration, moves: Moves, group: int
     ) -> Statistic:
-        """Return how many flipped answers agree with the first data set."""
-        return flip_statistic(public, calibration, moves, group)
+        """Return how many flipped answers agree with the first data set rather than the second."""
+        from scipy.special import ndtri
+        from scipy.stats import binom
+
+        from discreet.privacy.audit.statistics import Statistic, join_values, pure_epsilon
+
+        one, other = moves["right"]
+        direction, middle = one - other, group * (one + other) / 2
+        answers = int(np.abs(direction).sum())
+        share = float(calibration.settings["answer_epsilon"])
+
+        def score(values: Values, calibration: Calibration) -> float:  # noqa: ARG001
+            return float((np.diag(values["right_right"]) - middle) @ direction)
+
+        def separate(factor: float, answers: int) -> float:
+            number, truth = group * answers, 1 / (1 + exp(-factor * share))
+            below = binom.cdf([np.ceil(number / 2) - 1, number // 2], number, truth)
+            return float(-2 * ndtri(max(below.mean(), 1e-300)))
+
+        truth = 1 / (1 + exp(-share))
+        return Statistic(
+            reach=sqrt(answers) * (2 * truth - 1) / sqrt(truth * (1 - truth)),
+            score=score,
+            separation=lambda factor: separate(factor, answers),
+            permitted=lambda factor: separate(factor, min(answers, public.max_answers)),
+            ceiling=lambda factor: separate(factor, min(answers, public.max_answers)),
+            epsilon=pure_epsilon(calibration),
+            arrange=join_values,
+            redraw=lambda _: calibration,
+        )
 
 
 def _flip_probability(settings: Mapping[str, Any]) -> float:
@@ -236,36 +264,3 @@ def flip_answers(
     """
     lies = flip_coins(share, rows.size, source).reshape(rows.shape)
     return np.where((rows >= 0) & lies, 1 - rows, rows).astype(np.int8)
-
-
-def flip_statistic(public: Public, calibration: Calibration, moves: Moves, group: int) -> Statistic:
-    """Return how many flipped answers agree with the first data set more than with the second."""
-    from scipy.special import ndtri
-    from scipy.stats import binom
-
-    from discreet.privacy.audit.statistics import Statistic, join_values, pure_epsilon
-
-    one, other = moves["right"]
-    direction, middle = one - other, group * (one + other) / 2
-    answers = int(np.abs(direction).sum())
-    share = float(calibration.settings["answer_epsilon"])
-
-    def score(values: Values, calibration: Calibration) -> float:  # noqa: ARG001
-        return float((np.diag(values["right_right"]) - middle) @ direction)
-
-    def separate(factor: float, answers: int) -> float:
-        number, truth = group * answers, 1 / (1 + exp(-factor * share))
-        below = binom.cdf([np.ceil(number / 2) - 1, number // 2], number, truth)
-        return float(-2 * ndtri(max(below.mean(), 1e-300)))
-
-    truth = 1 / (1 + exp(-share))
-    return Statistic(
-        reach=sqrt(answers) * (2 * truth - 1) / sqrt(truth * (1 - truth)),
-        score=score,
-        separation=lambda factor: separate(factor, answers),
-        permitted=lambda factor: separate(factor, min(answers, public.max_answers)),
-        ceiling=lambda factor: separate(factor, min(answers, public.max_answers)),
-        epsilon=pure_epsilon(calibration),
-        arrange=join_values,
-        redraw=lambda _: calibration,
-    )
