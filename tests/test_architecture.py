@@ -26,7 +26,6 @@ ORDER = [
     "answers",
     "datasets",
     "simulation",
-    "privacy.coins",
     "privacy.noise",
     "privacy.accounting",
     "privacy.ledger",

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
+from discreet import secure
 from discreet.errors import BadUsage, MissingExtra
-from discreet.privacy import coins, noise
-from discreet.privacy.coins import flip_coins
+from discreet.privacy import noise
 from discreet.privacy.noise import (
     LARGEST_SCALE,
     ExactNoise,
@@ -29,7 +29,7 @@ from discreet.privacy.noise import (
     discrete_gaussian,
     discrete_laplace,
 )
-from discreet.secure import SeededSource, SystemSource
+from discreet.secure import SeededSource, SystemSource, flip_coins
 
 Draws = NDArray[np.int64]
 Sampler = Callable[[Fraction, int, SeededSource], Draws]
@@ -201,12 +201,12 @@ def test_last_digits_that_are_always_zero_are_caught() -> None:
     assert low_digit_pvalue(coarse, 64) < FAULTY
 
 
-def _always(digits: coins.Digits, exact: object, source: SeededSource) -> NDArray[np.bool_]:
+def _always(digits: secure.Digits, exact: object, source: SeededSource) -> NDArray[np.bool_]:
     return np.ones(digits.size, dtype=np.bool_)
 
 
-def _once(digits: coins.Digits, exact: object, source: SeededSource) -> NDArray[np.bool_]:
-    return coins.draw_digits(digits.size, source) >= digits  # 1 - g in place of exp(-g)
+def _once(digits: secure.Digits, exact: object, source: SeededSource) -> NDArray[np.bool_]:
+    return secure.draw_digits(digits.size, source) >= digits  # 1 - g in place of exp(-g)
 
 
 @pytest.mark.parametrize("fault", [_always, _once])
@@ -221,7 +221,7 @@ def test_a_wrong_acceptance_is_caught(
 
 def test_a_one_sided_sign_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def crooked(n: int, source: SeededSource) -> NDArray[np.bool_]:
-        return coins.draw_digits(n, source) < 0.49 * 2**16
+        return secure.draw_digits(n, source) < 0.49 * 2**16
 
     monkeypatch.setattr(noise, "_draw_bits", crooked)
     faulty = discrete_gaussian(Fraction(150), 500_000, SeededSource(36))
@@ -234,7 +234,7 @@ def test_a_one_sided_sign_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(st.fractions(0, 60, max_denominator=10**6), st.integers(0, 200))
 @settings(max_examples=60)
 def test_bounds_on_exponentials_hold_and_are_tight(rate: Fraction, bits: int) -> None:
-    low, high = coins.enclose_exponential(rate, bits)
+    low, high = secure.enclose_exponential(rate, bits)
     with localcontext(prec=120):
         truth = (Decimal(-rate.numerator) / Decimal(rate.denominator)).exp() * Decimal(2) ** bits
     assert low <= truth <= high
@@ -248,16 +248,16 @@ def test_bounds_on_blocks_and_lies_hold_and_are_tight(bits: int) -> None:
         weights = [(Decimal(-k * k) / 2).exp() for k in range(40)]
         for k in range(30):
             cases = [
-                (coins.enclose_gaussian_block(k, bits), sum(weights[: k + 1]) / sum(weights)),
-                (coins.enclose_laplace_block(k, bits), 1 - Decimal(-k - 1).exp()),
-                (coins.enclose_lie(Fraction(k, 3), bits), 1 / (1 + (Decimal(k) / 3).exp())),
+                (secure.enclose_gaussian_block(k, bits), sum(weights[: k + 1]) / sum(weights)),
+                (secure.enclose_laplace_block(k, bits), 1 - Decimal(-k - 1).exp()),
+                (secure.enclose_lie(Fraction(k, 3), bits), 1 / (1 + (Decimal(k) / 3).exp())),
             ]
             for (low, high), truth in cases:
                 assert 0 <= low <= truth * scale <= high <= 2**bits
                 assert high - low <= 2
 
 
-@pytest.mark.parametrize("blocks", [coins.enclose_gaussian_block, coins.enclose_laplace_block])
+@pytest.mark.parametrize("blocks", [secure.enclose_gaussian_block, secure.enclose_laplace_block])
 def test_the_block_table_is_certain_wherever_it_answers(blocks: noise.Blocks) -> None:
     table = noise._block_table(blocks)
     bounds = [Fraction(0), *(Fraction(blocks(k, 80)[0], 2**80) for k in range(20))]
@@ -296,13 +296,13 @@ def test_the_first_coin_falls_as_the_exact_ratio_says_for_every_digit(
     a = data.draw(st.integers(0, p - 1))
     digits = np.full(2**16, (a << 16) // p, dtype=np.uint16)
     # Further bits are ones: a coin that succeeds is followed by one that fails, hence "no".
-    verdict = coins.exponential_coins(digits, lambda _: (a, p), Script(EVERY_DIGIT.copy()))
+    verdict = secure.exponential_coins(digits, lambda _: (a, p), Script(EVERY_DIGIT.copy()))
     success = np.array([(u + 1) * p <= a << 16 for u in range(2**16)])
     assert np.array_equal(verdict, ~success)
 
 
-@pytest.mark.parametrize("blocks", [coins.enclose_gaussian_block,
-                                    coins.enclose_laplace_block])  # fmt: skip
+@pytest.mark.parametrize("blocks", [secure.enclose_gaussian_block,
+                                    secure.enclose_laplace_block])  # fmt: skip
 def test_every_digit_of_a_block_draw_leads_to_its_block(blocks: noise.Blocks) -> None:
     class Middle(Script):
         def words(self, n: int, /) -> NDArray[np.uint64]:
@@ -359,7 +359,7 @@ def test_offsets_own_equally_many_words_each(bound: int) -> None:
 def test_exponential_coins_fall_as_often_as_they_should(g: Fraction) -> None:
     n = 400_000
     digits = np.full(n, int(g * 2**16), dtype=np.uint16)
-    verdict = coins.exponential_coins(digits, lambda _: g.as_integer_ratio(), SeededSource(41))
+    verdict = secure.exponential_coins(digits, lambda _: g.as_integer_ratio(), SeededSource(41))
     assert stats.binomtest(int(verdict.sum()), n, float(np.exp(-float(g)))).pvalue > SOUND
 
 
@@ -371,7 +371,7 @@ def test_lies_are_as_frequent_as_randomized_response_promises(epsilon: Fraction)
 
 
 def test_a_lie_that_thirty_two_bits_leave_open_is_decided_by_more() -> None:
-    low, high = coins.enclose_lie(Fraction(1), 96)
+    low, high = secure.enclose_lie(Fraction(1), 96)
     first, rest = low >> 64, low & (2**64 - 1)
     for word, lie in ((rest - 2, True), (rest + (high - low) + 1, False)):
         queue = [np.array([first | (first << 32)], np.uint64), np.array([word], np.uint64)]

@@ -36,16 +36,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import BadUsage, MissingExtra
-from discreet.privacy.coins import (
+from discreet.secure import (
     DIGIT_BITS,
     Digits,
+    LazyUniform,
+    RandomSource,
+    SystemSource,
     as_fraction,
     draw_digits,
     enclose_gaussian_block,
     enclose_laplace_block,
     exponential_coins,
 )
-from discreet.secure import LazyUniform, RandomSource, SystemSource
 
 # int64 cannot hold every integer. Blocks up to 255 of scales up to 2^54 fit: 256 * 2^54 < 2^63. A
 # draw in a later block has probability exp(-256) < 2^-369 (Laplace) or below exp(-32768)

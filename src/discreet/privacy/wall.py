@@ -174,10 +174,7 @@ def add_noise(
 ) -> Draw:
     """Let exact cells wait for the noise of their laws; for mechanisms that add noise to counts."""
     if set(cells) != set(calibration.laws):
-        raise DiscreetError(
-            f"the mechanism {mechanism.name} has cells without a noise law; this is a defect "
-            "of discreet, and nothing was released"
-        )
+        raise _defect(mechanism, "has cells without a noise law")
     whole = {name: _whole(exact, mechanism) for name, exact in cells.items()}
 
     def draw(noise: Noise) -> dict[str, Int64Array]:
@@ -195,9 +192,13 @@ def _whole(exact: object, mechanism: Mechanism) -> Int64Array:
     """
     if isinstance(exact, np.ndarray) and exact.dtype == np.int64:
         return exact
-    raise DiscreetError(
-        f"the mechanism {mechanism.name} has cells of a kind that must not be released; this is a "
-        "defect of discreet, and nothing was released"
+    raise _defect(mechanism, "has cells of a kind that must not be released")
+
+
+def _defect(mechanism: Mechanism, what: str) -> DiscreetError:
+    return DiscreetError(
+        f"the mechanism {mechanism.name} {what}; this is a defect of discreet, and nothing was "
+        "released"
     )
 
 
@@ -226,7 +227,4 @@ def _check_values(
         if isinstance(array, np.ndarray) and array.dtype == np.int64
     }
     if found != dict(shapes):
-        raise DiscreetError(
-            f"the mechanism {mechanism.name} drew values of a kind that must not be released; this "
-            "is a defect of discreet, and nothing was released"
-        )
+        raise _defect(mechanism, "drew values of a kind that must not be released")

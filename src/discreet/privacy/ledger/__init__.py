@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from discreet.answers.protocol import Contributions
 from discreet.answers.select import CELLS, ROWS
 from discreet.errors import BadUsage, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours, as_neighbours
@@ -39,13 +40,6 @@ from discreet.privacy.ledger.history import EVERYONE, Entry, History, read_entry
 __all__ = ["EVERYONE", "Entry", "Ledger", "MissingLedger", "fingerprint_rows"]
 
 BUSY_SECONDS = 60.0
-
-
-class Digestible(Protocol):
-    """Answers that can be recognised by a ledger."""
-
-    def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
-        """Return the sum of the persons' keyed digests, and how many were added."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +132,7 @@ class Ledger:
         """
         return fingerprint_rows(self.key, rows)
 
-    def recognise(self, answers: Digestible) -> tuple[str, str | None]:
+    def recognise(self, answers: Contributions) -> tuple[str, str | None]:
         """Return the fingerprint of answers, wherever they are, and the one they had in schema 1.
 
         It is that of every person's answered items with the answers, in any order; so it is the

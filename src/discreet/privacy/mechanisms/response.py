@@ -29,11 +29,10 @@ from discreet.models.noisefit import NoiseFit
 from discreet.models.noisefit.margins import MarginsNoise, fit_margins
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_local
-from discreet.privacy.coins import check_coin, flip_coins
 from discreet.privacy.mechanisms.base import LEAST_VARIANCE, CompleteMechanism, Forecast, Study
 from discreet.privacy.protocol import Calibration, Draw, Public
 from discreet.privacy.wall import Release, check_persons
-from discreet.secure import RandomSource, SystemSource
+from discreet.secure import RandomSource, SystemSource, check_coin, flip_coins
 from discreet.types import Int64Array
 
 if TYPE_CHECKING:
