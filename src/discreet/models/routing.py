@@ -187,20 +187,8 @@ def _describe_items(rows: _Rows, b: FloatArray, answered: npt.NDArray[np.int64])
     low, high = np.zeros(len(answered)), np.zeros(len(answered))
     starts = rows.indptr[:-1][some]
     low[some], high[some] = np.minimum.reduceat(b, starts), np.maximum.reduceat(b, starts)
-    return np.column_stack(
-        [
-            np.ones(len(answered)),
-            answered,
-            mean,
-            width,
-            low,
-            high,
-            mean**2,
-            mean**3,
-            low * mean,
-            high * mean,
-        ]
-    )
+    bends = mean**2, mean**3, low * mean, high * mean
+    return np.column_stack([np.ones(len(answered)), answered, mean, width, low, high, *bends])
 
 
 def _test_core(rows: _Rows, difficulty: FloatArray) -> float:

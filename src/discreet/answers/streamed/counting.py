@@ -263,11 +263,6 @@ class Accumulator:
             self._weighting = start.weighting
         self._grow(items)
 
-    @property
-    def persons(self) -> int:
-        """Persons so far."""
-        return self.totals.persons
-
     def add(self, items: tuple[str, ...], store: Any, weighting: Weighting | None) -> None:
         """Count one batch."""
         self._grow(items)

@@ -180,16 +180,9 @@ def denoise_disagreements(
         shift, kept, unexplained = match_totals(noisy - values, trust, difficulty, layout.sigma)
         values, freedom = np.maximum(values + shift, 0.0), freedom + kept * layout.pairs
     values *= _below_ceiling(values, layout)
+    left = (values - smooth) * layout.counted
     return Disagreements(
-        values,
-        trust,
-        freedom,
-        mean,
-        spread,
-        row,
-        surface,
-        (values - smooth) * layout.counted,
-        unexplained,
+        values, trust, freedom, mean, spread, row, surface, left, unexplained=unexplained
     )
 
 
