@@ -12,6 +12,8 @@ import numpy as np
 
 from discreet.jit import compiled_loop
 
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
 
 @compiled_loop
 def eliminate_band(band: Any, width: int) -> None:

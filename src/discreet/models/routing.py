@@ -30,7 +30,6 @@ from scipy.special import expit
 from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Answers, Job
 from discreet.models.score_plan import restrict_rows
-from discreet.models.symmetric import score_distribution
 from discreet.results.estimate import Kind, Notice
 from discreet.types import FloatArray, IndexArray
 
@@ -219,7 +218,7 @@ def _test_mixture(counts: npt.NDArray[np.int64], b: FloatArray) -> float:
     from scipy.special import chdtrc
 
     theta = GRID[:, None] + b.mean()
-    table = score_distribution(expit(theta - b), expit(b - theta))
+    table = _score_distribution(expit(theta - b), expit(b - theta))
     # Far ends, where everybody has everything wrong or right.
     ends = np.zeros((2, len(counts)))
     ends[0, 0] = ends[1, -1] = 1.0
@@ -236,3 +235,22 @@ def _test_mixture(counts: npt.NDArray[np.int64], b: FloatArray) -> float:
     statistic = 2 * float((counts[seen] * np.log(share[seen] / expected[seen])).sum())
     # At most as many free frequencies as scores less one: conservative.
     return float(chdtrc(len(counts) - 1, max(statistic, 0.0)))
+
+
+def _score_distribution(right: FloatArray, wrong: FloatArray) -> FloatArray:
+    """Distribution of the score of independent answers, ``[pattern, score]``.
+
+    Parameters
+    ----------
+    right, wrong
+        Probabilities ``[pattern, item]`` with ``right + wrong = 1``, given separately because
+        one minus a small number loses digits.
+    """
+    c, k = right.shape
+    total = np.zeros((c, k + 1))
+    total[:, 0] = 1.0
+    for j in range(k):
+        moved = total[:, : j + 1] * right[:, j : j + 1]
+        total[:, : j + 1] *= wrong[:, j : j + 1]
+        total[:, 1 : j + 2] += moved
+    return total
