@@ -179,7 +179,8 @@ def test_a_lone_code_is_never_advised_as_the_key(tmp_path, code):
         read_responses(write_csv(tmp_path, code))
     message = str(found.value)
     assert f"--missing {code}" in message
-    assert message.index("--missing") < message.index("--at-least SCORE")
+    # Behind 0 and 1 a 2 is more likely the next step.
+    assert (message.index("--missing") < message.index("--at-least SCORE")) == (code != "2")
     assert f"at_least={code}" not in message
     assert f"--at-least {code}" not in message
 

@@ -26,9 +26,16 @@ ACCEPTED = (
     "Answers must be 0, 1, true or false, or missing (blank, NA, NaN, '.' or null), because the "
     "model knows only right and wrong."
 )
-NO_ANSWER = "; if {0} stands for a missing answer, say so with missing=[{0}] (--missing {0})"
+NO_ANSWER = (
+    "If {0} stands for a missing answer, say so with missing=[{0}] (--missing {0}); otherwise "
+    "correct the cell."
+)
+SCALE = (
+    "are steps of a rating scale or points, say from which score on they count as right with "
+    "at_least=SCORE (--at-least SCORE)."
+)
 SCORES = (
-    "if answers are scores, say from which score on they count as right with at_least=SCORE "
+    "If answers are scores, say from which score on they count as right with at_least=SCORE "
     "(--at-least SCORE)."
 )
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
@@ -322,7 +329,7 @@ def test_ids_that_no_row_uses_are_not_persons(write):
 def test_a_bad_value_in_parquet_is_named_with_its_row(write):
     pq.write_table(pa.table({"id": ["a", "b"], "q1": [1, 5]}), "a.parquet")
     assert refusal(BadResponses, "a.parquet").startswith(
-        f"a.parquet, row 2, column 'q1': found 5 where an answer should be. {ACCEPTED} Correct "
+        f"a.parquet, row 2, column 'q1': found 5 where an answer should be. {ACCEPTED} If "
     )
 
 
@@ -374,8 +381,8 @@ def test_json_lines_are_read_in_three_forms(write, lines):
         ),
         (
             '{"id": 1, "q1": 1}\n\n{"id": 2, "q1": 3}\n',
-            f"a.jsonl, line 3, column 'q1': found 3 where an answer should be. {ACCEPTED} Correct "
-            f"the cell{NO_ANSWER.format(3)}; {SCORES} If 'q1' is not an item, leave it out with "
+            f"a.jsonl, line 3, column 'q1': found 3 where an answer should be. {ACCEPTED} If 1 "
+            f"to 3 {SCALE} {NO_ANSWER.format(3)} If 'q1' is not an item, leave it out with "
             "ignore=['q1'] (--ignore q1).",
         ),
         (
@@ -449,25 +456,26 @@ UNCLEAR = (
         (
             LONG + "a,x,1\na,y,2\n",
             f"a.csv, line 3, column 'response': found '2' where an answer should be. {ACCEPTED} "
-            f"Correct the cell{NO_ANSWER.format(2)}; {SCORES}",
+            f"If 1 to 2 {SCALE} {NO_ANSWER.format(2)}",
         ),
         (
             "id,q1,q2\na,1,0\n\nb,0,2\n",
-            f"a.csv, line 4, column 'q2': found '2' where an answer should be. {ACCEPTED} Correct "
-            f"the cell{NO_ANSWER.format(2)}; {SCORES} If 'q2' is not an item, leave it out with "
+            f"a.csv, line 4, column 'q2': found '2' where an answer should be. {ACCEPTED} If 0 "
+            f"to 2 {SCALE} {NO_ANSWER.format(2)} If 'q2' is not an item, leave it out with "
             "ignore=['q2'] (--ignore q2).",
         ),
         (
             "id,q1,sex\na,1,F\n",
-            f"a.csv, line 2, column 'sex': found 'F' where an answer should be. {ACCEPTED} Correct "
-            "the cell, or leave it blank; if F stands for a missing answer, say so with "
-            "missing=['F'] (--missing F). If 'sex' is not an item, leave it out with "
-            "ignore=['sex'] (--ignore sex).",
+            f"a.csv, line 2, column 'sex': found 'F' where an answer should be. {ACCEPTED} If "
+            "'sex' groups the persons, say group='sex' (--group sex). If 'sex' is not an item, "
+            "leave it out with ignore=['sex'] (--ignore sex). If F stands for a missing answer, "
+            "say so with missing=['F'] (--missing F); otherwise correct the cell, or leave it "
+            "blank.",
         ),
         (
             LONG + "a,x,-1\n",
             f"a.csv, line 2, column 'response': found '-1' where an answer should be. {ACCEPTED} "
-            f"Correct the cell{NO_ANSWER.format(-1)}; {SCORES}",
+            f"{NO_ANSWER.format(-1)} {SCORES}",
         ),
         (
             LONG + '"a\nb",x,1\r\n\r\na,x,1\r\n"a\nb",x,0\r\n',
@@ -539,7 +547,8 @@ def test_an_open_quotation_mark_early_in_a_long_file_is_found(write):
 def test_truth_values_are_refused_where_marks_are_expected(write):
     assert refusal(BadResponses, write(LONG + "a,x,4\na,y,true\n"), at_least=3) == (
         "a.csv, line 3, column 'response': found 'true' where an answer should be. With at_least=3 "
-        "every answer must be a number or missing (blank, NA, NaN, '.' or null). Correct the cell."
+        "every answer must be a number or missing (blank, NA, NaN, '.' or null). Correct the cell, "
+        "or leave it blank."
     )
 
 
@@ -564,7 +573,7 @@ def test_a_cut_off_gzip_file_is_refused(write, size):
         (
             b"PK\x03\x04....",
             "a.csv",
-            "a.csv is a spreadsheet or zip file, which cannot be read. Save it as CSV.",
+            "a.csv is a zip file, which is not looked into. Unpack it and give the file inside.",
         ),
         (
             b"id,q1\na,1\n",
@@ -606,7 +615,8 @@ def test_paths_without_a_file_are_wrong_usage(write):
     Path("folder").mkdir()
     assert refusal(BadUsage, "folder") == (
         "The folder 'folder' holds no file of answers. Looked for names that end in .csv, .tsv, "
-        ".parquet, .pq, .jsonl, .ndjson, each also with .gz."
+        ".parquet, .pq, .jsonl, .ndjson, .xlsx, .xlsm, .xlsb, .xls, .ods, .sav, .zsav, .dta, "
+        ".xpt, .sas7bdat, each also with .gz."
     )
     os.mkfifo("pipe")
     assert refusal(BadUsage, "pipe") == (

@@ -99,7 +99,7 @@ def test_a_cell_that_is_no_answer_is_named(X, found):
         f"Row 1, column 1 ('b') (counted from 0): found {found} where an answer should be. Answers "
         "must be 0, 1, true or false, or missing (NaN, None, masked, or -1 in arrays of signed "
         "numbers), because the model knows only right and wrong. Where a code stands for a missing "
-        "answer, make it NaN first: np.where(X == code, np.nan, X). Where answers are scores, "
+        "answer, name it with missing=code. Where answers are scores, "
         "compare them: np.where(np.isnan(X), np.nan, X >= threshold)."
     )
 

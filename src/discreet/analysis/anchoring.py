@@ -242,7 +242,8 @@ def _displaced(anchors: tuple[str, ...], moved: FloatArray, se: FloatArray) -> l
 
 def _read_pairs(table: Any) -> list[tuple[str, Any]]:
     """Return the items and difficulties of a table (a file, a data frame); blanks are left out."""
-    rows = zip(*read_columns(table, ("item", "difficulty"), "anchors"), strict=True)
+    columns = read_columns(table, ("item", "difficulty"), "anchors", numbers=("difficulty",))
+    rows = zip(*columns, strict=True)
     # NaN, which differs from itself, is how data frames leave a cell blank.
     known = [(item, value) for item, value in rows if value not in (None, "") and value == value]
     return [(read_cell(item) if isinstance(item, str) else item, value) for item, value in known]

@@ -19,10 +19,11 @@ from discreet.answers.pack import Repeated, compact, pack_columns, pack_rows, st
 from discreet.answers.planes import BLOCK_WORDS, BitPlanes, SparseRows, join_rows, prefers_planes
 from discreet.answers.select import flip_answers
 from discreet.errors import BadResponses
+from discreet.tables.advice import refuse_wide
 from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.opener import LongTable, RowPlaces, Source, assign_groups
 from discreet.tables.roles import Reading, WidePlan
-from discreet.tables.values import BAD, explain_bad_answer, score_array
+from discreet.tables.values import BAD, score_array
 
 Codes = npt.NDArray[np.int32]
 
@@ -158,7 +159,8 @@ class WideTable:
         n_rows = len(columns[0])
         if not n_rows:
             return
-        values = [score_array(column, self._reading.scoring) for column in columns]
+        scorings = [self._reading.scoring_of(item) for item in items]
+        values = [score_array(*one) for one in zip(columns, scorings, strict=True)]
         self._refuse_bad(values, columns, items)
         done = 0
         while done < n_rows:
@@ -178,8 +180,10 @@ class WideTable:
         if bad:
             row, j = min(bad)
             where = self._rows.place(self._rows.n_rows + row)
-            value, scoring = columns[j][row].as_py(), self._reading.scoring
-            raise BadResponses(explain_bad_answer(where, items[j], value, scoring, wide=True))
+            raise refuse_wide(
+                where, items[j], columns[j], columns[j][row].as_py(), self._reading,
+                has_person=not self._numbered,
+            )  # fmt: skip
 
     def _flush(self) -> None:
         if self._used:

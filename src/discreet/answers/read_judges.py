@@ -24,6 +24,7 @@ from discreet.tables.roles import (
     check_column,
     choose_column,
     list_names,
+    make_form,
     plain_name,
 )
 
@@ -74,8 +75,11 @@ def read_comparisons(
     outcome: str | None = None,
     repeats: str = ERROR,
     ties: str = ERROR,
+    sheet: str | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
 ) -> Comparisons:
-    r"""Read comparisons from CSV, TSV or Parquet, gzipped or not, or from a data frame.
+    r"""Read comparisons from a text file, Parquet, a workbook, SPSS, Stata, SAS or a data frame.
 
     Parameters
     ----------
@@ -92,6 +96,8 @@ def read_comparisons(
         When a judge compared the same two objects more than once: "error", "first" or "last".
     ties
         What to do with a row whose outcome is a tie: "error" or "drop". The model has no ties.
+    sheet, delimiter, header
+        As for :func:`discreet.read_responses`.
 
     Examples
     --------
@@ -103,7 +109,8 @@ def read_comparisons(
     <Comparisons: 2 judges, 2 objects, 2 comparisons>
     """
     roles = Roles(judge, winner, loser, left, right, outcome, repeats, ties)
-    return read_tables(path, partial(_take, roles))
+    form = make_form(sheet, delimiter, header)
+    return read_tables(path, partial(_take, roles), form=form)
 
 
 def open_comparisons(data: Any) -> Comparisons:

@@ -33,11 +33,20 @@ from discreet.answers.planes import BitPlanes, SparseRows
 from discreet.answers.responses import Responses
 from discreet.answers.select import flip_answers
 from discreet.errors import BadResponses
+from discreet.tables.advice import refuse_wide
 from discreet.tables.ids import BadIds, encode_ids, plain_column
+from discreet.tables.key import KeyLike, check_named_items, settle_key
 from discreet.tables.opener import LongTable, Progress, Source, plan_source, read_tables
-from discreet.tables.roles import LongPlan, Reading, WidePlan, make_reading, plan_columns
+from discreet.tables.roles import (
+    LongPlan,
+    Reading,
+    WidePlan,
+    make_reading,
+    name_items,
+    plan_columns,
+)
 from discreet.tables.sources import FrameSource, as_arrow
-from discreet.tables.values import BAD, MISSING, Codes, Scoring, explain_bad_answer, score_value
+from discreet.tables.values import BAD, MISSING, Codes, Scoring, drop_codes, score_value
 
 
 def read_responses(
@@ -53,9 +62,13 @@ def read_responses(
     one_means: str = "right",
     at_least: float | None = None,
     missing: Codes = (),
+    key: KeyLike = None,
+    sheet: str | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
     progress: Progress | None = None,
 ) -> Responses:
-    r"""Read answers from CSV, TSV, Parquet or JSON lines, gzipped or not, long or wide.
+    r"""Read answers from CSV, Parquet, JSON lines, workbooks, SPSS, Stata or SAS, long or wide.
 
     Parameters
     ----------
@@ -80,7 +93,19 @@ def read_responses(
         are accepted.
     missing
         Codes that stand for a missing answer, such as 9 or ``[9, 99]``; compared as text, so
-        that 9, 9.0 and "9" are one.
+        that 9, 9.0 and "9" are one. By column: ``{"Q1": 9, "Q2": [98, 99]}``, with "*" for all
+        the others.
+    key
+        Which answers are right, where the table holds what was chosen:
+        ``{"Q1": "B", "Q2": ["A", "C"]}``, the path of a table with the columns item and answer,
+        or letters in the order of the columns, ``"BADC"``. Items that the key does not name must
+        be scored already.
+    sheet
+        The sheet of a workbook; by default the only one that holds data.
+    delimiter
+        What parts the fields of a text file; by default it is found out.
+    header
+        False for files whose first row holds no names: columns are then called "1", "2", ...
     progress
         Called now and then with the bytes read so far.
 
@@ -101,8 +126,9 @@ def read_responses(
     <Responses: 2 persons, 2 items, 2 answers (50% filled)>
     """
     reading = make_reading(
-        layout, person, item, response, ignore, group, repeats, one_means, at_least, missing
-    )
+        layout, person, item, response, ignore, group, repeats, one_means, at_least, missing,
+        key, sheet, delimiter, header,
+    )  # fmt: skip
     return read_planned(path, reading, progress)
 
 
@@ -111,7 +137,13 @@ def read_planned(
 ) -> Responses:
     """Do as :func:`read_responses`, with a reading that was made before."""
     said = reading or Reading()
-    return Responses(*read_tables(path, partial(_take, said), reading=said, progress=progress))
+    if said.key_in_order:
+        from discreet.tables.dataset import settle_reading
+
+        said = settle_reading(path, said)
+    table = read_tables(path, partial(_take, said), reading=said, progress=progress)
+    check_named_items(said, table.items)
+    return Responses(*table)
 
 
 def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
@@ -146,8 +178,15 @@ def read_frame(frame: Any, reading: Reading) -> RawTable:
     if not source.names:
         raise BadResponses("The data frame has no columns, so there are no answers in it.")
     plan = plan_columns(source.names, reading, source.name)
+    reading = settle_key(reading, name_items(source.names, plan), source.name)
     if source.table.num_rows == 0:
         raise BadResponses("The data frame has columns but no rows, so there are no answers in it.")
+    made = _take_frame(source, plan, reading)
+    check_named_items(reading, made.items)
+    return made
+
+
+def _take_frame(source: FrameSource, plan: LongPlan | WidePlan, reading: Reading) -> RawTable:
     if isinstance(plan, WidePlan) and (packed := _pack_whole(source, plan, reading)) is not None:
         return packed
     return _take(reading, iter([source]))
@@ -157,7 +196,8 @@ def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTab
     """Pack columns as they are; None if something needs more care (text, repeats, groups)."""
     table = source.table
     columns = [table.column(number) for number in plan.items]
-    if reading.scoring != Scoring() or plan.groups or not all(map(_is_plain, columns)):
+    scored = reading.by_item or reading.scoring != Scoring()
+    if scored or plan.groups or not all(map(_is_plain, columns)):
         return None
     persons = None
     if plan.person is not None:
@@ -172,9 +212,10 @@ def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTab
         planes = pack_columns(columns)
     except BadCell as bad:
         name = source.names[plan.items[bad.column]]
-        where = source.place(bad.row)
-        message = explain_bad_answer(where, name, bad.value, reading.scoring, wide=True)
-        raise BadResponses(message) from None
+        raise refuse_wide(
+            source.place(bad.row), name, columns[bad.column], bad.value, reading,
+            has_person=persons is not None,
+        ) from None  # fmt: skip
     store = compact(planes)
     items = tuple(source.names[number] for number in plan.items)
     return RawTable(
@@ -211,8 +252,10 @@ Store = BitPlanes | SparseRows
 _PACKED_AS_THEY_ARE = frozenset({"bool", "int8", "uint8", "int64", "float32", "float64"})
 
 
-def store_array(X: Any, items: tuple[str, ...] | None) -> Store:
+def store_array(X: Any, items: tuple[str, ...] | None, missing: Codes = ()) -> Store:
     """Return the answers of a matrix in the form that takes less memory."""
+    if missing not in ((), [], {}):
+        X = drop_codes(X if hasattr(X, "tocoo") else _check_shape(np.ma.asarray(X)), items, missing)
     if hasattr(X, "tocoo"):
         return _store_sparse(X.tocoo(), items)
     try:
@@ -322,6 +365,6 @@ def explain_cell(row: int, column: int, value: object, items: tuple[str, ...] | 
         f"Row {row}, {_column(column, items)} (counted from 0): found {shown!r} where an answer "
         "should be. Answers must be 0, 1, true or false, or missing (NaN, None, masked, or -1 in "
         "arrays of signed numbers), because the model knows only right and wrong. Where a "
-        "code stands for a missing answer, make it NaN first: np.where(X == code, np.nan, X). "
+        "code stands for a missing answer, name it with missing=code. "
         "Where answers are scores, compare them: np.where(np.isnan(X), np.nan, X >= threshold)."
     )

@@ -33,6 +33,7 @@ from discreet.tables.ids import (
     check_persons,
     make_ids,
 )
+from discreet.tables.key import KeyLike
 from discreet.tables.values import Codes
 from discreet.types import Texts
 
@@ -118,7 +119,12 @@ class Responses(Held):
 
     @classmethod
     def from_array(
-        cls, X: Any, items: Sequence[object] | None = None, persons: Sequence[object] | None = None
+        cls,
+        X: Any,
+        items: Sequence[object] | None = None,
+        persons: Sequence[object] | None = None,
+        *,
+        missing: Codes = (),
     ) -> Responses:
         """Take a matrix with a row per person and a column per item.
 
@@ -132,11 +138,14 @@ class Responses(Held):
             Names of the columns; by default "0", "1", ...
         persons
             Ids of the rows; by default "0", "1", ...
+        missing
+            Further codes for a missing answer, such as 9 or ``[9, 99]``; by item:
+            ``{"Q1": 9, "Q2": [98, 99]}``.
         """
         from discreet.answers.reading import store_array
 
         names = None if items is None else tuple(str(item) for item in items)
-        return cls.from_store(store_array(X, names), names, persons)
+        return cls.from_store(store_array(X, names, missing), names, persons)
 
     @classmethod
     def from_store(
@@ -203,6 +212,7 @@ class Responses(Held):
         one_means: str = "right",
         at_least: float | None = None,
         missing: Codes = (),
+        key: KeyLike = None,
     ) -> Responses:
         """Take a long or wide data frame: pandas, polars, pyarrow, duckdb and others.
 
@@ -222,8 +232,9 @@ class Responses(Held):
         from discreet.tables.roles import make_reading
 
         reading = make_reading(
-            layout, person, item, response, ignore, group, repeats, one_means, at_least, missing
-        )
+            layout, person, item, response, ignore, group, repeats, one_means, at_least, missing,
+            key,
+        )  # fmt: skip
         return cls(*read_frame(frame, reading))
 
     # -- what it holds -----------------------------------------------------------------------

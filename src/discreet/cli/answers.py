@@ -51,6 +51,16 @@ class Table:
         flag("When a person answered an item, or a judge compared a pair, more than once: stop, "
              "or which counts."),
     ] = "error"  # fmt: skip
+    sheet: Annotated[
+        Name, option("NAME", "Workbooks: the sheet. Default: the only one with data.")
+    ] = None
+    delimiter: Annotated[
+        Name,
+        option("SIGN", "Text files: what parts the fields, also tab or space. Default: guess."),
+    ] = None
+    header: Annotated[
+        bool, flag("The first row holds no names: columns are called 1, 2, ...", " /--no-header")
+    ] = True
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,12 @@ class Reading(Table):
     at_least: Annotated[
         float | None, option("SCORE", "Scores of at least SCORE are right, others wrong.")
     ] = None
-    missing: Annotated[str, option("CODES", "Codes for a missing answer, such as 9,99.")] = ""
+    missing: Annotated[
+        str, option("CODES", "Codes for a missing answer, such as 9,99; of one column: Q1:9.")
+    ] = ""
+    key: Annotated[
+        Name, option("KEY", "The right answers: a table with item and answer, or letters: ABDC.")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +123,8 @@ class Limits:
 
 
 AnswersFile = Annotated[
-    str, argument("FILE", "The answers: CSV, TSV, Parquet or JSONL, also .gz; long or wide.")
+    str,
+    argument("FILE", "The answers: CSV, Excel, SPSS, Stata, SAS, Parquet or JSONL; long or wide."),
 ]
 
 
@@ -116,8 +132,17 @@ def plan_reading(reading: Reading) -> ReadingPlan:
     """Return the options as the readers want them."""
     from discreet.tables.roles import make_reading
 
-    codes = tuple(code for code in reading.missing.split(",") if code.strip())
-    return make_reading(**{**vars(reading), "missing": codes})
+    return make_reading(**{**vars(reading), "missing": _split_codes(reading.missing)})
+
+
+def _split_codes(text: str) -> dict[str, list[str]]:
+    """Return codes by column: "9,Q1:99" names 9 everywhere and 99 in Q1."""
+    codes: dict[str, list[str]] = {}
+    for one in text.split(","):
+        column, colon, code = one.rpartition(":")
+        if code.strip():
+            codes.setdefault(column.strip() if colon else "*", []).append(code)
+    return codes
 
 
 def check_engine(limits: Limits) -> None:

@@ -28,8 +28,6 @@ REPORT_FILE = "report.confidential.html"
 CALIBRATION_FILES = (ITEMS_FILE, CALIBRATION_FILE, REPORT_FILE)
 
 FORMAT, VERSION = "discreet-calibration", 1
-TABLES = (".csv", ".parquet", ".pq")
-"""Files that hold anchors as a table, whatever their first line says."""
 
 CONFIDENTIAL = (
     "confidential: computed from persons' answers without privacy protection; "
@@ -149,12 +147,14 @@ def name_calibration(path: Path) -> str:
 def read_anchors(path: Path) -> Any:
     """Return anchors: a calibration, or the path of a table with item and difficulty."""
     from discreet.analysis.bank import is_bank
+    from discreet.tables.paths import read_head, sniff
 
     if path.is_dir() or is_bank(path):
         return read_calibration(path)
     start = _first_line(path)
     is_table = "difficulty" in start and not start.startswith("{")
-    is_table = is_table or path.name.lower().removesuffix(".gz").endswith(TABLES)
+    is_table = is_table or path.name.lower().removesuffix(".gz").endswith(".csv")
+    is_table = is_table or sniff(path, read_head(path)) not in ("text", "jsonl")
     return path if is_table else read_calibration(path)
 
 

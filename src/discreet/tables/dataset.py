@@ -18,10 +18,11 @@ from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.tables.jsonl import JsonLinesSource
+from discreet.tables.key import settle_key
 from discreet.tables.opener import Encodings, Source, open_file, plan_source
 from discreet.tables.paths import find_files, names_server, read_head, sniff, unpacked_size
 from discreet.tables.resources import Resources, available_memory, explain_query
-from discreet.tables.roles import LongPlan, Reading
+from discreet.tables.roles import LongPlan, Reading, name_items
 
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
 _MAGIC = b"DUCK"
@@ -30,6 +31,8 @@ _BATCH_ROWS = 1 << 17
 
 LONG_ROW, WIDE_ROW, WIDE_CELL = 9, 40, 0.25
 """Bytes in memory of a row of a long table, of a person's id, and of a cell of a wide table."""
+_PACKED_ROW = 100
+"""Bytes of a row in a workbook or a file of a statistical program, roughly."""
 SURELY_SMALL = 1 << 25
 """Bytes of files that are never looked into: even at a byte a row they make 300 MB."""
 
@@ -142,6 +145,17 @@ def open_dataset(
     return Dataset(shards, steady=True)
 
 
+def settle_reading(
+    source: str | os.PathLike[str], reading: Reading, resources: Resources | None = None
+) -> Reading:
+    """Return a reading whose key is by item: letters go to the item columns of the first shard."""
+    if not reading.key_in_order:
+        return reading
+    with closing(open_dataset(source, {}, resources or Resources(), reading)) as dataset:
+        first = dataset.shards[0].open()
+        return settle_key(reading, name_items(first.names, plan_source(first, reading)), first.name)
+
+
 def no_rows(shard: Shard) -> BadResponses:
     """Return the refusal of a table that ends below its head."""
     return BadResponses(
@@ -157,6 +171,8 @@ def _open_file(path: Path, encodings: Encodings, reading: Reading, files: int) -
     identity = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns))
     if kind == "parquet":
         rows = _parquet_rows(path)
+    elif kind not in ("text", "jsonl"):
+        rows = max(status.st_size // _PACKED_ROW, 1)
     else:
         mark = b"\n"
         if kind == "jsonl":

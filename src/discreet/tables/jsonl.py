@@ -16,9 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from discreet.errors import BadResponses
+from discreet.tables.advice import Found, explain_bad_answer
 from discreet.tables.paths import explain_read_errors, limit_lines, open_bytes
 from discreet.tables.roles import LongPlan, Reading, plan_columns
-from discreet.tables.values import BAD, MISSING_WORDS, explain_bad_answer, score_value
+from discreet.tables.values import BAD, MISSING_WORDS, score_value
 
 Record = dict[str, Any]
 _ROWS = 1 << 17
@@ -199,7 +200,7 @@ class _Batch:
 
     def __init__(self, path: Path, shape: _Shape, reading: Reading) -> None:
         self._path, self._shape, self._reading = path, shape, reading
-        self._known: dict[str, int] = {}
+        self._known: dict[tuple[str, str | None], int] = {}
         self._records = 0
         self._first_item: str | None = None
         self._waiting: list[tuple[int, str | None, list[str | None]]] = []
@@ -236,7 +237,7 @@ class _Batch:
         if not pairs:
             self._take_silent(line, person, groups)
         for item, key, value in pairs:
-            self._check(line, key, value)
+            self._check(line, item, key, value)
             self._append(line, person, item, _text(value), groups)
 
     def _id(self, line: int, record: Record, key: str) -> str | None:
@@ -271,15 +272,21 @@ class _Batch:
         apart = {self._shape.keys[0], *self._reading.ignore, *self._reading.group}
         return [(name, value) for name, value in record.items() if name not in apart]
 
-    def _check(self, line: int, key: str, value: Any) -> None:
+    def _check(self, line: int, item: str | None, key: str, value: Any) -> None:
         text = _text(value)
-        if text is None or text in self._known:
+        known = (item or "" if self._reading.by_item else "", text)
+        if text is None or known in self._known:
             return
-        scoring = self._reading.scoring
-        self._known[text] = score_value(text, scoring)
-        if self._known[text] == BAD:
-            where, wide = f"{self._path}, line {line}", self._shape.keys[1] is None
-            raise BadResponses(explain_bad_answer(where, key, value, scoring, wide=wide))
+        scoring = self._reading.scoring_of(item or "")
+        self._known[known] = score_value(text, scoring)
+        if self._known[known] == BAD:
+            found = Found(
+                f"{self._path}, line {line}", key, value, wide=self._shape.keys[1] is None,
+                words=tuple(word for _, word in self._known if word is not None),
+                has_person=self._shape.keys[0] is not None,
+                forgotten=item if self._reading.key else None,
+            )  # fmt: skip
+            raise BadResponses(explain_bad_answer(found, scoring))
 
     def _append(
         self, line: int, person: str | None, item: str | None, answer: str | None,

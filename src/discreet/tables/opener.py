@@ -20,12 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadResponses, BadUsage
+from discreet.tables.advice import refuse_long
+from discreet.tables.cells import write_cell
 from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.paths import find_files, read_head, read_text, sniff, warn_encoding
-from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
+from discreet.tables.roles import Form, LongPlan, Reading, WidePlan, plan_columns
+from discreet.tables.separators import refuse_answers_as_names
 from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
-from discreet.tables.values import BAD, explain_bad_answer, score_array
+from discreet.tables.values import BAD
 from discreet.types import BoolArray, Int8Array, Int32Array, Texts
 
 
@@ -82,6 +85,7 @@ def read_tables(
     take: Callable[[Iterator[Source]], Made],
     *,
     reading: Reading | None = None,
+    form: Form | None = None,
     progress: Progress | None = None,
 ) -> Made:
     """Return what ``take`` makes of the tables of a source, which are opened one by one.
@@ -93,14 +97,16 @@ def read_tables(
     take
         Reads the tables. It is called again where a file that seemed to be UTF-8 was not.
     reading
-        How records of JSON lines are read as answers; without it they are refused.
+        How the tables are read as answers; without it JSON lines are refused.
+    form
+        Sheet, delimiter and header; by default those of ``reading``.
     progress
         Called now and then with the bytes of all files read so far.
     """
     if not isinstance(source, str | PathLike):
         return take(iter([FrameSource(as_arrow(source))]))
     files = find_files(source)
-    return retry_encodings(lambda known: take(_open_files(files, known, reading, progress)))
+    return retry_encodings(lambda known: take(_open_files(files, known, reading, form, progress)))
 
 
 def retry_encodings(read: Callable[[Encodings], Made]) -> Made:
@@ -117,12 +123,16 @@ def retry_encodings(read: Callable[[Encodings], Made]) -> Made:
 
 
 def _open_files(
-    files: Sequence[Path], known: Encodings, reading: Reading | None, progress: Progress | None
+    files: Sequence[Path],
+    known: Encodings,
+    reading: Reading | None,
+    form: Form | None,
+    progress: Progress | None,
 ) -> Iterator[Source]:
     done = 0
     for file in files:
         shifted = None if progress is None else lambda read, done=done: progress(done + read)
-        source = open_file(file, known.get(file), reading=reading, progress=shifted)
+        source = open_file(file, known.get(file), reading=reading, form=form, progress=shifted)
         if isinstance(source, JsonLinesSource):
             source.check_alone(len(files))
         yield source
@@ -136,11 +146,14 @@ def open_file(
     encoding: str | None = None,
     *,
     reading: Reading | None = None,
+    form: Form | None = None,
     progress: Progress | None = None,
 ) -> Source:
     """Open a file by what it holds, whatever its name; the keywords are those of `read_tables`."""
     head = read_head(file)
     kind = sniff(file, head)
+    said = form or (Form() if reading is None else reading.form)
+    refuse_form(said, kind, file)
     if kind == "jsonl":
         if reading is None:
             raise BadResponses(
@@ -150,10 +163,44 @@ def open_file(
         return JsonLinesSource(file, reading, progress)
     if kind == "parquet":
         return ParquetSource(file, progress)
-    return DelimitedSource(file, head, encoding, progress)
+    if kind not in ("text", "workbook"):
+        from discreet.tables.labelled import LabelledSource
+
+        return LabelledSource(file, kind, reading, progress)
+    source = (
+        _open_workbook(file, said, progress)
+        if kind == "workbook"
+        else DelimitedSource(file, head, encoding, progress, said)
+    )
+    if reading is not None and said.header:
+        refuse_answers_as_names(source.names, reading.layout, source.name)
+    return source
 
 
-def read_columns(source: Any, columns: Sequence[str], what: str) -> list[list[Any]]:
+def _open_workbook(file: Path, form: Form, progress: Progress | None) -> Source:
+    from discreet.tables.workbook import WorkbookSource
+
+    return WorkbookSource(file, form.sheet, header=form.header, progress=progress)
+
+
+def refuse_form(form: Form, kind: str, file: Path) -> None:
+    """Refuse words about a file that mean nothing for its kind: somebody expects another one."""
+    if form.sheet is not None and kind != "workbook":
+        raise BadUsage(
+            f"{file} is no workbook, so it has no sheet '{form.sheet}'. Leave out sheet= (--sheet)."
+        )
+    if form.delimiter is not None and kind != "text":
+        raise BadUsage(
+            f"{file} is no text file, so nothing parts its fields. Leave out delimiter= "
+            "(--delimiter)."
+        )
+    if not form.header and kind not in ("text", "workbook"):
+        raise BadUsage(f"{file} names its columns by itself. Leave out header=False (--no-header).")
+
+
+def read_columns(
+    source: Any, columns: Sequence[str], what: str, *, numbers: Sequence[str] = ()
+) -> list[list[Any]]:
     """Return these columns of a small table, which may stand in any order and among others.
 
     Parameters
@@ -164,14 +211,17 @@ def read_columns(source: Any, columns: Sequence[str], what: str) -> list[list[An
         Their names, in lower case; the table may write them otherwise.
     what
         What the rows are, for messages.
+    numbers
+        Those of the columns whose commas part decimals, where nothing else needs commas.
     """
 
     def take(tables: Iterator[Source]) -> list[list[Any]]:
         whole: list[list[Any]] = [[] for _ in columns]
         for table in tables:
             for batch in table.batches(_find(table, columns, what)):
-                for values, part in zip(whole, batch, strict=True):
-                    values += part.to_pylist()
+                for name, values, part in zip(columns, whole, batch, strict=True):
+                    comma = name in numbers and getattr(table, "decimal_comma", False)
+                    values += [_point(cell) if comma else cell for cell in part.to_pylist()]
         return whole
 
     return read_tables(source, take)
@@ -190,10 +240,41 @@ def _find(table: Source, columns: Sequence[str], what: str) -> list[int]:
     return [names.index(name) for name in columns]
 
 
+def _point(cell: Any) -> Any:
+    return cell.replace(",", ".") if isinstance(cell, str) and cell.count(",") == 1 else cell
+
+
+def read_rows(path: Path, form: Form | None = None) -> tuple[list[str], list[list[str | None]]]:
+    """Return the names and the rows, as text, of a small table."""
+
+    def take(tables: Iterator[Source]) -> tuple[list[str], list[list[str | None]]]:
+        rows: list[list[str | None]] = []
+        names: list[str] = []
+        for table in tables:
+            names = list(table.names)
+            for batch in table.batches(range(len(names))):
+                columns = [[write_cell(cell) for cell in part.to_pylist()] for part in batch]
+                rows += [list(row) for row in zip(*columns, strict=True)]
+        return names, rows
+
+    return read_tables(path, take, form=form)
+
+
+def _list_lines(path: Path) -> list[str]:
+    """Return the lines of a text file, or the first cells of another table, header or not."""
+    if sniff(path, read_head(path)) != "workbook":
+        return read_text(path).splitlines()
+    _, rows = read_rows(path, Form(header=False))
+    return [row[0] or "" for row in rows]
+
+
 def read_list(path: Path) -> list[str]:
-    """Return the names in a file with one item per line; empty lines do not count."""
+    """Return the names in a file with one item per line; empty lines do not count.
+
+    Of a workbook the first column is read.
+    """
     first_seen: dict[str, int] = {}
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
+    for number, line in enumerate(_list_lines(path), start=1):
         name = line.strip()
         if name in first_seen:
             raise BadUsage(
@@ -256,23 +337,19 @@ class LongTable:
         """Take in a batch: person, item and answer column, then group columns."""
         persons = read_ids(batch[0], names[0], "person", self._rows)
         items = read_ids(batch[1], names[1], "item", self._rows)
-        values = score_array(batch[2], self._reading.scoring)
-        self._refuse_bad(values, batch[2], names[2])
+        values = self._reading.score_long(batch[2], items)
+        if (values == BAD).any():
+            before = self._rows.n_rows
+            raise refuse_long(
+                values, batch[2], items, names[2], self._reading,
+                lambda row: self._rows.place(before + row),
+            )  # fmt: skip
         self._persons.add(persons)
         self._items.add(items)
         for (name, codes), column in zip(self._groups.items(), batch[3:], strict=True):
             codes.add(read_ids(column, name, "group", self._rows))
         self._values.append(values)
         self._rows.n_rows += len(values)
-
-    def _refuse_bad(self, values: Int8Array, column: Any, name: str) -> None:
-        if not (values == BAD).any():
-            return
-        row = int(np.flatnonzero(values == BAD)[0])
-        where = self._rows.place(self._rows.n_rows + row)
-        scoring = self._reading.scoring
-        value = column[row].as_py()
-        raise BadResponses(explain_bad_answer(where, name, value, scoring, wide=False))
 
     def finish(self) -> CodedRows:
         """Return the answers that were given; afterwards the table is empty."""

@@ -23,6 +23,21 @@ from typing import IO, Any, AnyStr
 from discreet.errors import BadResponses, BadUsage, refuse_address
 
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
+_WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+_PROGRAMS = {
+    ".sav": "spss", ".zsav": "spss", ".dta": "stata", ".xpt": "xport", ".sas7bdat": "sas7bdat",
+}  # fmt: skip
+_STARTS = {
+    b"$FL2": "spss",
+    b"$FL3": "spss",
+    b"<stata_dta>": "stata",
+    b"HEADER RECORD*******LIB": "xport",
+    b"\0" * 12 + b"\xc2\xea\x81\x60": "sas7bdat",
+}
+"""First bytes of files of statistical programs."""
+_OLD_STATA = frozenset(range(0x66, 0x74))
+"""First byte of Stata's files before version 13."""
+_ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 _HEAD = 1 << 22
 """Bytes looked at to find names and encoding: 4 MB hold the names of 100,000 columns."""
 LONGEST_LINE = 1 << 26
@@ -80,19 +95,23 @@ def _check_regular(file: Path) -> Path:
 
 
 def _files_of_folder(folder: Path) -> list[Path]:
-    files = sorted(
-        file
-        for file in folder.iterdir()
-        if file.is_file()
-        and not file.name.startswith((".", "_"))
-        and file.name.lower().removesuffix(".gz").endswith(_SUFFIXES)
+    visible = sorted(
+        file for file in folder.iterdir() if file.is_file() and not file.name.startswith((".", "_"))
     )
-    if not files:
-        raise BadUsage(
-            f"The folder '{folder}' holds no file of answers. Looked for names that end in "
-            f"{', '.join(_SUFFIXES)}, each also with .gz."
-        )
-    return files
+    # Beside plain tables a workbook is more likely somebody's notes than answers.
+    others = (*_WORKBOOKS, *_PROGRAMS)
+    for suffixes in (_SUFFIXES, others):
+        files = [one for one in visible if _plain_name(one).endswith(suffixes)]
+        if files:
+            return files
+    raise BadUsage(
+        f"The folder '{folder}' holds no file of answers. Looked for names that end in "
+        f"{', '.join((*_SUFFIXES, *others))}, each also with .gz."
+    )
+
+
+def _plain_name(path: Path) -> str:
+    return path.name.lower().removesuffix(".gz")
 
 
 @contextmanager
@@ -170,22 +189,53 @@ def read_head(path: Path) -> bytes:
 
 
 def sniff(path: Path, head: bytes) -> str:
-    """Return "parquet", "jsonl" or "text"; refuse what can be none of them."""
+    """Return what a file holds: "parquet", "jsonl", "text", "workbook", or a statistical program.
+
+    The first bytes decide; a name that promises something else is refused, and so is what can be
+    none of these.
+    """
     if head.startswith(b"PAR1"):
         return "parquet"
-    name = path.name.lower().removesuffix(".gz")
+    name = _plain_name(path)
+    for start, kind in _STARTS.items():
+        if head.startswith(start):
+            return kind
+    if name.endswith(".dta") and head[0] in _OLD_STATA:
+        return "stata"
+    if head.startswith(_OLE) or (head.startswith(_ZIP) and _is_workbook(name, head)):
+        return "workbook"
+    _refuse_other(path, name, head)
+    if name.endswith((".jsonl", ".ndjson")) or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return "jsonl"
+    return "text"
+
+
+def _is_workbook(name: str, head: bytes) -> bool:
+    """Say whether a zip file is a workbook: by its name, or by what it holds."""
+    inside = (b"xl/", b"[Content_Types].xml", b"opendocument.spreadsheet")
+    return name.endswith(_WORKBOOKS) or any(word in head for word in inside)
+
+
+def _refuse_other(path: Path, name: str, head: bytes) -> None:
+    """Refuse a file that is not what its name says, and zip files of something else."""
     if name.endswith((".parquet", ".pq")):
         raise BadResponses(
             f"{path} is named like a Parquet file but is not one (it does not begin with PAR1). "
             "It may be cut off, or another format; name it after what it is."
         )
-    if head.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+    if head.startswith(_ZIP):
         raise BadResponses(
-            f"{path} is a spreadsheet or zip file, which cannot be read. Save it as CSV."
+            f"{path} is a zip file, which is not looked into. Unpack it and give the file inside."
         )
-    if name.endswith((".jsonl", ".ndjson")) or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        return "jsonl"
-    return "text"
+    kind = next((what for end, what in _PROGRAMS.items() if name.endswith(end)), None)
+    if name.endswith(_WORKBOOKS) or kind is not None:
+        what = (
+            "a workbook" if kind is None else "a file of a statistical program (SPSS, Stata, SAS)"
+        )
+        raise BadResponses(
+            f"{path} is named like {what} but is not one. It may be damaged, or another format; "
+            "name it after what it is."
+        )
 
 
 def read_text(path: Path) -> str:

@@ -8,21 +8,58 @@ at here.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.values import Codes, Scoring, make_scoring
+from discreet.tables.key import KeyLike, make_key
+from discreet.tables.values import (
+    Codes,
+    Scoring,
+    make_scoring,
+    score_array,
+    score_by_item,
+    split_missing,
+)
+from discreet.types import Int8Array
 
 _PERSON = frozenset({"person", "id", "subject", "user", "student"})
 _ITEM = frozenset({"item", "question", "problem"})
 _RESPONSE = frozenset({"response", "resp", "correct", "score", "answer"})
 _ID_SUFFIX = re.compile(r"(?<=.)[ _.-]?id$")
 
+_LONG_ORDER = ("person", "item", "response")
+"""The columns of a long table that has no row of names."""
+
 REPEATS = ("error", "first", "last")
+_DELIMITERS = {
+    "tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " ",
+    "blank": " ",
+}  # fmt: skip
+"""Words for delimiters, which shells and people find hard to type."""
 
 _SHOWN = 12
 """Column names listed in a message; a wide table may have thousands."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the user said about the file itself, whatever it holds.
+
+    Attributes
+    ----------
+    sheet
+        Of a workbook; None takes the only one with data.
+    delimiter
+        Of a text file; None finds it out.
+    header
+        Whether the first row holds names.
+    """
+
+    sheet: str | None = None
+    delimiter: str | None = None
+    header: bool = True
 
 
 @dataclass(frozen=True)
@@ -39,11 +76,34 @@ class Reading:
     one_means: str = "right"
     at_least: float | None = None
     missing: tuple[str, ...] = ()
+    missing_in: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    key: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    key_in_order: tuple[tuple[str, ...], ...] = ()
+    form: Form = Form()
 
     @property
     def scoring(self) -> Scoring:
-        """How values become answers."""
+        """How values become answers, where nothing is said about their item."""
         return Scoring(self.at_least, self.missing)
+
+    @property
+    def by_item(self) -> bool:
+        """Whether items are scored each in its own way."""
+        return bool(self.missing_in or self.key)
+
+    def scoring_of(self, item: str) -> Scoring:
+        """Return how the answers to one item are scored."""
+        missing = (*self.missing, *self.missing_in.get(item, ()))
+        right = self.key.get(item)
+        if right is None:
+            return Scoring(self.at_least, missing)
+        return Scoring(None, missing, frozenset(right))
+
+    def score_long(self, column: Any, items: Any) -> Int8Array:
+        """Return the codes of the answers of a long table; ``items`` is a dictionary beside."""
+        if self.by_item:
+            return score_by_item(column, items, self.scoring_of)
+        return score_array(column, self.scoring)
 
 
 @dataclass(frozen=True)
@@ -76,6 +136,10 @@ def make_reading(
     one_means: str,
     at_least: float | None,
     missing: Codes = (),
+    key: KeyLike = None,
+    sheet: str | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
 ) -> Reading:
     """Check the keywords that readers share."""
     check_choice("layout", layout, (None, "long", "wide"))
@@ -86,11 +150,31 @@ def make_reading(
             "item= and response= name columns of a long table, but layout='wide' was given. "
             "Leave out one or the other."
         )
-    scoring = make_scoring(at_least, missing)
+    everywhere, by_column = split_missing(missing, at_least)
+    scoring = make_scoring(at_least, everywhere)
+    right = make_key(key)
+    if right.given and one_means == "wrong":
+        raise BadUsage(
+            "key= (--key) says which answers are right, one_means='wrong' (--one-means wrong) that "
+            "a 1 is a mistake. Leave out one or the other."
+        )
     return Reading(
         layout, person, item, response, _names(ignore), _names(group), repeats, one_means,
-        scoring.at_least, scoring.missing,
+        scoring.at_least, scoring.missing, by_column, right.by_item, right.in_order,
+        make_form(sheet, delimiter, header),
     )  # fmt: skip
+
+
+def make_form(sheet: str | None, delimiter: str | None, header: bool) -> Form:
+    """Check what was said about a file itself."""
+    if delimiter is not None:
+        delimiter = _DELIMITERS.get(delimiter.strip().lower(), delimiter)
+        if len(delimiter) != 1 or delimiter in '"\r\n' or delimiter.isalnum():
+            raise BadUsage(
+                f"delimiter must be one sign that parts fields, such as ';' or ',' or '|', or the "
+                f"word tab or space; found {delimiter!r}."
+            )
+    return Form(sheet, delimiter, header)
 
 
 def check_choice(name: str, value: str | None, choices: Sequence[str | None]) -> None:
@@ -130,6 +214,11 @@ def plan_columns(names: Sequence[str], reading: Reading, where: str) -> LongPlan
     if columns.layout() == "long":
         return columns.plan_long()
     return columns.plan_wide()
+
+
+def name_items(names: Sequence[str], plan: LongPlan | WidePlan) -> list[str] | None:
+    """Return the names of the item columns; None of a long table, which has none."""
+    return None if isinstance(plan, LongPlan) else [names[number] for number in plan.items]
 
 
 def plain_name(name: str) -> str:
@@ -219,6 +308,8 @@ class _Columns:
         """Return the one column with this role."""
         if named is not None:
             return self.names.index(named)
+        if not self.reading.form.header and len(self.names) == len(_LONG_ORDER):
+            return _LONG_ORDER.index(option)
         found = choose_column(self.names, self.like(words), option, meaning, self.where)
         if found is not None:
             return found

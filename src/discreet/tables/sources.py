@@ -11,11 +11,11 @@ own types, frames through the Arrow C stream where they can.
 from __future__ import annotations
 
 import csv
-import io
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,23 @@ from discreet.tables.paths import (
     open_bytes,
     open_text,
 )
+from discreet.tables.roles import Form
+from discreet.tables.separators import (
+    find_delimiter,
+    has_row_names,
+    is_sep_line,
+    name_delimiter,
+)
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _BLOCK_BYTES = (1 << 21, 1 << 25)
 """Smallest and largest block: 2 MB, which stays in cache, for few columns, up to 32 MB so that a
 block of a table with 10,000 columns has a thousand rows and a column's overhead is paid rarely.
 """
+
+
+_ROWS_LOOKED_AT = 5
+"""To see whether rows have a name more than the header has."""
 
 
 class NotUtf8(Exception):
@@ -64,6 +75,13 @@ class DelimitedSource:
         None to find it out.
     progress
         Called with the bytes of the file read so far.
+    form
+        What the user said about delimiter and header.
+
+    Attributes
+    ----------
+    decimal_comma
+        Whether a comma can only part decimals, because something else parts the fields.
     """
 
     def __init__(
@@ -72,16 +90,29 @@ class DelimitedSource:
         head: bytes,
         encoding: str | None,
         progress: Callable[[int], None] | None = None,
+        form: Form | None = None,
     ) -> None:
         self.path = path
         self.name = str(path)
         self._encoding = encoding or find_encoding(path, head)
         self._progress = progress
+        said = form or Form()
         text = decode(path, head, self._encoding)
-        self._delimiter = _find_delimiter(text, path)
+        self._delimiter = said.delimiter or find_delimiter(text, path)
+        self.decimal_comma = self._delimiter != ","
         with explain_read_errors(path), open_text(path, self._encoding) as lines:
             header, self._header_lines = _read_header(lines, self._delimiter, path)
-        self.names = [name.strip() for name in header]
+        if said.header:
+            self.names = [name.strip() for name in header]
+            self._add_row_names()
+        else:
+            self._header_lines -= 1 + sum(name.count("\n") for name in header)
+            self.names = [str(number) for number in range(1, len(header) + 1)]
+
+    def _add_row_names(self) -> None:
+        records = [fields for fields, _ in islice(self._records(), _ROWS_LOOKED_AT)]
+        if has_row_names(self.names, records):
+            self.names = ["", *self.names]
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text; see :class:`discreet.tables.opener.Source`."""
@@ -140,7 +171,7 @@ class DelimitedSource:
                 raise BadResponses(
                     f"{self.path}, line {line}: found {found}, but the first row has "
                     f"{len(self.names)} column names, so it is not clear which answer is which. "
-                    f"Correct the line (the delimiter is {_NAMES[self._delimiter]})."
+                    f"Correct the line (the delimiter is {name_delimiter(self._delimiter)})."
                     + (
                         " A quotation mark that is opened and not closed can cause this."
                         if open_quote
@@ -187,28 +218,19 @@ class DelimitedSource:
                 yield ["\n"], line
 
 
-_NAMES = {",": "a comma", "\t": "a tab", ";": "a semicolon"}
-
-
 def _read_header(lines: Any, delimiter: str, path: Path) -> tuple[list[str], int]:
     """Return the fields of the first record and the number of lines up to its end."""
     reader = csv.reader(limit_lines(path, lines), delimiter=delimiter)
     try:
-        return next(record for record in reader if record), reader.line_num
+        first = next(record for record in reader if record and not is_sep_line(record))
+        return first, reader.line_num
     except csv.Error as error:
         raise BadResponses(
             f"{path}: the first row cannot be read as column names ({error}). It should hold one "
             "name per column, with a comma, tab or semicolon between them."
         ) from None
-
-
-def _find_delimiter(text: str, path: Path) -> str:
-    """Return the most frequent of comma, tab and semicolon in the first row, outside quotes."""
-    if path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
-        return "\t"
-    first = next(line for line in io.StringIO(text, newline="") if line.strip())
-    bare = "".join(first.split('"')[::2])
-    return max(_NAMES, key=bare.count)
+    except StopIteration:
+        raise BadResponses(f"{path} has no row of column names.") from None
 
 
 _CELLS = 1 << 22

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 import reprlib
-import shlex
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import inf
@@ -29,28 +28,23 @@ BAD = -2
 MISSING_WORDS = frozenset({"", "na", "nan", ".", "null"})
 """Spellings of "no answer", in lower case and without blanks around them."""
 
-_ANSWERS = {"true": 1, "false": 0}
+ANSWERS = {"true": 1, "false": 0}
 _ANSWER = re.compile(r"[01](\.0+)?")
 """How 0 and 1 are spelt. Nothing is rounded: 0.99999999999999999 is not 1."""
 
 # ASCII digits only, and exponents that Decimal can hold; float() would also take "1_0" and "nan".
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,6})?", re.IGNORECASE)
-_WHOLE = re.compile(r"(-?[0-9]+)\.0+")
+WHOLE = re.compile(r"(-?[0-9]+)\.0+")
+_COMMA = re.compile(r"[+-]?[0-9]+,([0-9]{1,2}|[0-9]{4,})")
+"""A decimal comma. With three digits behind it, it could as well part the thousands."""
 
 # pandas' own marks for "no value", recognised by name so that pandas is not imported.
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})
 
 LARGEST = float_info.max
-_CODE = 12
-"""Characters that a code for a missing answer may have, to be suggested as one."""
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
-
-_ACCEPTED = (
-    "Answers must be 0, 1, true or false, or missing (blank, NA, NaN, '.' or null), "
-    "because the model knows only right and wrong."
-)
 
 
 @dataclass(frozen=True)
@@ -63,11 +57,15 @@ class Scoring:
         None for answers that are 0 and 1 already; otherwise numbers from here on are right
         and smaller numbers wrong. Truth values are then refused: "true" is not a number.
     missing
-        Codes that stand for a missing answer, as :func:`_spell` writes them.
+        Codes that stand for a missing answer, as :func:`spell` writes them.
+    right
+        The right answers of an item with a key, as :func:`spell` writes them in lower case; every
+        other answer is wrong. None where answers are scored already.
     """
 
     at_least: float | None = None
     missing: tuple[str, ...] = ()
+    right: frozenset[str] | None = None
 
     @property
     def threshold(self) -> Decimal | None:
@@ -75,8 +73,11 @@ class Scoring:
         return None if self.at_least is None else Decimal(repr(self.at_least))
 
 
-Codes = str | float | Iterable[str | float]
-"""One code for a missing answer, or several."""
+Codes = str | float | Iterable[str | float] | Mapping[str, Any]
+"""One code for a missing answer, or several; or codes by column, with "*" for all columns."""
+
+EVERYWHERE = "*"
+"""Stands for all columns where codes are given by column."""
 
 
 def make_scoring(at_least: float | None, missing: Codes) -> Scoring:
@@ -89,24 +90,58 @@ def make_scoring(at_least: float | None, missing: Codes) -> Scoring:
     """
     if at_least is not None and not _is_finite(at_least):
         raise BadUsage(f"at_least must be a finite number; found {at_least!r}.")
-    given = [missing] if isinstance(missing, (str, int, float)) else missing
-    codes = tuple(_spell(code).lower() for code in given)
-    if at_least is None and not {"0", "1", *_ANSWERS}.isdisjoint(codes):
+    if isinstance(missing, Mapping):
         raise BadUsage(
-            f"missing={missing!r} (--missing) names an answer: 0, 1, true and false are wrong and "
+            "missing= names codes by column here, where columns have no names; give codes that "
+            "hold for all of them, such as missing=[9, 99]."
+        )
+    codes = _spell_codes(missing, at_least)
+    return Scoring(None if at_least is None else float(at_least), codes)
+
+
+def split_missing(
+    missing: Codes, at_least: float | None
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """Return the codes for all columns, and those for single ones.
+
+    Examples
+    --------
+    >>> split_missing({"*": 9, "Q1": [98, 99]}, None)
+    (('9',), {'Q1': ('98', '99')})
+    """
+    if not isinstance(missing, Mapping):
+        return _spell_codes(missing, at_least), {}
+    by_column = {str(name): _spell_codes(codes, at_least) for name, codes in missing.items()}
+    return by_column.pop(EVERYWHERE, ()), by_column
+
+
+def _spell_codes(given: Any, at_least: float | None) -> tuple[str, ...]:
+    several = [given] if isinstance(given, (str, int, float)) else given
+    codes = tuple(spell(code).lower() for code in several)
+    if at_least is None and not {"0", "1", *ANSWERS}.isdisjoint(codes):
+        raise BadUsage(
+            f"missing={given!r} (--missing) names an answer: 0, 1, true and false are wrong and "
             "right, and all of one kind would be dropped. Name only codes that stand for no answer."
         )
-    return Scoring(None if at_least is None else float(at_least), codes)
+    return codes
 
 
 def _is_finite(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
-def _spell(value: object) -> str:
-    """Return a code as text, so that 9, 9.0 and " 9" are one."""
+def spell(value: object) -> str:
+    """Return a code as text, so that 9, 9.0, "9,0" and " 9" are one.
+
+    Examples
+    --------
+    >>> [spell(value) for value in (9.0, "9,0", "2,5", "1,000", " B ")]
+    ['9', '9', '2.5', '1,000', 'B']
+    """
     word = str(value).strip()
-    return _WHOLE.sub(r"\1", word) if _WHOLE.fullmatch(word) else word
+    if _COMMA.fullmatch(word):
+        word = word.replace(",", ".")
+    return WHOLE.sub(r"\1", word) if WHOLE.fullmatch(word) else word
 
 
 def score_value(value: object, scoring: Scoring) -> int:
@@ -116,27 +151,31 @@ def score_value(value: object, scoring: Scoring) -> int:
     --------
     >>> [score_value(text, Scoring()) for text in ("1", " FALSE", "0.0", "NA", "2", "+1", "1e0")]
     [1, 0, 0, -1, -2, -2, -2]
-    >>> [score_value(text, Scoring(3, ("9",))) for text in ("2", "3.5", "true", "9.0")]
+    >>> [score_value(text, Scoring(3, ("9",))) for text in ("2", "3,5", "true", "9.0")]
     [0, 1, -2, -1]
+    >>> [score_value(text, Scoring(right=frozenset({"b"}))) for text in ("A", "b ", "", "1")]
+    [0, 1, -1, 0]
     """
     if value is None or type(value).__name__ in _MISSING_TYPES:
         return MISSING
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
-    word = _spell(value).lower()
+    word = spell(value).lower()
     if word in MISSING_WORDS or word in scoring.missing:
         return MISSING
+    if scoring.right is not None:
+        return int(word in scoring.right)
     if isinstance(value, str):
         return _score_text(word, scoring)
     if isinstance(value, (bool, np.bool_)):
         return BAD if scoring.at_least is not None else int(value)
-    number = _as_number(value)
+    number = as_number(value)
     return BAD if number is None else _score_number(number, scoring)
 
 
 def _score_text(word: str, scoring: Scoring) -> int:
     if scoring.at_least is None:
-        return int(word[0]) if _ANSWER.fullmatch(word) else _ANSWERS.get(word, BAD)
+        return int(word[0]) if _ANSWER.fullmatch(word) else ANSWERS.get(word, BAD)
     return _score_number(Decimal(word), scoring) if _NUMBER.fullmatch(word) else BAD
 
 
@@ -158,12 +197,47 @@ def score_array(array: Any, scoring: Scoring) -> Int8Array:
     kind = array.type
     if pa.types.is_dictionary(kind):
         return _score_dictionary(array, scoring)
-    if pa.types.is_boolean(kind) and scoring.at_least is None:
+    plain = not scoring.missing and scoring.right is None
+    if pa.types.is_boolean(kind) and plain and scoring.at_least is None:
         return np.asarray(array.cast(pa.int8()).fill_null(MISSING).to_numpy(zero_copy_only=False))
-    if not scoring.missing and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+    if plain and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return _score_numbers(array, scoring.at_least)
     # Few distinct values, each looked at once: text, decimals, and types that are no answers.
     return _score_dictionary(_encode(array), scoring)
+
+
+def score_by_item(array: Any, items: Any, scoring_of: Callable[[str], Scoring]) -> Int8Array:
+    """Return the codes of answers to different items, each scored as its item is.
+
+    Parameters
+    ----------
+    array
+        The answers, of any type.
+    items
+        The item of each, as a dictionary without nulls.
+    scoring_of
+        From an item's name to how it is scored.
+    """
+    answers = plain_dictionary(array)
+    words, names = answers.dictionary.to_pylist(), items.dictionary.to_pylist()
+    answer = read_integers(answers.indices.cast("int64").fill_null(len(words)))
+    n_words = len(words) + 1
+    pairs, place = np.unique(
+        read_integers(items.indices).astype(np.int64) * n_words + answer, return_inverse=True
+    )
+    words.append(None)
+    scorings = [scoring_of(name) for name in names]
+    codes = [score_value(words[pair % n_words], scorings[pair // n_words]) for pair in pairs]
+    return np.array(codes, dtype=np.int8)[place]
+
+
+def plain_dictionary(array: Any) -> Any:
+    """Return an Arrow array as codes and distinct values."""
+    import pyarrow as pa
+
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    return array if pa.types.is_dictionary(array.type) else _encode(array)
 
 
 def _encode(array: Any) -> Any:
@@ -207,72 +281,58 @@ def _score_numbers(array: Any, at_least: float | None) -> Int8Array:
     return np.where(empty, MISSING, codes).astype(np.int8)
 
 
+def drop_codes(X: Any, items: Sequence[str] | None, missing: Codes) -> Any:
+    """Return a matrix without the entries that are codes for a missing answer.
+
+    Parameters
+    ----------
+    X
+        A matrix ``[person, item]``: an array, masked or not, nested lists, or scipy's sparse.
+    items
+        Names of the columns; None calls them "0", "1", ...
+    missing
+        Codes for all items, or by item.
+    """
+    everywhere, by_item = split_missing(missing, None)
+    sparse = X.tocoo() if hasattr(X, "tocoo") else None
+    cells = np.ma.getdata(X) if sparse is None else sparse.data
+    names = list(items or map(str, range((X if sparse is None else sparse).shape[1])))
+    unknown = [name for name in by_item if name not in names]
+    if unknown:
+        raise BadUsage(
+            f"missing= names codes for item '{unknown[0]}', which is none of the {len(names)} "
+            f"items ('{names[0]}', ...). Write items as items= does."
+        )
+    codes = {names.index(name): words for name, words in by_item.items()}
+    if sparse is not None:
+        kept = ~_are_codes(cells, everywhere)
+        for column, words in codes.items():
+            kept &= (sparse.col != column) | ~_are_codes(cells, words)
+        places = (sparse.row[kept], sparse.col[kept])
+        return type(sparse)((cells[kept], places), shape=sparse.shape)
+    mask = np.ma.getmaskarray(X) | _are_codes(cells, everywhere)
+    for column, words in codes.items():
+        mask[:, column] |= _are_codes(cells[:, column], words)
+    return np.ma.MaskedArray(cells, mask)
+
+
+def _are_codes(cells: npt.NDArray[Any], codes: Sequence[str]) -> npt.NDArray[np.bool_]:
+    if cells.dtype.kind in "buif":
+        numbers = [float(number) for code in codes if (number := as_number(code)) is not None]
+        return np.asarray(np.isin(cells, numbers))
+    same = [spell(value).lower() in codes for value in cells.ravel().tolist()]
+    return np.array(same, dtype=np.bool_).reshape(cells.shape)
+
+
 def show(value: object) -> str:
     """Return a value as messages show it: never long."""
     return _SHORT.repr(value)
 
 
-def explain_bad_answer(
-    where: str, column: str, value: object, scoring: Scoring, *, wide: bool
-) -> str:
-    """Return the message for a value that is no answer.
-
-    Parameters
-    ----------
-    where
-        File and row, as a person would look for them.
-    column
-        The column's name.
-    value
-        What stood there.
-    scoring
-        What was asked for.
-    wide
-        Whether the column was taken for an item, so that it may not be one.
-    """
-    found = f"{where}, column '{column}': found {show(value)} where an answer should be."
-    if scoring.at_least is not None:
-        return (
-            f"{found} With at_least={scoring.at_least:g} every answer must be a number or missing "
-            f"(blank, NA, NaN, '.' or null). Correct the cell{_advise_missing(value)}."
-        )
-    return f"{found} {_ACCEPTED} {_advise(column, value, wide)}"
-
-
-def _advise(column: str, value: object, wide: bool) -> str:
-    # Never a threshold made of the value found: a code for "missing" would become the key.
-    if _as_number(value) is None:
-        advice = f"Correct the cell, or leave it blank{_advise_missing(value)}."
-    else:
-        advice = (
-            f"Correct the cell{_advise_missing(value)}; if answers are scores, say from which "
-            "score on they count as right with at_least=SCORE (--at-least SCORE)."
-        )
-    if wide:
-        advice += (
-            f" If '{column}' is not an item, leave it out with ignore=['{column}'] "
-            f"(--ignore {column})."
-        )
-    return advice
-
-
-def _advise_missing(value: object) -> str:
-    word = _spell(value)
-    is_whole = _WHOLE.fullmatch(f"{word}.0") is not None
-    is_text = isinstance(value, str) and _as_number(word) is None and word.lower() not in _ANSWERS
-    if not (is_whole or is_text) or len(word) > _CODE or "," in word:
-        return ""
-    code = word if is_whole else repr(word)
-    return (
-        f"; if {word} stands for a missing answer, say so with missing=[{code}] "
-        f"(--missing {shlex.quote(word)})"
-    )
-
-
-def _as_number(value: object) -> float | Decimal | None:
+def as_number(value: object) -> float | Decimal | None:
     """Return the number that a value is or spells; None where it is none, or not finite."""
     if isinstance(value, str):
-        text = value.strip()
+        text = spell(value)
         return Decimal(text) if _NUMBER.fullmatch(text) else None
     if isinstance(value, Decimal):
         return value

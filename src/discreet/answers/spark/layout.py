@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.ids import plain_column, read_ids
+from discreet.tables.key import settle_key
 from discreet.tables.opener import RowPlaces
-from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
+from discreet.tables.roles import LongPlan, Reading, WidePlan, name_items, plan_columns
 
 NAME = "The Spark data frame"
 
@@ -138,6 +139,7 @@ def plan_frame(frame: Any, reading: Reading) -> FrameRows:
     if not names:
         raise BadResponses(f"{NAME} has no columns, so there are no answers in it.")
     plan = plan_columns(names, reading, NAME)
+    reading = settle_key(reading, name_items(names, plan), NAME)
     # Columns by number: names may come twice, hold dots, or differ in case only.
     numbered = frame.toDF(*(f"n{number}" for number in range(len(names))))
     if isinstance(plan, LongPlan):

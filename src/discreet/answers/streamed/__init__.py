@@ -33,7 +33,7 @@ from discreet.answers.streamed.passes import Passes
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage, DiscreetError
 from discreet.secure import RandomSource
-from discreet.tables.dataset import Shard, no_rows, open_dataset
+from discreet.tables.dataset import Shard, no_rows, open_dataset, settle_reading
 from discreet.tables.ids import check_items
 from discreet.tables.opener import LongTable
 from discreet.tables.resources import Progress, Resources
@@ -89,7 +89,7 @@ def load_responses(
     >>> load_responses("SELECT 'ann' AS person, 'q1' AS item, true AS response")
     <Responses: 1 persons, 1 items, 1 answers (100% filled)>
     """
-    plan = reading or Reading()
+    plan = settle_reading(source, reading or Reading(), resources)
     with closing(open_dataset(source, {}, resources or Resources(), plan)) as dataset:
         return _load(dataset.shards, plan)
 

@@ -19,11 +19,12 @@ import pyarrow.compute as pc
 
 from discreet.errors import BadResponses
 from discreet.jit import worth_compiling
+from discreet.tables.advice import refuse_long
 from discreet.tables.dataset import Shard, no_rows
 from discreet.tables.ids import encode_ids, read_ids
 from discreet.tables.opener import RowPlaces, Source, plan_source
 from discreet.tables.roles import LongPlan, Reading, WidePlan
-from discreet.tables.values import BAD, explain_bad_answer, read_integers, score_array
+from discreet.tables.values import BAD, read_integers
 from discreet.types import Int8Array, Int32Array
 
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
@@ -193,7 +194,7 @@ class LongRows:
     ) -> Block:
         person = self._read_persons(batch[0], names[0])
         item = self._read_items(batch[1], names[1])
-        value = self._read_answers(batch[2], names[2])
+        value = self._read_answers(batch, names)
         start = self.places.n_rows
         self.places.n_rows += len(value)
         return Block(person, item, value, len(self.items.names), start, finished)
@@ -238,20 +239,23 @@ class LongRows:
         table[numbers[small]] = codes[small]
         self._numbers = table[: np.flatnonzero(table >= 0).max(initial=-1) + 1]
 
-    def _read_answers(self, column: Any, name: str) -> Int8Array:
-        scoring = self.reading.scoring
-        if column.type == pa.int8() and not column.null_count and scoring.at_least is None:
+    def _read_answers(self, batch: Sequence[Any], names: Sequence[str]) -> Int8Array:
+        column, said = batch[2], self.reading
+        plain = said.at_least is None and not said.by_item
+        if column.type == pa.int8() and not column.null_count and plain:
             values = read_integers(column)
             if int(values.view(np.uint8).max(initial=0)) <= 1:
                 return values
-        values = score_array(column, scoring)
-        bad = np.flatnonzero(values == BAD)
-        if not bad.size:
+        values = self._score(batch)
+        if not (values == BAD).any():
             return values
-        row = int(bad[0])
-        where = self.places.place(self.places.n_rows + row)
-        value = column[row].as_py()
-        raise BadResponses(explain_bad_answer(where, name, value, scoring, wide=False))
+        items, before = read_ids(batch[1], names[1], "item", self.places), self.places.n_rows
+        place = self.places.place
+        raise refuse_long(values, column, items, names[2], said, lambda row: place(before + row))
+
+    def _score(self, batch: Sequence[Any]) -> Int8Array:
+        items = encode_ids(batch[1]) if self.reading.by_item else None
+        return self.reading.score_long(batch[2], items)
 
     def find_answer(self, person: str, item: str, number: int) -> str:
         """Return the place of a person's first, second, ... answer to an item, for a message."""
@@ -259,7 +263,7 @@ class LongRows:
         for shard, plan in zip(self._shards, self._plans, strict=True):
             source, before = shard.open(), rows
             for batch in source.batches(list_columns(plan)):
-                values = score_array(batch[2], self.reading.scoring)
+                values = self._score(batch)
                 hit = _equals(batch[0], person) & _equals(batch[1], item) & (values >= 0)
                 found = np.flatnonzero(hit)
                 if len(found) >= number:

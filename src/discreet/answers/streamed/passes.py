@@ -37,7 +37,7 @@ from discreet.answers.streamed.wide import WideRows
 from discreet.atomic import make_temporary
 from discreet.errors import BadUsage
 from discreet.jit import load_kernels
-from discreet.tables.dataset import Dataset, describe_source, open_dataset
+from discreet.tables.dataset import Dataset, describe_source, open_dataset, settle_reading
 from discreet.tables.ids import check_items
 from discreet.tables.opener import Encodings
 from discreet.tables.paths import warn_encoding
@@ -93,7 +93,8 @@ class Passes:
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
         self.listed = None if items is None else check_items(items, len(items))
-        self.reading, self._resources = reading or Reading(), resources or Resources()
+        self._resources = resources or Resources()
+        self.reading = settle_reading(source, reading or Reading(), self._resources)
         self._source, self._progress = source, progress
         self._encodings: Encodings = {}
         self.dataset = self._open()

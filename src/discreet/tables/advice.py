@@ -1,0 +1,308 @@
+"""What to say of a value that is no answer: what was found, where, why, and what to do first.
+
+In: the value, its column and what else stands there. Out: one message. The first advice is the one
+that gives the right analysis where the guess is right, and none of them can turn a code for a
+missing answer into a right one: no threshold is ever made of the value found.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import BadResponses
+from discreet.tables.roles import Reading
+from discreet.tables.values import (
+    ANSWERS,
+    BAD,
+    MISSING_WORDS,
+    WHOLE,
+    Scoring,
+    as_number,
+    plain_dictionary,
+    show,
+    spell,
+)
+from discreet.types import Int8Array
+
+_ACCEPTED = (
+    "Answers must be 0, 1, true or false, or missing (blank, NA, NaN, '.' or null), "
+    "because the model knows only right and wrong."
+)
+_CODE = 12
+"""Characters that a code for a missing answer may have, to be suggested as one."""
+_WORDS = 200
+"""Different values of a column that are looked at."""
+_OPTIONS = 8
+"""Different words up to which a column may hold chosen options."""
+_MANY = 8
+"""Rows from which on all values being different says that a column names persons."""
+_STEPS = 12
+"""Numbers up to here may be steps of a rating scale or points."""
+_LETTER = re.compile(r"[A-Za-z]")
+_CODES = re.compile(r"-[0-9]+|7+|8+|9+")
+"""How codes for missing answers are usually spelt."""
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3},[0-9]{3}")
+"""Either thousands or three decimals, which differ a little too much to guess."""
+_NOT_LETTERS = re.compile(r"[^a-zäöüß]")
+
+_PERSONS = frozenset(
+    ["nr", "no", "num", "number", "nummer", "lfd", "lfdnr", "laufnr", "laufnummer", "index", "row",
+     "case", "fall", "name", "nachname", "vorname", "surname", "lastname", "firstname", "fullname",
+     "email", "mail", "matrikel", "matrikelnummer", "matrikelnr", "matnr", "code", "kennung",
+     "pupil", "learner", "candidate", "respondent", "participant", "examinee", "teilnehmer",
+     "schüler", "schueler", "proband", "vp", "vpn", "vpnr", "kandidat", "login", "username",
+     "uuid", "pid", "sid", "uid", "token", "initials"]
+)  # fmt: skip
+_GROUPS = frozenset(
+    ["sex", "gender", "geschlecht", "group", "gruppe", "class", "klasse", "grade", "jahrgang",
+     "school", "schule", "country", "land", "language", "sprache", "form", "booklet", "version",
+     "age", "alter", "course", "kurs", "region", "teacher", "site"]
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Found:
+    """A value that is no answer, and where it was found.
+
+    Attributes
+    ----------
+    where
+        File and row, as a person would look for them.
+    column
+        The column's name.
+    value
+        What stood there.
+    wide
+        Whether the column was taken for an item, so that it may not be one.
+    words
+        Different values of the column, as far as they were looked at.
+    n_rows
+        Rows looked at.
+    has_person
+        Whether another column names the persons.
+    forgotten
+        The item, where a key names others but not this one.
+    """
+
+    where: str
+    column: str
+    value: Any
+    wide: bool
+    words: tuple[str, ...] = ()
+    n_rows: int = 0
+    has_person: bool = False
+    forgotten: str | None = None
+
+
+def list_words(column: Any) -> tuple[str, ...]:
+    """Return the different values of an Arrow column as text, not more than a few hundred."""
+    values = plain_dictionary(column).dictionary.slice(0, _WORDS).to_pylist()
+    return tuple(dict.fromkeys(spell(value) for value in values if value is not None))
+
+
+def refuse_long(
+    values: Int8Array, column: Any, items: Any, name: str, reading: Reading,
+    place: Callable[[int], str],
+) -> BadResponses:  # fmt: skip
+    """Return the refusal of the first answer of a long table that is none.
+
+    Parameters
+    ----------
+    values
+        The codes of the answers.
+    column, items, name
+        What stood there, to which items (a dictionary), and the column's name.
+    reading
+        What the user said.
+    place
+        Says where a row is.
+    """
+    row = int(np.flatnonzero(values == BAD)[0])
+    item = items[row].as_py()
+    found = Found(
+        place(row), name, column[row].as_py(), wide=False, words=list_words(column),
+        n_rows=len(column), has_person=True, forgotten=item if reading.key else None,
+    )  # fmt: skip
+    return BadResponses(explain_bad_answer(found, reading.scoring_of(item)))
+
+
+def refuse_wide(
+    where: str, item: str, column: Any, value: Any, reading: Reading, *, has_person: bool
+) -> BadResponses:
+    """Return the refusal of a value in the column of an item."""
+    found = Found(
+        where, item, value, wide=True, words=list_words(column), n_rows=len(column),
+        has_person=has_person, forgotten=item if reading.key else None,
+    )  # fmt: skip
+    return BadResponses(explain_bad_answer(found, reading.scoring_of(item)))
+
+
+def explain_bad_answer(found: Found, scoring: Scoring) -> str:
+    """Return the message for a value that is no answer."""
+    start = (
+        f"{found.where}, column '{found.column}': found {show(found.value)} where an answer should "
+        "be."
+    )
+    if scoring.at_least is not None:
+        return (
+            f"{start} With at_least={scoring.at_least:g} every answer must be a number or missing "
+            f"(blank, NA, NaN, '.' or null). {_join([_correct(found), *_leave_out(found)])}"
+        )
+    return f"{start} {_ACCEPTED} {_join(_advise(found))}"
+
+
+def _join(advice: Iterable[str]) -> str:
+    return " ".join(f"{one[0].upper()}{one[1:]}." for one in advice if one)
+
+
+def _advise(found: Found) -> list[str]:
+    """Return what to do, the likeliest first."""
+    if found.forgotten is not None:
+        return [_complete_key(found.forgotten), *_leave_out(found), _correct(found)]
+    if found.wide and _names_persons(found):
+        named = [_name_person(found)] if not found.has_person else []
+        return [*named, *_leave_out(found), _correct(found)]
+    if found.wide and _plain(found.column) in _GROUPS:
+        return [_name_group(found), *_leave_out(found), _correct(found)]
+    if _are_options(found):
+        return [_give_key(), _correct(found), *_leave_out(found)]
+    if as_number(found.value) is not None and not _is_lone_code(found):
+        return [_name_scale(found), _correct(found), *_leave_out(found)]
+    return [_correct(found), _name_scores(found), *_leave_out(found)]
+
+
+# -- what it may be --------------------------------------------------------------------------
+
+
+def _plain(name: str) -> str:
+    return _NOT_LETTERS.sub("", name.lower().removesuffix("_id"))
+
+
+def _answers_aside(found: Found) -> list[str]:
+    """Return the words of a column that are neither answers nor blank."""
+    known = {"0", "1", *ANSWERS, *MISSING_WORDS}
+    return [word for word in found.words or (spell(found.value),) if word.lower() not in known]
+
+
+def _names_persons(found: Found) -> bool:
+    if _plain(found.column) in _PERSONS:
+        return True
+    many = found.n_rows >= _MANY
+    return many and len(found.words) >= min(found.n_rows, _WORDS)
+
+
+def _are_options(found: Found) -> bool:
+    """Say whether a column holds what was chosen: letters, or a few words."""
+    words = _answers_aside(found)
+    if not isinstance(found.value, str) or as_number(found.value) is not None:
+        return False
+    letters = all(_LETTER.fullmatch(word) for word in words)
+    few = 1 < len(words) <= _OPTIONS and len(words) == len(found.words)
+    return letters or few
+
+
+def _is_lone_code(found: Found) -> bool:
+    """Say whether one number beside 0 and 1 looks like a code for a missing answer."""
+    words = _answers_aside(found)
+    return len(words) == 1 and bool(_CODES.fullmatch(words[0]))
+
+
+# -- what to do ------------------------------------------------------------------------------
+
+
+def _correct(found: Found) -> str:
+    blank = "" if as_number(found.value) is not None else ", or leave it blank"
+    if _THOUSANDS.fullmatch(spell(found.value)):
+        return f"write {show(found.value)} with a point or without a comma: it could be thousands"
+    code = _missing_code(found.value)
+    if code is None:
+        return f"correct the cell{blank}"
+    return (
+        f"if {spell(found.value)} stands for a missing answer, say so with missing=[{code}] "
+        f"(--missing {shlex.quote(spell(found.value))}); otherwise correct the cell{blank}"
+    )
+
+
+def _missing_code(value: object) -> str | None:
+    """Return a value as Python spells it where it can be a code for a missing answer."""
+    word = spell(value)
+    is_whole = WHOLE.fullmatch(f"{word}.0") is not None
+    is_text = isinstance(value, str) and as_number(word) is None and word.lower() not in ANSWERS
+    if not (is_whole or is_text) or len(word) > _CODE or "," in word or ":" in word:
+        return None
+    return word if is_whole else repr(word)
+
+
+def _leave_out(found: Found) -> list[str]:
+    if not found.wide:
+        return []
+    return [
+        f"if '{found.column}' is not an item, leave it out with ignore=['{found.column}'] "
+        f"(--ignore {shlex.quote(found.column)})"
+    ]
+
+
+def _name_person(found: Found) -> str:
+    return (
+        f"if '{found.column}' tells the persons apart, say person='{found.column}' "
+        f"(--person {shlex.quote(found.column)})"
+    )
+
+
+def _name_group(found: Found) -> str:
+    return (
+        f"if '{found.column}' groups the persons, say group='{found.column}' "
+        f"(--group {shlex.quote(found.column)})"
+    )
+
+
+def _give_key() -> str:
+    return (
+        "if these are the options that persons chose, say which are right with key= (--key "
+        "key.csv, a table with the columns item and answer, or --key ABDC, one letter per item in "
+        "the order of the columns)"
+    )
+
+
+def _complete_key(item: str) -> str:
+    return f"the key has no right answer for item '{item}': add it to the key"
+
+
+def _name_scores(found: Found) -> str:
+    if as_number(found.value) is None:
+        return ""
+    return (
+        "if answers are scores, say from which score on they count as right with at_least=SCORE "
+        "(--at-least SCORE)"
+    )
+
+
+def _name_scale(found: Found) -> str:
+    """Name scores and rating scales; numbers that stand apart must be named missing with them."""
+    numbers = sorted({number for word in found.words if (number := as_number(word)) is not None})
+    apart = _find_apart(numbers)
+    within = [number for number in numbers if number not in apart]
+    named = f"{within[0]:g} to {within[-1]:g}" if len(within) > 1 else "these numbers"
+    codes = ",".join(f"{number:g}" for number in apart)
+    first = f"missing=[{codes}], at_least=SCORE (--missing {codes} --at-least SCORE)"
+    second = "at_least=SCORE (--at-least SCORE)"
+    because = f"; {codes} stands apart and would count as right otherwise" if apart else ""
+    return (
+        f"if {named} are steps of a rating scale or points, say from which score on they count as "
+        f"right with {first if apart else second}{because}"
+    )
+
+
+def _find_apart(numbers: Sequence[Any]) -> list[Any]:
+    """Return negative numbers, and those that look like codes behind a gap."""
+    apart = [number for number in numbers if number < 0]
+    rest = [number for number in numbers if number >= 0]
+    while len(rest) > 1 and rest[-1] - rest[-2] > 1 and _CODES.fullmatch(f"{rest[-1]:g}"):
+        apart.append(rest.pop())
+    return apart

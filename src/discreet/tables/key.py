@@ -1,0 +1,195 @@
+"""Read keys: which answers to which item are right.
+
+In: a mapping, a table (item and right answer), or letters in the order of the columns. Out: right
+answers by item, spelt as answers are compared: "b", "B " and "B" are one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import BadUsage
+from discreet.tables.values import MISSING_WORDS, spell
+
+if TYPE_CHECKING:
+    from discreet.tables.roles import Reading
+
+Words = tuple[str, ...]
+KeyLike = str | os.PathLike[str] | Mapping[str, Any] | None
+"""What users give for a key."""
+
+_ITEM = ("item", "question", "problem", "aufgabe", "frage")
+_RIGHT = (
+    "key", "answer", "right", "correct", "solution", "right answer", "correct answer", "response",
+    "lösung", "richtig", "antwort", "schlüssel",
+)  # fmt: skip
+_LETTERS = re.compile(r"[A-Za-z0-9]+")
+_ALWAYS, _BETWEEN_LETTERS = re.compile(r"[|;]"), re.compile(r"[,/]")
+_SHOWN = 6
+
+_HOW = (
+    "A key is a table with the columns item and answer (a row per right answer), or the right "
+    "answers in the order of the columns, such as ABDCA"
+)
+
+
+@dataclass(frozen=True)
+class Key:
+    """Right answers, by item or in the order of the columns."""
+
+    by_item: Mapping[str, Words] = field(default_factory=dict)
+    in_order: tuple[Words, ...] = ()
+
+    @property
+    def given(self) -> bool:
+        """Whether there is a key at all."""
+        return bool(self.by_item or self.in_order)
+
+
+def make_key(given: Any) -> Key:
+    """Return a key from whatever a user gives for one.
+
+    Examples
+    --------
+    >>> make_key({"Q1": "B", "Q2": ["A", "C"]}).by_item
+    {'Q1': ('b',), 'Q2': ('a', 'c')}
+    >>> make_key("ABDC").in_order
+    (('a',), ('b',), ('d',), ('c',))
+    """
+    if given is None:
+        return Key()
+    if isinstance(given, Mapping):
+        return _check(Key({str(item): _spell_all(words) for item, words in given.items()}))
+    if isinstance(given, os.PathLike):
+        return _read(Path(given))
+    if not isinstance(given, str):
+        raise BadUsage(
+            f"key must be a mapping from items to right answers, a path or letters; found "
+            f"{type(given).__name__}."
+        )
+    if Path(given).is_file() or not _is_row(given):
+        return _read(Path(given))
+    pieces: Iterable[str] = given.split(",") if "," in given else given.strip()
+    return _check(Key(in_order=tuple(_split(piece) for piece in pieces)))
+
+
+def _is_row(text: str) -> bool:
+    """Say whether a text is answers in order rather than the name of a file."""
+    parts = text.strip().split(",")
+    return all(_LETTERS.fullmatch(part.strip().replace("|", "")) for part in parts)
+
+
+def _spell_all(words: Any) -> Words:
+    several = [words] if isinstance(words, (str, int, float)) else list(words)
+    return tuple(dict.fromkeys(spell(word).lower() for word in several))
+
+
+def _split(text: str) -> Words:
+    """Return the right answers that one cell names: "A|C", and among letters also "A,C"."""
+    pieces = _ALWAYS.split(text)
+    if len(pieces) == 1:
+        letters = _BETWEEN_LETTERS.split(text)
+        pieces = letters if all(len(one.strip()) == 1 for one in letters) else pieces
+    return _spell_all([one for one in pieces if one.strip()])
+
+
+def _check(key: Key, where: str = "The key") -> Key:
+    named = [*key.by_item.items(), *((str(n), w) for n, w in enumerate(key.in_order, start=1))]
+    for item, words in named:
+        if not words or any(word in MISSING_WORDS for word in words):
+            raise BadUsage(
+                f"{where} has no right answer for item '{item}'. Give one, or leave the item out "
+                "of the key and of the analysis with ignore= (--ignore)."
+            )
+    if not named:
+        raise BadUsage(f"{where} names no item. {_HOW}.")
+    return key
+
+
+def _read(path: Path) -> Key:
+    from discreet.tables.opener import read_rows
+
+    if not path.exists():
+        raise BadUsage(f"There is no file '{path}' for the key. {_HOW}.")
+    names, rows = read_rows(path)
+    plain = [name.lower() for name in names]
+    item = next((plain.index(word) for word in _ITEM if word in plain), None)
+    right = next((plain.index(word) for word in _RIGHT if word in plain), None)
+    if item is not None and right is not None:
+        return _check(_from_rows(path, [(row[item], row[right]) for row in rows]), str(path))
+    if len(names) == 2:
+        # Without names in its first row, that is an item like the others.
+        return _check(_from_rows(path, [(names[0], names[1]), *rows]), str(path))
+    if len(rows) == 1:
+        cells = zip(names, rows[0], strict=True)
+        return _check(Key({name: _split(cell or "") for name, cell in cells if name}), str(path))
+    raise BadUsage(f"{path} cannot be read as a key: its columns are {', '.join(names)}. {_HOW}.")
+
+
+def _from_rows(path: Path, rows: Sequence[Sequence[str | None]]) -> Key:
+    by_item: dict[str, Words] = {}
+    for number, (item, answer) in enumerate(rows, start=1):
+        if not (item or "").strip():
+            raise BadUsage(f"{path}, entry {number} of the key names no item.")
+        name = str(item).strip()
+        by_item[name] = tuple(dict.fromkeys((*by_item.get(name, ()), *_split(answer or ""))))
+    return Key(by_item)
+
+
+# -- fitting a key to a table ------------------------------------------------------------------
+
+
+def settle_key(reading: Reading, items: Sequence[str] | None, where: str) -> Reading:
+    """Return a reading whose key is by item; ``items`` is None for tables without item columns."""
+    letters = reading.key_in_order
+    if not letters:
+        return reading
+    if items is None:
+        raise BadUsage(
+            f"{where} is a long table, whose items have no order that answers could follow. Give "
+            "the key as a table with the columns item and answer (--key key.csv)."
+        )
+    if len(letters) != len(items):
+        raise BadUsage(
+            f"The key has {len(letters)} answers, but {where} has {len(items)} item columns "
+            f"({_shorten(items)}). Give one letter per item, or name items in a table with the "
+            "columns item and answer (--key key.csv); what is no item can be left out with "
+            "ignore= (--ignore)."
+        )
+    return replace(reading, key=dict(zip(items, letters, strict=True)), key_in_order=())
+
+
+def check_named_items(reading: Reading, items: Sequence[str]) -> None:
+    """Refuse a key or codes that fit none of the items; say which of them fit nothing."""
+    known = set(items)
+    unknown = [name for name in reading.missing_in if name not in known]
+    if unknown:
+        raise BadUsage(
+            f"missing= (--missing) names codes for {_shorten(unknown)}, but the items are "
+            f"{_shorten(items)}. Write columns as the table does."
+        )
+    strange = [name for name in reading.key if name not in known]
+    if strange and len(strange) == len(reading.key):
+        raise BadUsage(
+            f"None of the items of the key ({_shorten(strange)}) is among the answers, whose items "
+            f"are {_shorten(items)}. Write items as the table does."
+        )
+    if strange:
+        warnings.warn(
+            f"The key names {_shorten(strange)}, which nobody answered here; the rest of it is "
+            "used.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _shorten(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    listed = ", ".join(f"'{name}'" for name in names[:_SHOWN])
+    return f"{listed} and {more:,} more" if more > 0 else listed

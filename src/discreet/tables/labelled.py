@@ -1,0 +1,283 @@
+"""Read files of statistical programs: SPSS (.sav, .zsav), Stata (.dta), SAS (.xpt, .sas7bdat).
+
+In: a path. Out: a source, read some rows at a time. Codes that the file declares missing are
+missing, and how many there were is said. Where the labels of a column name one value right and
+one wrong, the labels decide, whatever the codes are.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import BadResponses, MissingExtra
+from discreet.tables.cells import clean_cell, make_column, write_cell
+from discreet.tables.paths import explain_read_errors, is_gzip, open_bytes
+from discreet.tables.roles import Reading
+
+PROGRAMS = {
+    "spss": ("SPSS", "read_sav"),
+    "stata": ("Stata", "read_dta"),
+    "xport": ("SAS transport", "read_xport"),
+    "sas7bdat": ("SAS", "read_sas7bdat"),
+}
+"""Kinds of files, what messages call them, and what reads them."""
+
+MOST_CELLS = 1 << 33
+"""Cells of a file, by its own word: more than any table of answers has."""
+_CELLS = 1 << 21
+"""Cells read together: some 60 MB as Python numbers."""
+_SHOWN = 6
+
+_RIGHT_LABELS = frozenset(
+    ["right", "correct", "true", "yes", "pass", "passed", "solved", "richtig", "korrekt", "wahr",
+     "ja", "gelöst", "bestanden"]
+)  # fmt: skip
+_WRONG_LABELS = frozenset(
+    ["wrong", "incorrect", "false", "no", "fail", "failed", "unsolved", "falsch", "inkorrekt",
+     "unwahr", "nein", "ungelöst", "not correct", "not right", "not solved", "nicht korrekt",
+     "nicht richtig", "nicht gelöst", "nicht bestanden"]
+)  # fmt: skip
+_NO_ANSWER = frozenset(
+    ["missing", "omitted", "omit", "skipped", "refused", "blank", "invalid", "n/a", "na",
+     "no answer", "no response", "not reached", "not administered", "not applicable",
+     "not presented", "don't know", "do not know", "fehlend", "ausgelassen", "keine angabe",
+     "keine antwort", "nicht erreicht", "nicht bearbeitet", "nicht vorgelegt", "weiß nicht"]
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What a file says about the values of one column.
+
+    Attributes
+    ----------
+    words
+        From values to their labels.
+    missing
+        Says of a value whether the file declares it missing.
+    """
+
+    words: Mapping[Any, str]
+    missing: Callable[[Any], bool]
+
+    def find_scores(self) -> dict[Any, int] | None:
+        """Return the values that mean right (1) and wrong (0); None where labels do not say.
+
+        Labels of missing answers may stand beside them, but no third kind of answer.
+        """
+        words = {value: word.strip().lower() for value, word in self.words.items()}
+        right = [value for value, word in words.items() if word in _RIGHT_LABELS]
+        wrong = [value for value, word in words.items() if word in _WRONG_LABELS]
+        others = [
+            value
+            for value, word in words.items()
+            if value not in (*right, *wrong) and word not in _NO_ANSWER and not self.missing(value)
+        ]
+        if len(right) != 1 or len(wrong) != 1 or others:
+            return None
+        return {right[0]: 1, wrong[0]: 0}
+
+
+class LabelledSource:
+    """A file of a statistical program; see :class:`discreet.tables.source.Source`.
+
+    Parameters
+    ----------
+    path
+        The file, gzipped or not.
+    kind
+        One of `PROGRAMS`.
+    reading
+        What the user said: labels of right and wrong are left alone where codes are explained
+        otherwise, a column with a key holds what was chosen, by its label if the key names labels,
+        and groups are called by their labels. None leaves all codes as they are.
+    progress
+        Called with the bytes of the file, as far as it is read.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        kind: str,
+        reading: Reading | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.path, self.name, self._kind, self._progress = path, str(path), kind, progress
+        _, about = self._read(metadataonly=True)
+        self._raw = list(about.column_names)
+        self.names = [name.strip() for name in self._raw]
+        self.n_rows = int(about.number_rows or 0)
+        self._check_size()
+        ranges, words = about.missing_ranges or {}, about.variable_value_labels or {}
+        is_text = {name: about.readstat_variable_types[name] == "string" for name in self._raw}
+        self._labels = {
+            name: Labels(words.get(name, {}), _make_missing(ranges.get(name, ()), is_text[name]))
+            for name in self._raw
+        }
+        self._reading = reading
+
+    def _check_size(self) -> None:
+        if self.n_rows * len(self.names) > MOST_CELLS:
+            raise BadResponses(
+                f"{self.path} says that it holds {self.n_rows:,} rows of {len(self.names):,} "
+                "columns, which no table of answers needs. The file may be damaged."
+            )
+
+    def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
+        """Yield columns of numbers, or of text; declare at the end what was read as missing."""
+        wanted = [self._raw[number] for number in columns]
+        made = {name: _Column(name, self._labels[name], self._mapping(name)) for name in wanted}
+        step = max(1, _CELLS // max(len(wanted), 1))
+        done, size = 0, self.path.stat().st_size
+        while True:
+            cells, _ = self._read(usecols=wanted, row_limit=step, row_offset=done)
+            count = len(next(iter(cells.values()), ()))
+            if count:
+                yield [make_column(made[name].take(cells[name])) for name in wanted]
+            done += count
+            if self._progress is not None:
+                self._progress(min(size, size * done // max(self.n_rows, done, 1)))
+            if count < step:
+                break
+        self._tell(list(made.values()))
+
+    def place(self, row: int) -> str:
+        """Return file and row, counted from 1 as the program counts cases."""
+        return f"{self.path}, row {row + 1}"
+
+    def _mapping(self, name: str) -> dict[Any, Any]:
+        """Return what the values of a column become, those that are not to stay as they are."""
+        labels, said = self._labels[name], self._reading
+        if not labels.words or said is None:
+            return {}
+        right = said.scoring_of(name.strip()).right
+        if right is not None:
+            words = {word.strip().lower() for word in labels.words.values()}
+            return {} if words.isdisjoint(right) else dict(labels.words)
+        if name.strip() in said.group:
+            return dict(labels.words)
+        as_coded = said.at_least is not None or said.one_means == "wrong"
+        return {} if as_coded else labels.find_scores() or {}
+
+    def _tell(self, columns: Sequence[_Column]) -> None:
+        dropped = {one.name: sum(one.dropped.values()) for one in columns if one.dropped}
+        if dropped:
+            total = sum(dropped.values())
+            codes = sorted({write_cell(code) or "" for one in columns for code in one.dropped})
+            warnings.warn(
+                f"{self.path}: {total:,} answers are codes that the file declares missing "
+                f"({_shorten(codes)}) and are read as missing: "
+                f"{_shorten([f'{name} {count:,}' for name, count in dropped.items()])}.",
+                UserWarning,
+                stacklevel=2,
+            )
+        told = [one for one in columns if one.has_own_scores]
+        if told:
+            meaning = ", ".join(f"{write_cell(value)} ('{told[0].labels.words[value]}') is "
+                                f"{'right' if score else 'wrong'}"
+                                for value, score in told[0].mapping.items())  # fmt: skip
+            warnings.warn(
+                f"{self.path}: answers are read by their value labels, in {told[0].name}: "
+                f"{meaning}; columns: {_shorten([one.name for one in told])}.",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    def _read(self, **options: Any) -> tuple[Mapping[str, Any], Any]:
+        try:
+            import pyreadstat
+        except ImportError:
+            program = PROGRAMS[self._kind][0]
+            raise MissingExtra(f"{self.path} is a file of {program}; reading it", "files") from None
+        if self._kind != "xport":
+            options["user_missing"] = True
+        read = getattr(pyreadstat, PROGRAMS[self._kind][1])
+        with explain_read_errors(self.path), _explain_damage(self.path, self._kind):
+            made: tuple[Mapping[str, Any], Any] = read(
+                self._unpacked(), output_format="dict", **options
+            )
+            return made
+
+    def _unpacked(self) -> Any:
+        if not is_gzip(self.path):
+            return self.name
+        with open_bytes(self.path) as stream:
+            return io.BytesIO(stream.read())
+
+
+class _Column:
+    """One column while it is read: what became missing is counted."""
+
+    def __init__(self, name: str, labels: Labels, mapping: dict[Any, Any]) -> None:
+        self.name, self.labels, self.mapping = name, labels, mapping
+        self.dropped: Counter[Any] = Counter()
+        self._known: dict[Any, Any] = {None: None}
+
+    @property
+    def has_own_scores(self) -> bool:
+        """Whether labels of right and wrong say something else than 1 and 0 do."""
+        return set(self.mapping.values()) == {0, 1} and any(k != v for k, v in self.mapping.items())
+
+    def take(self, cells: Sequence[Any]) -> list[Any]:
+        """Return the cells as they are to be read."""
+        for value in set(cells) - self._known.keys():
+            self._known[value] = self._translate(value)
+        for value, count in Counter(cells).items():
+            if value is not None and self.labels.missing(value):
+                self.dropped[value] += count
+        return [self._known[value] for value in cells]
+
+    def _translate(self, value: Any) -> Any:
+        if self.labels.missing(value):
+            return None
+        if value in self.mapping:
+            return self.mapping[value]
+        if set(self.mapping.values()) == {0, 1}:
+            # Beside labels of right and wrong a plain 0 or 1 means neither: name it as it is.
+            return self.labels.words.get(value, f"{write_cell(value)} (without a label)")
+        return clean_cell(value)
+
+
+def _make_missing(ranges: Sequence[Mapping[str, Any]], is_text: bool) -> Callable[[Any], bool]:
+    """Return what says whether a value is declared missing.
+
+    SPSS declares ranges; Stata and SAS have marks (.a, .b), letters in a column of numbers.
+    """
+    spans = [(one["lo"], one["hi"]) for one in ranges]
+
+    def is_missing(value: Any) -> bool:
+        if isinstance(value, str) != is_text:
+            return isinstance(value, str)
+        return any(low <= value <= high for low, high in spans)
+
+    return is_missing
+
+
+def _shorten(words: Sequence[str]) -> str:
+    more = len(words) - _SHOWN
+    return ", ".join(words[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
+@contextmanager
+def _explain_damage(path: Path, kind: str) -> Iterator[None]:
+    import pyreadstat
+
+    try:
+        yield
+    except (
+        pyreadstat.ReadstatError,
+        pyreadstat.PyreadstatError,
+        UnicodeError,
+        ValueError,
+    ) as error:
+        raise BadResponses(
+            f"{path} is damaged or cut off and cannot be read as a file of {PROGRAMS[kind][0]}: "
+            f"{error}. Copy it again, or export it once more."
+        ) from None

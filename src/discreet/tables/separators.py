@@ -1,0 +1,143 @@
+"""Find out what parts the fields of a text file, and whether its first row holds names.
+
+In: the first lines. Out: a delimiter, or an error that names the one to say.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+from discreet.errors import BadResponses
+from discreet.tables.values import BAD, Scoring, score_value
+
+DELIMITERS = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a pipe", " ": "a space"}
+"""Recognised by themselves, the likeliest first."""
+
+_SAMPLE = 6
+"""Lines looked at."""
+_DECIMAL_COMMA = re.compile(r"(?<=[0-9]),(?=[0-9])")
+_RARE = re.compile(r"[:~^#&*!/\\]")
+_LETTER = re.compile(r"[A-Za-z]")
+_NUMBER = re.compile(r"[0-9]+(\.0)?")
+_SEP_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
+"""With this first line Excel is told what parts the fields."""
+
+
+def name_delimiter(delimiter: str) -> str:
+    """Return a delimiter in words."""
+    return DELIMITERS.get(delimiter, repr(delimiter))
+
+
+def find_delimiter(text: str, path: Path) -> str:
+    """Return the delimiter that the first lines of a file agree on."""
+    if path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
+        return "\t"
+    lines = [line for line in islice(_whole_lines(text), _SAMPLE) if line.strip()]
+    told = _SEP_LINE.fullmatch(lines[0].strip())
+    if told:
+        return told[1]
+    bare = _without_quotes(lines[0])
+    if any(sign in bare for sign in "\t;|"):
+        bare = _DECIMAL_COMMA.sub("", bare)
+    found = [sign for sign in (",", "\t", ";", "|") if sign in bare]
+    if found:
+        return max(found, key=lambda sign: (_agree(lines, sign), bare.count(sign)))
+    return _look_closer(lines, path)
+
+
+def _look_closer(lines: Sequence[str], path: Path) -> str:
+    """Return a space where it parts the fields; refuse other signs until they are named."""
+    bare = [_without_quotes(line.strip()) for line in lines]
+    if " " in bare[0] and len(lines) > 1:
+        if not any("  " in line for line in bare) and _agree(lines, " "):
+            return " "
+        if len({len(line.split()) for line in bare}) == 1:
+            raise BadResponses(
+                f"{path}: fields seem to be parted by several blanks at a time. Put one delimiter "
+                "between them: a comma, semicolon, tab, pipe or a single space."
+            )
+    rare = sorted({sign for sign in _RARE.findall(bare[0]) if _agree(lines, sign)})
+    if rare and len(lines) > 1:
+        raise BadResponses(
+            f"{path} has one column, '{bare[0]}', because it has no comma, semicolon, tab, pipe or "
+            f"space. If {rare[0]!r} parts its fields, say delimiter={rare[0]!r} "
+            f"(--delimiter '{rare[0]}')."
+        )
+    return ","
+
+
+def _whole_lines(text: str) -> list[str]:
+    """Return lines of the head; the last one may be cut off and is left out of several."""
+    lines = list(islice(io.StringIO(text, newline=""), _SAMPLE + 1))
+    return lines[:-1] if len(lines) > 2 and not lines[-1].endswith(("\n", "\r")) else lines
+
+
+def _without_quotes(line: str) -> str:
+    return "".join(line.split('"')[::2])
+
+
+def _agree(lines: Sequence[str], delimiter: str) -> bool:
+    """Say whether lines have as many fields as the first, or each one more (R's row names)."""
+    try:
+        records = list(csv.reader([line.rstrip("\r\n") for line in lines], delimiter=delimiter))
+    except csv.Error:
+        return False
+    counts = {len(record) for record in records[1:]}
+    return len(records[0]) > 1 and counts in (set(), {len(records[0])}, {len(records[0]) + 1})
+
+
+def has_row_names(names: Sequence[str], records: Sequence[Sequence[str]]) -> bool:
+    """Say whether rows begin with a name that the header lacks, as R's ``write.table`` does it."""
+    firsts = {record[0] for record in records if record}
+    return (
+        bool(records)
+        and all(len(record) == len(names) + 1 and record[-1].strip() for record in records)
+        and len(firsts) == len(records)
+    )
+
+
+def is_sep_line(record: Sequence[str]) -> bool:
+    """Say whether a record is the line that tells Excel about the delimiter."""
+    return record[0].strip().lower() == "sep=" or bool(_SEP_LINE.fullmatch(record[0].strip()))
+
+
+def refuse_answers_as_names(names: Sequence[str], layout: str | None, where: str) -> None:
+    """Refuse a first row that holds answers: one person or answer would be lost as names."""
+    if not (_is_wide_row(names) or (layout != "wide" and _is_long_row(names))):
+        return
+    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    raise BadResponses(
+        f"{where}: the first row ({shown}) looks like answers, not like column names, and would be "
+        "lost. If the file has no row of names, say header=False (--no-header): its columns are "
+        "then called 1, 2, 3, ...; for a long table add layout='long' (--layout long), for a "
+        "column of persons person='1' (--person 1)."
+    )
+
+
+def _is_wide_row(names: Sequence[str]) -> bool:
+    """Say whether names are 0 and 1, or letters, and repeat: names of items differ."""
+    parts = [names, names[1:]] if len(names) > 2 else [names]
+    if any(_is_answers(part) and _repeats(part) for part in parts):
+        return True
+    scored = all(score_value(name, Scoring()) != BAD for name in names[1:])
+    return scored and len(names) > 2 and bool(_NUMBER.fullmatch(names[0]))
+
+
+def _is_answers(names: Sequence[str]) -> bool:
+    scored = all(score_value(name, Scoring()) != BAD for name in names)
+    return scored or all(not name or _LETTER.fullmatch(name) for name in names)
+
+
+def _repeats(names: Sequence[str]) -> bool:
+    filled = [name for name in names if name]
+    return len(set(filled)) < len(filled)
+
+
+def _is_long_row(names: Sequence[str]) -> bool:
+    """Say whether three names are a person, an item and a 0 or 1."""
+    return len(names) == 3 and names[2] in ("0", "1") and not _NUMBER.fullmatch(names[1])
