@@ -131,6 +131,32 @@ def test_mean_squares_are_their_definition():
     seen = ~np.isnan(x[:, item])
     expected = np.corrcoef(x[seen, item], scores.ability[seen])[0, 1]
     assert found.items.point_measure[item] == pytest.approx(expected)
+    ability, chance = scores.ability[seen], p[seen, item]
+    spread = chance.var() + (chance * (1 - chance)).mean()
+    expected = np.cov(ability, chance, ddof=0)[0, 1] / np.sqrt(ability.var() * spread)
+    assert found.items.point_measure_expected[item] == pytest.approx(expected)
+    away = ability - sim.difficulty[item]
+    slope = 1 + (y[seen, item] * away).sum() / (w[seen, item] * away**2).sum()
+    assert found.items.discrimination[item] == pytest.approx(slope)
+
+
+def test_expected_correlations_and_discriminations_tell_steep_items_from_flat_ones():
+    rng = np.random.default_rng(8)
+    ability, difficulty = rng.normal(size=(4000, 1)), np.linspace(-1, 1, 20)
+    slope = np.where(np.arange(20) == 4, 2.0, np.where(np.arange(20) == 15, 0.3, 1.0))
+    chance = 1 / (1 + np.exp(-slope * (ability - difficulty)))
+    answers = (rng.random(chance.shape) < chance).astype(int)
+    found = measure_fit(answers, discreet.fit(answers, method="conditional")).items
+    assert np.argmax(found.discrimination) == 4
+    assert np.argmin(found.discrimination) == 15
+    assert found.discrimination[15] < 0.5
+    assert found.discrimination[4] > 1.3
+    others = np.isin(np.arange(20), [4, 15], invert=True)
+    assert found.discrimination[others] == pytest.approx(1, abs=0.2)
+    away = found.point_measure - found.point_measure_expected
+    assert away[4] > 0.05
+    assert away[15] < -0.1
+    assert np.abs(away[others]).max() < 0.06
 
 
 def test_standardised_fit_is_standard_normal_under_the_model():

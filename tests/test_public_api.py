@@ -126,6 +126,21 @@ def test_every_public_result_shows_itself_in_one_short_line(results):
         assert "array(" not in shown
 
 
+def test_every_result_of_an_analysis_is_a_table_for_other_programs(results):
+    tables = [
+        result for result in results if type(result).__module__.startswith("discreet.analysis")
+    ]
+    assert len(tables) >= 12
+    for result in tables:
+        if isinstance(result, discreet.Plan):  # one study, and no table of it
+            continue
+        frame, columns = result.to_dataframe(), result.to_dict()
+        assert list(frame.columns) == list(columns)
+        assert len(frame) == max(
+            len(one) if isinstance(one, list) else 1 for one in columns.values()
+        )
+
+
 def test_every_public_value_is_among_the_results_that_show_themselves_shortly(results):
     values = {
         value

@@ -68,6 +68,29 @@ def list_columns(result: Any, *names: str) -> dict[str, list[Any]]:
     }
 
 
+class Tabular:
+    """A result with columns of equal length that other programs can take."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as plain columns; a single number is a column of one row."""
+        raise NotImplementedError
+
+    def to_arrow(self) -> Any:
+        """Return the table as a :class:`pyarrow.Table`."""
+        import pyarrow as pa
+
+        columns = self.to_dict().items()
+        return pa.table({name: one if isinstance(one, list) else [one] for name, one in columns})
+
+    def to_dataframe(self) -> Any:
+        """Return the table as a pandas DataFrame, or as Arrow where pandas is absent."""
+        table = self.to_arrow()
+        try:
+            return table.to_pandas()
+        except ModuleNotFoundError:
+            return table
+
+
 @dataclass(frozen=True)
 class HtmlColumn:
     """One column: its title, its values, how many digits, and what it means (a tooltip)."""

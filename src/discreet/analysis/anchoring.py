@@ -25,7 +25,7 @@ from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import brief_repr, name_some, read_cell
+from discreet.markup import Tabular, brief_repr, name_some, read_cell
 from discreet.models.refined import PersonWeight, RefinedScoring
 from discreet.models.score_plan import ScorePlan
 from discreet.models.uncertainty import SumProducts
@@ -41,7 +41,7 @@ LARGE_Z = 2.7
 
 
 @dataclass(frozen=True, eq=False)
-class Anchored:
+class Anchored(Tabular):
     """A calibration on the scale of its anchors.
 
     Attributes

@@ -22,7 +22,7 @@ import numpy as np
 from discreet.analysis.equate import FLAG_AT, Link, link_calibrations
 from discreet.atomic import write_text
 from discreet.errors import BadBudget, BadResponses, BadUsage
-from discreet.markup import brief_repr, list_columns, read_cell, spreadsheet_cell
+from discreet.markup import Tabular, brief_repr, list_columns, read_cell, spreadsheet_cell
 from discreet.privacy.accounting import Guarantee
 from discreet.tables.paths import explain_read_errors, open_bytes, read_text
 from discreet.types import FloatArray
@@ -36,7 +36,7 @@ CONFIDENTIAL, PUBLIC = "confidential", "public"
 
 
 @dataclass(frozen=True, eq=False)
-class Bank:
+class Bank(Tabular):
     """Items with difficulties on one scale.
 
     Attributes

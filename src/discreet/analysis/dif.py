@@ -14,7 +14,7 @@ import numpy as np
 from discreet.analysis.groups import Split, adjust, split_persons
 from discreet.analysis.persons import accept_responses
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import brief_repr, list_columns
+from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.calibrate import fit
 from discreet.results.estimate import Estimate, Notice, Status
 from discreet.types import BoolArray, FloatArray
@@ -54,7 +54,7 @@ class Contrasts:
 
 
 @dataclass(frozen=True, eq=False)
-class WaldTest:
+class WaldTest(Tabular):
     """A z-test for every item between two groups, both centred at zero. Confidential.
 
     ``z`` is positive where the item is harder for ``groups[1]``. Items without a number in one
@@ -80,7 +80,7 @@ class WaldTest:
 
 
 @dataclass(frozen=True, eq=False)
-class DifTable:
+class DifTable(Tabular):
     """How differently items function between groups of equal ability. Confidential.
 
     One row for each item and focal group.

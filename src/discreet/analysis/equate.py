@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import brief_repr, list_columns, name_some
+from discreet.markup import Tabular, brief_repr, list_columns, name_some
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.estimate import Estimate, Kind, Notice
@@ -40,7 +40,7 @@ SPREAD = (0.9, 1.1)
 
 
 @dataclass(frozen=True, eq=False)
-class Link:
+class Link(Tabular):
     """How the second calibration is put on the scale of the first.
 
     Attributes

@@ -18,7 +18,7 @@ from discreet.answers.pack import pack_rows
 from discreet.answers.planes import AnswerStore, SparseRows
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import brief_repr, name_some
+from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.conditional import find_maximum
 from discreet.results.estimate import Kind, Notice
 from discreet.types import BoolArray, FloatArray, Texts
@@ -175,7 +175,7 @@ def adjust(p_value: npt.ArrayLike, method: str) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class AndersenTest:
+class AndersenTest(Tabular):
     """Conditional likelihood of the groups apart against all together. Confidential.
 
     Attributes

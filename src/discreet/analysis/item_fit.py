@@ -6,7 +6,9 @@ Confidential.
 With residual ``y = x - p`` and variance ``w = p (1 - p)`` outfit is the mean of ``y^2 / w`` and
 infit is ``sum y^2 / sum w``; both are 1 on average when the model holds. The standardised values
 use the cube root of Wilson and Hilferty with the model variance of each mean square (Wright and
-Masters 1982, ch. 5).
+Masters 1982, ch. 5). The expected point-measure correlation has ``cov(theta, p)`` above and
+``var(p) + mean(w)`` as the variance of the answers below; the discrimination is ``1 + sum y (theta
+- b) / sum w (theta - b)^2``.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ import numpy as np
 
 from discreet.analysis.persons import PersonScores, known_difficulties
 from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
-from discreet.markup import brief_repr, list_columns
+from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.results.estimate import Notice
 from discreet.types import FloatArray, Int64Array
 
 MEASURED = "measured"
 MEAN_SQUARES = ("infit", "infit_t", "outfit", "outfit_t")
+NO_SPREAD = 1e-12
+SLOPES = ("point_measure", "point_measure_expected", "discrimination")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +41,7 @@ class MeanSquares:
 
 
 @dataclass(frozen=True, eq=False)
-class ItemFit:
+class ItemFit(Tabular):
     """Fit of every item of the answers. Confidential.
 
     Attributes
@@ -46,8 +50,11 @@ class ItemFit:
         Answers of persons with right and wrong answers; extreme scores fit by construction.
     infit, infit_t, outfit, outfit_t
         Mean squares and standardised values.
-    point_measure
-        Correlation of the answers with the abilities.
+    point_measure, point_measure_expected
+        Correlation of the answers with the abilities, and what it is when the model holds.
+    discrimination
+        How steeply the chance rises with ability, as a multiple of what the model says: the
+        first step of a two-parameter model's slope from 1.
     status
         ``measured``; ``no_difficulty`` and ``no_answers``, without numbers; ``no_variance``:
         always right or always wrong among the persons used, without a correlation.
@@ -60,18 +67,20 @@ class ItemFit:
     outfit: FloatArray
     outfit_t: FloatArray
     point_measure: FloatArray
+    point_measure_expected: FloatArray
+    discrimination: FloatArray
     status: tuple[str, ...]
 
     __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
-        columns = list_columns(self, "answers", *MEAN_SQUARES, "point_measure", "status")
+        columns = list_columns(self, "answers", *MEAN_SQUARES, *SLOPES, "status")
         return {"item": list(self.items), **columns}
 
 
 @dataclass(frozen=True, eq=False)
-class PersonFit:
+class PersonFit(Tabular):
     """Fit of every person, with NaN for those that ``scores.status`` calls extreme or empty."""
 
     scores: PersonScores
@@ -88,7 +97,7 @@ class PersonFit:
 
 
 @dataclass(frozen=True)
-class Reliability:
+class Reliability(Tabular):
     """How far the differences between persons, or items, exceed their errors.
 
     ``reliability = (variance - mse) / variance`` and ``separation = sqrt(variance - mse) /
@@ -116,7 +125,7 @@ class Reliability:
 
 
 @dataclass(frozen=True, eq=False)
-class FitStatistics:
+class FitStatistics(Tabular):
     """Fit of items and persons, and the reliability of both. Confidential."""
 
     items: ItemFit
@@ -126,6 +135,12 @@ class FitStatistics:
     warnings: tuple[Notice, ...] = ()
 
     __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Reliability of persons and of items, one row each; items and persons have their own."""
+        rows = [self.person_reliability.to_dict(), self.item_reliability.to_dict()]
+        numbers = {name: [row[name] for row in rows] for name in rows[0]}
+        return {"of": ["persons", "items"], **numbers}
 
 
 def measure_fit(responses: Any, calibration: Any, *, method: str = "ml") -> FitStatistics:
@@ -194,6 +209,51 @@ class _Sums:
             )
 
 
+@dataclass(eq=False)
+class _Moments:
+    """Running sums over persons of abilities, answers and chances, per item."""
+
+    ability: FloatArray
+    ability_squared: FloatArray
+    right: FloatArray
+    ability_right: FloatArray
+    chance: FloatArray
+    chance_squared: FloatArray
+    ability_chance: FloatArray
+    pull: FloatArray
+    curvature: FloatArray
+
+    def add(self, chunk: ResidualChunk, ability: FloatArray, centre: float, b: FloatArray) -> None:
+        theta = (ability - centre)[:, None] * chunk.answered
+        right = chunk.right & chunk.answered
+        chance = right - chunk.residual
+        away = ability[:, None] - b
+        parts = (theta, theta**2, right, theta * right, chance, chance**2, theta * chance,
+                 chunk.residual * away, chunk.variance * away**2)  # fmt: skip
+        for name, part in zip(self.__dataclass_fields__, parts, strict=True):
+            setattr(self, name, getattr(self, name) + part.sum(axis=0))
+
+    def slopes(self, count: FloatArray, variance: FloatArray) -> dict[str, FloatArray]:
+        """Return how strongly answers go with ability: observed, expected, and as a slope."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            spread = self.ability_squared - self.ability**2 / count
+            seen = self.right * (count - self.right) / count
+            expected = self.chance_squared - self.chance**2 / count + variance
+            together = self.ability_right - self.ability * self.right / count
+            foreseen = self.ability_chance - self.ability * self.chance / count
+            columns = (
+                _correlate(together, spread * seen),
+                _correlate(foreseen, spread * expected),
+                np.where(seen > 0, 1 + self.pull / self.curvature, np.nan),
+            )
+        return dict(zip(SLOPES, columns, strict=True))
+
+
+def _correlate(covariance: FloatArray, spread: FloatArray) -> FloatArray:
+    # Rounding leaves a trace of spread where all abilities are equal.
+    return np.where(spread > NO_SPREAD, covariance / np.sqrt(spread), np.nan)
+
+
 def _standardise(mean_square: FloatArray, sd: FloatArray) -> FloatArray:
     """Turn a mean square into a nearly standard normal value (Wilson and Hilferty 1931)."""
     return np.asarray((np.cbrt(mean_square) - 1) * (3 / sd) + sd / 3)
@@ -205,7 +265,7 @@ def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
     centre = float(ability[prepared.used].mean())
     items: _Sums | None = None
     persons: list[MeanSquares] = []
-    moments = np.zeros((4, len(prepared.difficulty)))
+    moments = _Moments(*np.zeros((9, len(prepared.difficulty))))
     for chunk in prepared.chunks():
         part = _Sums.of(chunk, 0)
         if items is None:
@@ -213,10 +273,7 @@ def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
         else:
             items.add(part)
         persons.append(_Sums.of(chunk, 1).mean_squares())
-        theta = (ability[chunk.persons] - centre)[:, None] * chunk.answered
-        right = chunk.right & chunk.answered
-        parts = (theta, theta**2, right, theta * right)
-        moments += np.stack([part.sum(axis=0) for part in parts])
+        moments.add(chunk, ability[chunk.persons], centre, prepared.difficulty)
     joined = [np.concatenate(columns) for columns in zip(*map(_columns, persons), strict=True)]
     return {"sums": items, "moments": moments}, MeanSquares(*joined)
 
@@ -231,11 +288,8 @@ def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
     place = {name: column for column, name in enumerate(names)}
     where = np.array([place[name] for name in prepared.scores.items])
     count = sums["sums"].count
-    total, square, right, product = sums["moments"]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        covariance = product - total * right / count
-        spread = (square - total**2 / count) * right * (count - right) / count
-        correlation = np.where(spread > 0, covariance / np.sqrt(spread), np.nan)
+    right = sums["moments"].right
+    slopes = sums["moments"].slopes(count, sums["sums"].variance)
     status = np.full(len(names), "no_difficulty", dtype=object)
     status[where] = MEASURED
     status[where[(right == 0) | (right == count)]] = "no_variance"
@@ -253,7 +307,7 @@ def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
         items=names,
         answers=answers,
         **{name: spread_out(getattr(squares, name)) for name in MEAN_SQUARES},
-        point_measure=spread_out(correlation),
+        **{name: spread_out(value) for name, value in slopes.items()},
         status=tuple(status),
     )
 

@@ -24,7 +24,7 @@ from discreet.analysis.abilities import (
 )
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.markup import brief_repr, list_columns, name_some
+from discreet.markup import Tabular, brief_repr, list_columns, name_some
 from discreet.models.patterns import Patterns, group_patterns
 from discreet.results.estimate import Kind, Notice
 from discreet.types import FloatArray, Int64Array, Texts
@@ -107,7 +107,7 @@ class PersonStatus(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class PersonScores:
+class PersonScores(Tabular):
     """One ability for each person, in logits on the scale of the calibration. Confidential.
 
     Attributes
@@ -165,7 +165,7 @@ class PersonScores:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreTable:
+class ScoreTable(Tabular):
     """From raw score on a complete test to ability; about items only."""
 
     score: Int64Array

@@ -24,7 +24,7 @@ from discreet.analysis.persons import (
 )
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.markup import brief_repr, list_columns
+from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 CHUNK_CELLS = 1 << 20
@@ -92,7 +92,7 @@ def prepare(responses: Any, calibration: Any, method: str) -> Prepared:
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualCorrelations:
+class ResidualCorrelations(Tabular):
     """Correlations of residuals between items (Yen's Q3), and their first component.
 
     Attributes
@@ -194,7 +194,7 @@ def _summarise(
 
 
 @dataclass(frozen=True, eq=False)
-class InformationCurve:
+class InformationCurve(Tabular):
     """What a complete test tells at each ability: information, standard error, expected score."""
 
     ability: FloatArray

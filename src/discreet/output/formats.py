@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from math import isnan
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,14 +26,8 @@ from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.atomic import staged
 from discreet.errors import BadResponses, BadUsage
-from discreet.markup import spreadsheet_cell
+from discreet.markup import Tabular, spreadsheet_cell
 from discreet.tables.values import Codes
-
-
-class Tabular(Protocol):
-    """A result that has columns of equal length."""
-
-    def to_dict(self) -> dict[str, list[Any]]: ...
 
 
 def write_table(path: str | PathLike[str], result: Tabular) -> None:

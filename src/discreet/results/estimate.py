@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
-from discreet.markup import HtmlColumn, brief_repr, preview_table
+from discreet.markup import HtmlColumn, Tabular, brief_repr, preview_table
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
@@ -100,30 +100,8 @@ ERROR_DRAWS = 10_000
 """Gaussian draws behind a simultaneous quantile; its 95% point is then known to about 1%."""
 
 
-class ItemTable:
-    """A result with one row per item that other programs can take."""
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Return the table as plain columns."""
-        raise NotImplementedError
-
-    def to_arrow(self) -> Any:
-        """Return the table as a :class:`pyarrow.Table`."""
-        import pyarrow as pa
-
-        return pa.table(self.to_dict())
-
-    def to_dataframe(self) -> Any:
-        """Return the table as a pandas DataFrame, or as Arrow where pandas is absent."""
-        table = self.to_arrow()
-        try:
-            return table.to_pandas()
-        except ModuleNotFoundError:
-            return table
-
-
 @dataclass(frozen=True, eq=False)
-class Estimate(ItemTable):
+class Estimate(Tabular):
     """Item difficulties in logits, mean zero over the estimated items, harder is larger.
 
     Attributes

@@ -23,11 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
-from discreet.markup import HtmlColumn, brief_repr, name_some, preview_table
+from discreet.markup import HtmlColumn, Tabular, brief_repr, name_some, preview_table
 from discreet.privacy.accounting import Guarantee
 from discreet.results.estimate import (
     Estimate,
-    ItemTable,
     Kind,
     Notice,
     Solution,
@@ -250,7 +249,7 @@ REASONS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Strengths(ItemTable):
+class Strengths(Tabular):
     """Strengths of objects in logits, mean zero over the estimated ones, winners are higher.
 
     An object with strength a beats one with strength b with probability 1 / (1 + exp(b - a)).
