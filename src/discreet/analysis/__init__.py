@@ -6,6 +6,7 @@ plans, which never see data, and links between releases may be shown.
 """
 
 from discreet.analysis.dif import DifTable, WaldTest, find_dif, run_wald
+from discreet.analysis.dimensionality import Contrast, Dimensionality, find_dimensions
 from discreet.analysis.groups import ADJUSTMENTS, AndersenTest, adjust, run_andersen
 from discreet.analysis.item_fit import (
     FitStatistics,
@@ -24,7 +25,9 @@ from discreet.analysis.residuals import (
 __all__ = [
     "ADJUSTMENTS",
     "AndersenTest",
+    "Contrast",
     "DifTable",
+    "Dimensionality",
     "FitStatistics",
     "InformationCurve",
     "ItemFit",
@@ -35,6 +38,7 @@ __all__ = [
     "adjust",
     "correlate_residuals",
     "find_dif",
+    "find_dimensions",
     "measure_fit",
     "run_andersen",
     "run_wald",

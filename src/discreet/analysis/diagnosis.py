@@ -11,11 +11,13 @@ from typing import Any
 
 from discreet.analysis.diagnostics import Diagnostics
 from discreet.analysis.figures import (
+    ContrastMap,
     FitMap,
     ItemCurve,
     ItemRows,
     ItemSummary,
     WrightMap,
+    contrast_map,
     difficulty_rows,
     error_ceiling,
     fit_map,
@@ -52,8 +54,8 @@ class Diagnosis:
         Precision along the scale, and up to which standard error it is worth showing.
     difficulties
         The items in order, where there are no persons to show beside them.
-    wright, infit, outfit, curves
-        Figures about persons and fit; ``None`` without answers.
+    wright, infit, outfit, curves, contrast
+        Figures about persons, fit and dimensions; ``None`` without answers.
     """
 
     estimate: Estimate
@@ -72,6 +74,7 @@ class Diagnosis:
     infit: FitMap | None = None
     outfit: FitMap | None = None
     curves: list[ItemCurve] | None = None
+    contrast: ContrastMap | None = None
 
 
 def diagnose_test(estimate: Estimate, statistics: Diagnostics | None = None) -> Diagnosis:
@@ -108,4 +111,5 @@ def _figures(estimate: Estimate, statistics: Diagnostics | None) -> dict[str, An
         "infit": fit_map(estimate, statistics.infit, "infit"),
         "outfit": fit_map(estimate, statistics.outfit, "outfit"),
         "curves": worst_curves(estimate, statistics, CURVES),
+        "contrast": statistics.dimensionality and contrast_map(statistics.dimensionality),
     }

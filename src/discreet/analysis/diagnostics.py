@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet.analysis.dif import find_dif
+from discreet.analysis.dimensionality import Dimensionality, find_dimensions
 from discreet.analysis.findings import DEPENDENT
 from discreet.analysis.item_fit import measure_fit
 from discreet.analysis.persons import PersonScores, PersonStatus
@@ -225,6 +226,8 @@ class Diagnostics:
         ``None`` without groups.
     notes
         What could not be computed, and why.
+    dimensionality
+        Components of the residuals against chance; ``None`` where it was not computed.
     """
 
     ability_starts: tuple[float, ...]
@@ -249,6 +252,7 @@ class Diagnostics:
     differing: tuple[tuple[str, str, str, str, float, str], ...] | None = None
     notes: tuple[str, ...] = ()
     dependencies: tuple[int, ...] = ()
+    dimensionality: Dimensionality | None = None
 
     @property
     def dependent_pairs(self) -> int:
@@ -266,6 +270,9 @@ class Diagnostics:
         if "dependencies" not in values:  # an older file knows the largest pairs only
             values["dependent"] = None
         curves = {item: _tuples(points) for item, points in plain["curves"].items()}
+        if (found := values.get("dimensionality")) is not None:
+            columns = {name: _tuples(value) for name, value in found.items()}
+            values["dimensionality"] = Dimensionality(**columns)
         return cls(**values, curves=curves)
 
 
@@ -292,6 +299,7 @@ def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
     }
     differing, notes = find_differences(looked)
     dependent, dependencies = _dependent(looked, estimate)
+    dimensionality, said = _find_dimensions(looked, estimate)
     return Diagnostics(
         ability_starts=tuple(starts.tolist()),
         ability_counts=tuple(counts.tolist()),
@@ -310,7 +318,8 @@ def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
         curves=_curves(looked, estimate, scores),
         sampled=None if looked is responses else looked.n_persons,
         differing=differing,
-        notes=notes,
+        notes=(*notes, *said),
+        dimensionality=dimensionality,
     )
 
 
@@ -385,6 +394,16 @@ def _dependent(
         for p in best
     )
     return shown, tuple(times.get(item, 0) for item in estimate.items)
+
+
+def _find_dimensions(
+    responses: Responses, estimate: Estimate
+) -> tuple[Dimensionality | None, tuple[str, ...]]:
+    try:
+        found = find_dimensions(responses, estimate)
+    except BadUsage as error:
+        return None, (f"dimensionality was not checked: {error}",)
+    return found, tuple(map(str, found.warnings))
 
 
 def _curves(responses: Responses, estimate: Estimate, scores: PersonScores) -> dict[str, Curve]:

@@ -24,6 +24,7 @@ from discreet.types import BoolArray, FloatArray, Int64Array
 
 if TYPE_CHECKING:
     from discreet.analysis.dif import DifTable
+    from discreet.analysis.dimensionality import Dimensionality
     from discreet.analysis.persons import PersonScores
     from discreet.analysis.residuals import InformationCurve
     from discreet.answers.responses import Responses
@@ -36,6 +37,8 @@ CURVES = 5
 """Item curves that one picture can hold and still be read."""
 CURVE_REACH = 3.5
 """Logits from the mean that every item curve shows at least, so that curves compare."""
+CONTRAST_NAMED = 16
+"""Items that a picture of loadings names, half of them at either end."""
 RUNGS = ("surely in", "in, not surely", "outside, possibly in", "out")
 """Kinds of items on a ladder."""
 
@@ -344,6 +347,37 @@ def worst_curves(estimate: Estimate, diagnostics: Diagnostics, most: int) -> lis
         _make_curve(name, float(estimate.difficulty[place[name]]), diagnostics.curves[name])
         for name in worst
     ]
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastMap:
+    """Loadings of items on the first component of the residuals, against their difficulty.
+
+    Attributes
+    ----------
+    items, difficulty, loading
+        The largest loading first.
+    ends
+        Places of the items to name: both ends in turn, the outermost first.
+    eigenvalue, expected
+        How many items the component is worth, and how many by chance.
+    """
+
+    items: tuple[str, ...]
+    difficulty: FloatArray
+    loading: FloatArray
+    ends: Int64Array
+    eigenvalue: float
+    expected: float
+
+
+def contrast_map(found: Dimensionality) -> ContrastMap:
+    """Hold the loadings against the difficulties, and choose the items that speak for them."""
+    count = len(found.items)
+    rank = np.arange(min(CONTRAST_NAMED, count))
+    turns = np.where(rank % 2 == 0, rank // 2, count - 1 - rank // 2)
+    values = np.array(found.difficulty), np.array(found.loading)
+    return ContrastMap(found.items, *values, turns, found.eigenvalue[0], found.expected[0])
 
 
 def error_ceiling(curve: InformationCurve) -> float:

@@ -21,6 +21,7 @@ from discreet.results.estimate import Estimate, Kind, Status
 
 if TYPE_CHECKING:
     from discreet.analysis.diagnostics import Diagnostics
+    from discreet.analysis.dimensionality import Dimensionality
 
 FIT_LOW, FIT_HIGH = 0.7, 1.3
 """Mean squares of ordinary tests (Wright and Linacre 1994, Reasonable mean-square fit values)."""
@@ -57,6 +58,17 @@ SURE_T = 2.0
 ENOUGH_ANSWERS = 30
 """Answers below which a correlation with ability is mostly chance (standard error 0.18)."""
 
+CONTRAST_CLEAR, CONTRAST_FAR, CONTRAST_ALARM = 1.1, 2.0, 4.0
+"""First component of the residuals, as a multiple of what chance makes of it. In simulations with
+30 items and 500 persons two abilities that correlate at 0.8 give 1.1, at 0.5 1.5, at 0 2.0."""
+
+CONTRAST_SEEN = 1.3
+"""Multiple from which on the correlation of the two ends of the component is believed."""
+
+ENDS_DIFFER, ENDS_APART = 0.7, 0.3
+"""Correlation of abilities on the two ends: below 0.7 they share less than half of their variance,
+below 0.3 less than a tenth."""
+
 NAMED = 6
 """Items that a finding names; the table has them all."""
 
@@ -64,8 +76,14 @@ NAMED = 6
 class Severity(IntEnum):
     """How much a finding matters."""
 
-    SERIOUS = 0
-    LOOK = 1
+    ALARM = 0
+    SERIOUS = 1
+    LOOK = 2
+
+    @property
+    def word(self) -> str:
+        """How a page calls it."""
+        return ("alarm", "serious", "worth a look")[self]
 
 
 @dataclass(frozen=True)
@@ -328,6 +346,48 @@ def _check_dependence(diagnostics: Diagnostics) -> Iterator[Finding]:
     )
 
 
+def _judge_dimensions(found: Dimensionality) -> Severity | None:
+    """Say how much the first component matters; None where it is chance or next to it."""
+    times = found.eigenvalue[0] / found.expected[0]
+    if not found.beyond_chance or times < CONTRAST_CLEAR:
+        return None
+    believed = found.correlation is not None and times >= CONTRAST_SEEN
+    together = found.correlation if believed and found.correlation is not None else 1.0
+    if times >= CONTRAST_ALARM or together < ENDS_APART:
+        return Severity.ALARM
+    return Severity.SERIOUS if times >= CONTRAST_FAR or together < ENDS_DIFFER else Severity.LOOK
+
+
+DIMENSION_TITLES = {
+    Severity.ALARM: "These items do not measure one thing",
+    Severity.SERIOUS: "The items seem to measure more than one thing",
+    Severity.LOOK: "Some items share more than the ability",
+}
+
+
+def _check_dimensions(diagnostics: Diagnostics) -> Iterator[Finding]:
+    found = diagnostics.dimensionality
+    severity = None if found is None else _judge_dimensions(found)
+    if found is None or severity is None:
+        return
+    together = (
+        ""
+        if found.correlation is None
+        else f" Abilities on the two ends correlate at {minus(f'{found.correlation:.2f}')}."
+    )
+    harm = " No score, difficulty or error on this page can be trusted as it stands."
+    yield Finding(
+        severity,
+        DIMENSION_TITLES[severity],
+        f"What one ability leaves unexplained shares a component worth {found.eigenvalue[0]:.1f} "
+        f"of {len(found.items)} items; chance gives {found.expected[0]:.1f} (95% point "
+        f"{found.limit[0]:.1f}).{together}{harm if severity is Severity.ALARM else ''}",
+        f"Read what {', '.join(found.items[:3])} have in common, and how "
+        f"{', '.join(found.items[:-4:-1])} differ from them. If these are two skills, calibrate "
+        "and report them apart.",
+    )
+
+
 def _check_groups(diagnostics: Diagnostics) -> Iterator[Finding]:
     rows = diagnostics.differing or ()
     if not rows:
@@ -366,6 +426,7 @@ ITEM_CHECKS: dict[str, Callable[[Estimate, Diagnostics], Iterable[Finding]]] = {
 }
 
 TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
+    "dimensionality": _check_dimensions,
     "reliability": _check_reliability,
     "groups": _check_groups,
     "dependent items": _check_dependence,
@@ -383,6 +444,8 @@ def find_problems(
         found |= {name: [*check(diagnostics)] for name, check in TEST_CHECKS.items()}
         if diagnostics.differing is None:
             del found["groups"]
+        if diagnostics.dimensionality is None:
+            del found["dimensionality"]
     findings = [finding for some in found.values() for finding in some]
     fine = [name for name, some in found.items() if not some]
     return sorted(findings, key=lambda finding: finding.severity), fine

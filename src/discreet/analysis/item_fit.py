@@ -168,7 +168,7 @@ def measure_fit(responses: Any, calibration: Any, *, method: str = "ml") -> FitS
     return FitStatistics(
         items=_spread_items(prepared, sums),
         persons=PersonFit(prepared.scores, *_columns(persons)),
-        person_reliability=_reliability(prepared.scores.ability[used], prepared.scores.se[used]),
+        person_reliability=compare_spread(prepared.scores.ability[used], prepared.scores.se[used]),
         item_reliability=_item_reliability(calibration),
         warnings=prepared.scores.warnings,
     )
@@ -312,7 +312,8 @@ def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
     )
 
 
-def _reliability(value: FloatArray, se: FloatArray) -> Reliability:
+def compare_spread(value: FloatArray, se: FloatArray) -> Reliability:
+    """Hold the spread of some numbers against their standard errors."""
     if len(value) < 2:
         return Reliability(float("nan"), float("nan"))
     return Reliability(float(np.var(value, ddof=1)), float(np.mean(se**2)))
@@ -326,4 +327,4 @@ def _item_reliability(calibration: Any) -> Reliability:
     if se is None:
         return Reliability(float(np.var(b, ddof=1)) if len(b) > 1 else float("nan"), float("nan"))
     known = np.isfinite(np.asarray(source.difficulty))
-    return _reliability(b, np.asarray(se)[known])
+    return compare_spread(b, np.asarray(se)[known])

@@ -20,6 +20,7 @@ from discreet.analysis.findings import DEPENDENT, Finding, Severity
 from discreet.markup import HtmlColumn, count_of, minus, write_page
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
 from discreet.output.svg import (
+    draw_contrast,
     draw_curve,
     draw_difficulties,
     draw_fit,
@@ -61,6 +62,8 @@ def write_steward_page(
             **_pictures(test),
             **_item_table(test),
             "pairs": _pair_columns(diagnostics),
+            "dimensions": _dimension_columns(diagnostics),
+            "ends": _end_columns(diagnostics),
             "methods": write_methods(test),
             "computed": _computed(estimate),
             "notes": _notes(estimate, diagnostics),
@@ -83,15 +86,16 @@ def _summarise(test: Diagnosis) -> str:
 
 def judge(findings: Sequence[Finding]) -> str:
     """Return the headline over the findings."""
-    serious = sum(finding.severity is Severity.SERIOUS for finding in findings)
     if not findings:
         return "Nothing wrong was found"
-    others = len(findings) - serious
-    parts = [f"{serious} serious"] if serious else []
-    if others:
-        parts.append(f"{others} to look at")
-    noun = "problem" if len(findings) == 1 else "problems"
-    return f"What is wrong with this test: {len(findings)} {noun} ({', '.join(parts)})"
+    words = {Severity.ALARM: "alarm", Severity.SERIOUS: "serious", Severity.LOOK: "to look at"}
+    counts = {one: sum(finding.severity is one for finding in findings) for one in words}
+    said = ", ".join(f"{counts[one]} {word}" for one, word in words.items() if counts[one])
+    problems = f"{count_of(len(findings), 'problem')} ({said})"
+    first = findings[0]
+    if first.severity is Severity.ALARM:
+        return f"Stop: {first.title[:1].lower()}{first.title[1:]}. {problems}"
+    return f"What is wrong with this test: {problems}"
 
 
 def _say_checked(fine: Sequence[str], diagnostics: Diagnostics | None) -> str:
@@ -132,6 +136,7 @@ def _pictures(test: Diagnosis) -> dict[str, Any]:
         "wright": test.wright and draw_wright(test.wright),
         "infit": test.infit and draw_fit(test.infit),
         "outfit": test.outfit and draw_fit(test.outfit),
+        "contrast": test.contrast and draw_contrast(test.contrast),
         "curves": test.curves and [(curve.item, draw_curve(curve)) for curve in test.curves],
     }
     return {**drawn, "information": draw_information(test.information, test.most_error)}
@@ -180,6 +185,33 @@ def _pair_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
         HtmlColumn("other item", second),
         HtmlColumn("residual correlation above the mean", excess, 2),
         HtmlColumn("persons", persons),
+    ]
+
+
+def _dimension_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
+    if diagnostics is None or diagnostics.dimensionality is None:
+        return []
+    columns = diagnostics.dimensionality.to_dict()
+    return [
+        HtmlColumn("component", columns["component"]),
+        HtmlColumn("worth in items", columns["eigenvalue"], 2, "eigenvalue"),
+        HtmlColumn("by chance", columns["expected"], 2, "mean over simulated answers"),
+        HtmlColumn("95% point", columns["limit"], 2, "of simulated answers"),
+        HtmlColumn("p", columns["p_value"], 2),
+    ]
+
+
+def _end_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
+    """Show both ends of the first contrast; what lies between says little."""
+    if diagnostics is None or diagnostics.dimensionality is None:
+        return []
+    columns = diagnostics.dimensionality.contrast.to_dict()
+    if len(columns["item"]) > 2 * PAIRS:
+        columns = {name: [*some[:PAIRS], *some[-PAIRS:]] for name, some in columns.items()}
+    return [
+        HtmlColumn("item", columns["item"]),
+        HtmlColumn("loading", columns["loading"], 2),
+        HtmlColumn("difficulty", columns["difficulty"], 2),
     ]
 
 
@@ -248,6 +280,13 @@ def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
     ]
     if diagnostics.reliability is not None:
         sentences.append(f"Person separation reliability was {diagnostics.reliability:.2f}.")
+    if (found := diagnostics.dimensionality) is not None:
+        sentences.append(
+            f"The first component of the standardised residuals had an eigenvalue of "
+            f"{found.eigenvalue[0]:.2f}; the 95% point of {found.simulations} sets of answers "
+            f"simulated from the fitted model, given the scores, was {found.limit[0]:.2f} "
+            "(parallel analysis; Horn, 1965)."
+        )
     if diagnostics.dependent is not None:
         sentences.append(
             f"Residual correlations (Q3; Yen, 1984) exceeded their mean by more than {DEPENDENT:g} "

@@ -14,7 +14,7 @@ from math import ceil, floor, log10
 import numpy as np
 
 from discreet.analysis.diagnostics import BIN
-from discreet.analysis.figures import FitMap, ItemCurve, ItemRows, WrightMap
+from discreet.analysis.figures import ContrastMap, FitMap, ItemCurve, ItemRows, WrightMap
 from discreet.analysis.findings import FIT_HIGH, FIT_LOW
 from discreet.analysis.residuals import InformationCurve
 from discreet.markup import minus
@@ -253,6 +253,28 @@ def draw_fit(shown: FitMap) -> Sheet:
         tip = f"{name}: {shown.statistic} {height:.2f}"
         sheet.dot("ring flag" if outside else "ring", difficulty, height, 3 + 5 * unsure, tip)
     _name_dots(sheet, [(shown.items[i], b[i], value[i]) for i in shown.worst])
+    return sheet
+
+
+def draw_contrast(shown: ContrastMap) -> Sheet:
+    """Draw loadings on the first component of the residuals against difficulty."""
+    b, value = shown.difficulty, shown.loading
+    pad = 0.08 * max(float(np.ptp(b)), 1.0)
+    reach = max(0.5, 1.1 * float(np.abs(value).max()))
+    sheet = Sheet(
+        x=(float(b.min()) - pad, float(b.max()) + pad),
+        y=(-reach, reach),
+        description=f"Loadings of {len(shown.items)} items on the first component of the "
+        f"residuals, which is worth {shown.eigenvalue:.1f} items, {shown.expected:.1f} by chance",
+        top=24,
+    )
+    sheet.x_axis("difficulty in logits", grid=False)
+    sheet.y_axis("loading on the first contrast")
+    sheet.line("axis", sheet.x, (0, 0))
+    for name, difficulty, height in zip(shown.items, b, value, strict=True):
+        kind = "ring flag" if height > 0 else "ring"
+        sheet.dot(kind, difficulty, height, 4, f"{name}: loading {height:.2f}")
+    _name_dots(sheet, [(shown.items[i], b[i], value[i]) for i in shown.ends])
     return sheet
 
 

@@ -43,6 +43,7 @@ class Kind(StrEnum):
     DISPLACED = "displaced"  # anchors that the answers disagree with
     WEAK_LINK = "weak_link"
     WEAK_PLAN = "weak_plan"
+    SAMPLED = "sampled"  # some persons only, because there are very many
     UNKNOWN = "unknown"  # read from a file that does not say
 
 

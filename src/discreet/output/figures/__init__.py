@@ -8,6 +8,7 @@ meaning rests on colour alone.
 
 from discreet.output.figures.items import dif_plot, difficulty_plot, ladder_plot, pair_plot
 from discreet.output.figures.scale import (
+    contrast_plot,
     curve_plot,
     fit_plot,
     information_plot,
@@ -16,6 +17,7 @@ from discreet.output.figures.scale import (
 )
 
 __all__ = [
+    "contrast_plot",
     "curve_plot",
     "dif_plot",
     "difficulty_plot",

@@ -14,6 +14,7 @@ import numpy as np
 from discreet.analysis.diagnostics import BIN, GROUPS, align_column, bin_abilities
 from discreet.analysis.figures import (
     WrightMap,
+    contrast_map,
     error_ceiling,
     fit_map,
     item_curves,
@@ -35,6 +36,7 @@ from discreet.output.figures.items import (
 from discreet.results.estimate import Estimate
 
 if TYPE_CHECKING:
+    from discreet.analysis.dimensionality import Dimensionality
     from discreet.analysis.item_fit import FitStatistics
     from discreet.answers.responses import Responses
 
@@ -92,6 +94,39 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, axes: Any = None) -
     axes.set_ylabel("logits (abler, harder upwards)")
     clean(axes, f"{shown.persons:,} persons and {len(shown.items):,} items on one scale")
     axes.set_xlabel("red triangles: the two means", color=GREY, fontsize="small")
+    return axes
+
+
+def contrast_plot(found: Dimensionality, *, axes: Any = None) -> Any:
+    """Draw loadings on the first component of the residuals against difficulty.
+
+    Filled circles are the items with positive loadings; the outermost items are named.
+
+    Parameters
+    ----------
+    found
+        From :func:`discreet.analysis.dimensionality.find_dimensions`.
+    axes
+        Draw here; a new figure when left out.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    shown = contrast_map(found)
+    axes = new_axes() if axes is None else axes
+    axes.axhline(0, color="black", linewidth=0.8)
+    ends = ((shown.loading > 0, VERMILLION, VERMILLION), (shown.loading <= 0, BLUE, "white"))
+    for mine, colour, face in ends:
+        x, y = shown.difficulty[mine], shown.loading[mine]
+        axes.plot(x, y, "o", color=colour, mfc=face, markersize=5)
+    for i in shown.ends:
+        place = float(shown.difficulty[i]), float(shown.loading[i])
+        axes.annotate(shown.items[i], place, (5, 3), textcoords="offset points", fontsize="small")
+    axes.set_xlabel("difficulty in logits")
+    axes.set_ylabel("loading on the first contrast")
+    worth = f"{shown.eigenvalue:.1f} items, {shown.expected:.1f} by chance"
+    clean(axes, f"First contrast of the residuals: worth {worth}")
     return axes
 
 
