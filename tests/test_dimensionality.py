@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
+from bench.dimensions import count_alarms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from bench.dimensions import count_alarms
 from discreet.analysis import find_dimensions
 from discreet.analysis.diagnostics import Diagnostics, diagnose
 from discreet.analysis.dimensionality import draw_answers
-from discreet.analysis.findings import Severity, find_problems
+from discreet.analysis.findings import find_problems
+from discreet.analysis.rules import Severity
 from discreet.errors import BadUsage
 from discreet.output.steward import judge, write_steward_page
 
@@ -85,7 +86,8 @@ def test_more_items_than_persons_give_the_same_components_either_way():
 def test_two_abilities_are_found_and_their_items_told_apart():
     found = look(draw_two(400, 20, 0.0, 1))
     assert found.p_value[0] == pytest.approx(1 / (1 + found.simulations))
-    assert found.beyond_chance == 1 and found.excess > 0.5
+    assert found.beyond_chance == 1
+    assert found.excess > 0.5
     assert abs(found.correlation) < 0.25
     ends = {item[:3]: set() for item in found.items}
     for item, end in zip(found.items, found.contrast.to_dict()["end"], strict=True):
@@ -111,12 +113,13 @@ def test_the_same_answers_give_the_same_result_again():
 def test_many_persons_are_sampled_and_the_result_says_so():
     answers = draw_two(60_000, 5, 0.9, 6)
     found = look(answers, simulations=2)
-    assert found.sampled and found.persons == 50_000
+    assert found.sampled
+    assert found.persons == 50_000
     assert str(found.warnings[0]) == "dimensionality is that of 50,000 evenly chosen persons"
 
 
 def test_too_few_items_are_refused_with_what_was_found():
-    with pytest.raises(BadUsage, match="3 items and 3 persons .* found 2 and 2"):
+    with pytest.raises(BadUsage, match=r"3 items and 3 persons .* found 2 and 2"):
         find_dimensions(np.array([[1, 0], [0, 1]]), {"0": 0.0, "1": 0.0})
     with pytest.raises(BadUsage, match="simulations must be 1 or more, found 0"):
         find_dimensions(np.eye(4), {str(i): 0.0 for i in range(4)}, simulations=0)

@@ -89,6 +89,7 @@ def public_results():
     objects = [f"object {number}" for number in range(120)]
     published = discreet.release(answers, budget, items=items, noise=noise)
     fitted = analysis.measure_fit(answers, estimate)
+    dimensions = analysis.find_dimensions(answers, estimate, simulations=1)
     return [
         sim, answers, estimate, published, published.guarantee, published.noisy, budget, compared,
         discreet.count_pairs(answers),
@@ -107,6 +108,7 @@ def public_results():
         fitted, fitted.items, fitted.persons, fitted.item_reliability,
         analysis.correlate_residuals(answers, estimate),
         analysis.find_dif(answers, "mean score"),
+        dimensions, dimensions.contrast,
         analysis.run_wald(answers),
         analysis.run_andersen(answers),
         analysis.trace_information(estimate),

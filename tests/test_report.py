@@ -13,8 +13,9 @@ import discreet
 from browser import add_script, needs_browser, visit
 from commandline import discreet as run
 from discreet.analysis.diagnostics import Diagnostics, diagnose
-from discreet.analysis.findings import Severity, find_problems, remarks_on_items
+from discreet.analysis.findings import find_problems, remarks_on_items
 from discreet.analysis.residuals import correlate_residuals
+from discreet.analysis.rules import Severity
 from discreet.answers.responses import Responses
 from discreet.datasets import lsat
 from discreet.markup import html_cell
@@ -381,7 +382,7 @@ def test_somebody_elses_file_is_not_overwritten(answers, tmp_path):
 def test_a_report_needs_no_matplotlib(broken, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert write_steward_page(*broken).count("<svg") == 16
+    assert write_steward_page(*broken).count("<svg") == 17
 
 
 def test_a_missing_file_is_wrong_usage(tmp_path):

@@ -25,8 +25,9 @@ from discreet.analysis.figures import (
     worst_curves,
     wright_map,
 )
-from discreet.analysis.findings import Finding, find_problems, remarks_on_items
+from discreet.analysis.findings import find_problems, remarks_on_items
 from discreet.analysis.residuals import InformationCurve, trace_information
+from discreet.analysis.rules import Finding
 from discreet.results.estimate import Estimate
 from discreet.types import BoolArray
 

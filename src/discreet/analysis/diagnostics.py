@@ -16,10 +16,10 @@ import numpy as np
 
 from discreet.analysis.dif import find_dif
 from discreet.analysis.dimensionality import Dimensionality, find_dimensions
-from discreet.analysis.findings import DEPENDENT
 from discreet.analysis.item_fit import measure_fit
 from discreet.analysis.persons import PersonScores, PersonStatus
 from discreet.analysis.residuals import ITEM_LIMIT, correlate_residuals
+from discreet.analysis.rules import DEPENDENT
 from discreet.answers.pack import pack_rows
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged

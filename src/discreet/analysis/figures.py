@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.analysis.diagnostics import BIN, GROUPS, Curve, Diagnostics, observe_curves
-from discreet.analysis.findings import FIT_HIGH, FIT_LOW
+from discreet.analysis.rules import FIT_HIGH, FIT_LOW
 from discreet.errors import BadUsage
 from discreet.results.estimate import Estimate
 from discreet.types import BoolArray, FloatArray, Int64Array

@@ -16,7 +16,7 @@ import numpy as np
 from discreet import __version__
 from discreet.analysis.diagnosis import Diagnosis, diagnose_test
 from discreet.analysis.diagnostics import Diagnostics
-from discreet.analysis.findings import DEPENDENT, Finding, Severity
+from discreet.analysis.rules import DEPENDENT, Finding, Severity
 from discreet.markup import HtmlColumn, count_of, minus, write_page
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
 from discreet.output.svg import (

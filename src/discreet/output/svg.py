@@ -15,8 +15,8 @@ import numpy as np
 
 from discreet.analysis.diagnostics import BIN
 from discreet.analysis.figures import ContrastMap, FitMap, ItemCurve, ItemRows, WrightMap
-from discreet.analysis.findings import FIT_HIGH, FIT_LOW
 from discreet.analysis.residuals import InformationCurve
+from discreet.analysis.rules import FIT_HIGH, FIT_LOW
 from discreet.markup import minus
 from discreet.results.kinds import KINDS, Kind
 

@@ -20,9 +20,9 @@ from discreet.analysis.figures import (
     item_curves,
     wright_map,
 )
-from discreet.analysis.findings import FIT_HIGH, FIT_LOW
 from discreet.analysis.persons import PersonScores
 from discreet.analysis.residuals import trace_information
+from discreet.analysis.rules import FIT_HIGH, FIT_LOW
 from discreet.errors import BadUsage
 from discreet.output.figures.items import (
     BLUE,

@@ -1,0 +1,81 @@
+"""Rules of thumb, and what comes of them: a finding and how much it matters.
+
+A threshold tells a reader where to look first, and is never a verdict. Each says where it is from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+FIT_LOW, FIT_HIGH = 0.7, 1.3
+"""Mean squares of ordinary tests (Wright and Linacre 1994, Reasonable mean-square fit values)."""
+
+FIT_BAD = 1.5
+"""From here on an item does not help to measure; from 2 on it harms (the same source)."""
+
+RELIABILITY_GOOD, RELIABILITY_LOW = 0.8, 0.5
+"""Below 0.8 (separation 2) two levels of ability are hardly told apart, below 0.5 (separation
+1) noise is larger than the differences between persons (Fisher 1992, Linacre)."""
+
+OFF_TARGET = 1.0
+"""Logits between mean ability and mean difficulty: there 73% or 27% right are expected."""
+
+ROUGH_SE = 0.5
+"""Logits: the 95% interval is then two logits wide, about what 30 persons give."""
+
+DEPENDENT = 0.2
+"""Residual correlation above the mean one (Christensen, Makransky and Horton 2017)."""
+
+EXTREME_SHARE = 0.1
+"""Share of persons with everything right or wrong, of whom little more than that is known."""
+
+MATCHED = 0.25
+"""Correlation of ability and the mean difficulty of the items a person got. Items given out at
+random show about 0; sampling alone exceeds this with probability 1e-3 from 175 persons on."""
+
+WEAK_CORRELATION = 0.1
+"""Below, the item hardly tells abler from less able persons; below 0 its key may be wrong."""
+
+SURE_T = 2.0
+"""Standardised fit below which a mean square far from 1 may be chance: few persons."""
+
+ENOUGH_ANSWERS = 30
+"""Answers below which a correlation with ability is mostly chance (standard error 0.18)."""
+
+CONTRAST_CLEAR, CONTRAST_FAR, CONTRAST_ALARM = 1.1, 2.0, 4.0
+"""First component of the residuals, as a multiple of what chance makes of it. In simulations with
+30 items and 500 persons two abilities that correlate at 0.8 give 1.1, at 0.5 1.5, at 0 2.0."""
+
+CONTRAST_SEEN = 1.3
+"""Multiple from which on the correlation of the two ends of the component is believed."""
+
+ENDS_DIFFER, ENDS_APART = 0.7, 0.3
+"""Correlation of abilities on the two ends: below 0.7 they share less than half of their variance,
+below 0.3 less than a tenth."""
+
+NAMED = 6
+"""Items that a finding names; the table has them all."""
+
+
+class Severity(IntEnum):
+    """How much a finding matters."""
+
+    ALARM = 0
+    SERIOUS = 1
+    LOOK = 2
+
+    @property
+    def word(self) -> str:
+        """How a page calls it."""
+        return ("alarm", "serious", "worth a look")[self]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong: what was found and what to do."""
+
+    severity: Severity
+    title: str
+    found: str
+    advice: str
