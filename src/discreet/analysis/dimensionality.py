@@ -22,8 +22,8 @@ from discreet.analysis.item_fit import compare_spread
 from discreet.analysis.persons import score
 from discreet.analysis.residuals import Prepared, prepare
 from discreet.errors import BadUsage
-from discreet.markup import brief_repr
-from discreet.results.estimate import ItemTable, Kind, Notice
+from discreet.markup import Tabular, brief_repr
+from discreet.results.estimate import Kind, Notice
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 COMPONENTS = 5
@@ -39,7 +39,7 @@ NO_SPREAD = 1e-9
 
 
 @dataclass(frozen=True)
-class Dimensionality(ItemTable):
+class Dimensionality(Tabular):
     """Components of the residuals against chance, and the first contrast. Confidential.
 
     Attributes
@@ -113,7 +113,7 @@ class Dimensionality(ItemTable):
 
 
 @dataclass(frozen=True)
-class Contrast(ItemTable):
+class Contrast(Tabular):
     """Loadings of the first component, the largest first."""
 
     items: tuple[str, ...]
