@@ -1,5 +1,7 @@
 """Conditional maximum likelihood against psychotools and eRm, on the same answers in one run.
 
+Items are right or wrong, or have four steps (partial credit).
+
 Run ``python -m bench.conditional [--case NAME] [--reps 3] [--peer-limit 120]`` with one BLAS
 thread. Times are the smallest of the repetitions of the fit call alone (standard errors included),
 ours and R's; R is left out, with a note, where it or the packages are not installed, and a package
@@ -20,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import discreet
+from discreet.models.conditional_steps import collect_steps, maximise_steps
 from discreet.models.patterns import group_patterns
 from discreet.models.score_groups import conditional_work
 
@@ -29,59 +32,81 @@ CASES = {
     "scattered": ("20,000 persons x 60 items, 20% missing", 20_000, 60, 0.2),
     "many-items": ("60 persons x 2,000 items, 5% missing", 60, 2000, 0.05),
     "half": ("10,000 persons x 50 items, half missing", 10_000, 50, 0.5),
+    "steps": ("2,000 persons x 20 items x 4 steps", 2000, 20, 0.0),
+    "steps-scattered": ("2,000 persons x 20 items x 4 steps, 10% missing", 2000, 20, 0.1),
 }
+STEPS = {"steps": 4, "steps-scattered": 4}
 R_CODE = """
 arguments <- commandArgs(trailingOnly = TRUE)
 answers <- as.matrix(read.csv(arguments[1], header = FALSE))
 reps <- as.integer(arguments[2])
 fastest <- function(call) min(replicate(reps, system.time(call())["elapsed"]))
 if (arguments[3] == "psychotools" && requireNamespace("psychotools", quietly = TRUE)) {
-  cat("seconds", fastest(function() psychotools::raschmodel(answers)), "\\n")
-  fit <- psychotools::itempar(psychotools::raschmodel(answers, reltol = 1e-14))
-  cat("difficulties", format(as.numeric(fit), digits = 12), "\\n")
+  model <- if (arguments[4] == "1") psychotools::raschmodel else psychotools::pcmodel
+  cat("seconds", fastest(function() model(answers)), "\\n")
+  fit <- unlist(psychotools::threshpar(model(answers, reltol = 1e-14)))
+  cat("thresholds", format(as.numeric(fit), digits = 12), "\\n")
 }
 if (arguments[3] == "eRm" && requireNamespace("eRm", quietly = TRUE)) {
-  cat("seconds", fastest(function() eRm::RM(answers)), "\\n")
+  model <- if (arguments[4] == "1") eRm::RM else eRm::PCM
+  cat("seconds", fastest(function() model(answers)), "\\n")
 }
 """
 
 
-def simulate(persons, items, missing, seed=0):
-    """Draw Rasch answers; absences are scattered, with a rate of each person's own if None."""
+def simulate(persons, items, missing, steps=1, seed=0):
+    """Draw answers; absences are scattered, with a rate of each person's own if None."""
     rng = np.random.default_rng(seed)
-    odds = rng.normal(size=(persons, 1)) - rng.normal(size=items)
-    answers = (rng.random((persons, items)) < 1 / (1 + np.exp(-odds))).astype(np.int8)
+    ability, location = rng.normal(size=(persons, 1, 1)), rng.normal(size=(items, 1))
+    threshold = location + (np.arange(steps) - (steps - 1) / 2) * 0.8
+    odds = np.cumsum(ability - threshold, axis=2)
+    odds = np.concatenate([np.zeros((persons, items, 1)), odds], axis=2)
+    chance = np.exp(odds - odds.max(axis=2, keepdims=True))
+    below = np.cumsum(chance / chance.sum(axis=2, keepdims=True), axis=2)[:, :, :-1]
+    answers = (rng.random((persons, items, 1)) > below).sum(axis=2).astype(np.int8)
     rate = rng.beta(1, 9, size=(persons, 1)) if missing is None else missing
     answers[rng.random((persons, items)) < rate] = -1
     return answers
 
 
-def time_ours(responses, reps):
+def fit_ours(answers, steps):
+    """Return what fits, what it costs, and how to have its thresholds with mean zero."""
+    if steps > 1:
+        codes = answers.astype(np.int64)
+        work = conditional_work(collect_steps(codes).patterns, steps)
+        return lambda: maximise_steps(collect_steps(codes)).threshold, work
+    responses = discreet.Responses.from_array(answers)
+    work = conditional_work(group_patterns(responses.store, np.arange(answers.shape[1])))
+    return lambda: discreet.fit(responses, method="conditional").difficulty, work
+
+
+def time_ours(fit, reps):
     wall, processor = [], []
     for _ in range(reps + 1):
         start, used = time.perf_counter(), time.process_time()
-        estimate = discreet.fit(responses, method="conditional")
+        thresholds = fit()
         wall.append(time.perf_counter() - start)
         processor.append(time.process_time() - used)
-    return min(wall[1:]), min(processor[1:]), estimate
+    return min(wall[1:]), min(processor[1:]), thresholds
 
 
-def time_r(package, answers, reps, limit):
+def time_r(package, answers, steps, options):
     with tempfile.TemporaryDirectory() as folder:
         table, script = Path(folder) / "answers.csv", Path(folder) / "time.R"
         text = [",".join("NA" if x < 0 else str(x) for x in row) for row in answers]
         table.write_text("\n".join(text) + "\n")
         script.write_text(R_CODE)
-        command = ["Rscript", str(script), str(table), str(reps), package]
+        command = ["Rscript", script, table, str(min(options.reps, 3)), package, str(steps)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=options.peer_limit
+            )
         except subprocess.TimeoutExpired:
             return None
     return {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line}
 
 
-def compare_with_r(package, answers, ours, estimate, options):
-    found = time_r(package, answers, min(options.reps, 3), options.peer_limit)
+def compare_with_r(package, found, ours, thresholds, options):
     if found is None:
         print(f"  {package:12} stopped after {options.peer_limit} s")
     elif "seconds" not in found:
@@ -89,9 +114,9 @@ def compare_with_r(package, answers, ours, estimate, options):
     else:
         seconds = float(found["seconds"][0])
         print(f"  {package:12} {seconds:8.3f} s   {seconds / ours:.0f} times as long")
-        if "difficulties" in found:
-            theirs = np.array(found["difficulties"], dtype=float)
-            away = np.abs(theirs - theirs.mean() - estimate.difficulty).max()
+        if "thresholds" in found:
+            theirs = np.array(found["thresholds"], dtype=float)
+            away = np.abs(theirs - theirs.mean() - (thresholds - thresholds.mean()).ravel()).max()
             print(f"  largest difference from psychotools: {away:.1e} logits")
 
 
@@ -101,19 +126,20 @@ def main():
     parser.add_argument("--reps", type=int, default=3)
     parser.add_argument("--peer-limit", type=int, default=120, help="seconds for a package of R")
     options = parser.parse_args()
-    if shutil.which("Rscript") is None:
+    packages = ("psychotools", "eRm") if shutil.which("Rscript") else ()
+    if not packages:
         print("R is not installed: no comparison with psychotools and eRm")
     for name in options.case or CASES:
         words, persons, items, missing = CASES[name]
-        answers = simulate(persons, items, missing)
-        responses = discreet.Responses.from_array(answers)
-        work = conditional_work(group_patterns(responses.store, np.arange(items)))
-        ours, processor, estimate = time_ours(responses, options.reps)
+        steps = STEPS.get(name, 1)
+        answers = simulate(persons, items, missing, steps)
+        fit, work = fit_ours(answers, steps)
+        ours, processor, thresholds = time_ours(fit, options.reps)
         print(f"{words}\n  discreet     {ours:8.3f} s", end="   ")
         print(f"processor seconds {processor:.3f}, foretold {work:.2f}", flush=True)
-        if shutil.which("Rscript") is not None:
-            for package in ("psychotools", "eRm"):
-                compare_with_r(package, answers, ours, estimate, options)
+        for package in packages:
+            found = time_r(package, answers, steps, options)
+            compare_with_r(package, found, ours, thresholds, options)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from discreet.models.score_maximum import Structure, Surface, maximise
 from discreet.results.estimate import Estimate, Solution
 from discreet.types import FloatArray, Int64Array
 
-ITEM_LIMIT = 10_000
+NODE_LIMIT = 10_000
 """The information matrix is dense: 800 MB here."""
 WORK_LIMIT = 3600.0
 """Seconds."""
@@ -101,7 +101,7 @@ def maximise_conditional(
     start
         Difficulties to start from.
     """
-    _check_size(patterns)
+    check_size(patterns)
     observed = right - patterns.item_sums(patterns.perfect)
     structure = Structure(np.ones((patterns.n_items, 1), dtype=bool))
     found = maximise(Surface(patterns, observed[:, None], structure), start)
@@ -115,13 +115,24 @@ def centred_covariance(information: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.inv(information + lift) - 1.0 / (lift * m * m))
 
 
-def _check_size(patterns: Patterns) -> None:
-    if patterns.n_items > ITEM_LIMIT:
+def check_size(patterns: Patterns, steps: int = 1) -> None:
+    """Refuse what would take too much memory or time, before it begins.
+
+    Parameters
+    ----------
+    patterns
+        The persons' answered items and scores.
+    steps
+        Most steps of an item.
+    """
+    nodes = patterns.n_items * steps
+    if nodes > NODE_LIMIT:
+        found = f"{patterns.n_items} items" if steps == 1 else f"{nodes} steps of items"
         raise BadUsage(
-            f"conditional likelihood holds a dense matrix of items x items and stops at "
-            f"{ITEM_LIMIT} items, found {patterns.n_items}; the method 'refined' has no limit"
+            f"conditional likelihood holds a dense matrix over all items and their steps and "
+            f"stops at {NODE_LIMIT} rows, found {found}; the method 'refined' has no limit"
         )
-    work = conditional_work(patterns)
+    work = conditional_work(patterns, steps)
     if work > WORK_LIMIT:
         raise BadUsage(
             f"conditional likelihood would take about {work / 3600:.0f} hours for "

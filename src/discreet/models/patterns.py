@@ -8,6 +8,7 @@ person matters for conditional likelihood, marginal likelihood and ability. Conf
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,6 +63,11 @@ class Patterns:
         """Entries with at least one right and one wrong answer."""
         return (self.score > 0) & (self.score < self.lengths[self.pattern])
 
+    def highest(self, steps: Int64Array) -> Int64Array:
+        """Highest score on each pattern, of items with so many steps."""
+        running = np.concatenate([[0], np.cumsum(steps[self.item])])
+        return np.asarray(running[self.indptr[1:]] - running[self.indptr[:-1]])
+
     def items_of(self, which: Int64Array, length: int) -> IndexArray:
         """Items ``[pattern, answer]`` of patterns that all have so many."""
         return np.asarray(self.item[self.indptr[which, None] + np.arange(length)])
@@ -100,6 +106,29 @@ def group_patterns(store: AnswerStore, kept: IndexArray) -> Patterns:
     return job.collect(job.block(store))
 
 
+def group_codes(codes: npt.NDArray[np.integer[Any]]) -> Patterns:
+    """Group persons by the set of items they answered and their total score.
+
+    Parameters
+    ----------
+    codes
+        ``[person, item]``: scores from 0, negative where missing.
+    """
+    m = codes.shape[1]
+    item_key, size = _item_keys(m), max(64, CHUNK_CELLS // max(m, 1))
+    parts = [codes[start : start + size] for start in range(0, len(codes), size)]
+    key = _join([(part >= 0).astype(np.uint64) @ item_key for part in parts], np.uint64)
+    total = _join([np.maximum(part, 0).sum(axis=1) for part in parts], np.int64)
+    known, first = np.unique(key, return_index=True)
+    row, item = np.nonzero(codes[first] >= 0)
+    found = Grouped(key, total, known, np.bincount(row, minlength=len(first)), item)
+    return GroupPatterns(np.arange(m)).collect(found)
+
+
+def _join(parts: list[npt.NDArray[Any]], kind: type) -> npt.NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype=kind), *parts]).astype(kind)
+
+
 @dataclass(frozen=True, eq=False)
 class Grouped:
     """Persons by the key of their pattern, and the items of every pattern that occurs.
@@ -107,7 +136,7 @@ class Grouped:
     Attributes
     ----------
     key, right
-        Per person.
+        Per person; with steps the total score.
     known, lengths, item
         Different keys in ascending order, how many items each stands for, and which.
     """
@@ -157,7 +186,7 @@ class GroupPatterns(Job[Grouped]):
     def collect(self, found: Grouped) -> Patterns:
         """Count the persons of every pattern and score."""
         pattern = np.searchsorted(found.known, found.key)
-        width = int(found.lengths.max(initial=0)) + 1
+        width = int(found.right.max(initial=0)) + 1
         code, entry, persons = np.unique(
             pattern * width + found.right, return_inverse=True, return_counts=True
         )

@@ -39,6 +39,9 @@ WIDE_CELL, WIDE_PAIR = 6e-8, 2.4e-10
 """Per person and angle, for each node and each pair of nodes: one matrix product."""
 NARROW_CELL, NARROW_PAIR = 6e-7, 3e-9
 """The same with tables of one's own, and with small products added at their places."""
+STEP_FACTOR = 3.0
+"""How much more items with several steps take: wider scores need more angles, a start from
+frequencies needs more second derivatives."""
 SOLVE_SECONDS = 3e-10
 """Per cube of the nodes: factorisations and the covariance matrix."""
 
@@ -107,6 +110,7 @@ def conditional_work(patterns: Patterns, steps: int = 1) -> float:
     """
     entries = patterns.pattern[(patterns.score > 0) & (patterns.lengths[patterns.pattern] > 1)]
     each = ENTRY_SECONDS + np.minimum(*_route_seconds(patterns, steps))
+    each *= 1.0 if steps == 1 else STEP_FACTOR
     solving = SOLVE_SECONDS * (patterns.n_items * steps) ** 3
     return float(each[entries].sum() + solving)
 
@@ -144,12 +148,7 @@ def _tilt_entries(patterns: Patterns, threshold: FloatArray) -> Entries:
 
 def informative_entries(patterns: Patterns, threshold: FloatArray) -> BoolArray:
     """Say which entries have a score between the lowest and the highest."""
-    steps = np.isfinite(threshold).sum(axis=1)
-    highest = np.bincount(
-        np.repeat(np.arange(len(patterns.lengths)), patterns.lengths),
-        weights=steps[patterns.item],
-        minlength=len(patterns.lengths),
-    )
+    highest = patterns.highest(np.isfinite(threshold).sum(axis=1))
     return np.asarray((patterns.score > 0) & (patterns.score < highest[patterns.pattern]))
 
 

@@ -35,6 +35,10 @@ LOG_TOL = 30.0
 """Minus the logarithm of what is neglected, relative to the probability of the score: 1e-13."""
 SMALL_VARIANCE = 1e-12
 """Variances of scores below this are not told apart."""
+MOST_BEND = 20.0
+"""Largest shift of the ability that bounds a tail, in logits."""
+FEW_SCORES = 30
+"""With no more scores to either side all of them are told apart, without a bound."""
 NEGLIGIBLE = 1e-16
 """Weight of an angle that is left out."""
 
@@ -145,8 +149,9 @@ def add_batch(sums: ConditionalSums, batch: Batch, threshold: FloatArray) -> Non
     threshold
         ``[item, step]``; infinite beyond an item's steps.
     """
-    tilted = tilt_categories(threshold[batch.column], batch.tilt)
-    points, angle, weight = _choose_angles(batch, tilted)
+    columns = threshold[batch.column]
+    tilted = tilt_categories(columns, batch.tilt)
+    points, angle, weight = _choose_angles(batch, columns, tilted)
     turn = _turns(angle, threshold.shape[1])
     factor = 1.0 + _weighted(turn, tilted.chance[:, None, :, 1:])
     # Exactly zero at isolated angles only; then the next double serves as well.
@@ -188,43 +193,34 @@ def tilt_categories(threshold: FloatArray, tilt: FloatArray) -> Tilted:
     above = np.cumsum(chance[:0:-1], axis=0)[::-1]
     below = np.cumsum(chance[:-1], axis=0)
     log_zero = -(top + np.log(norm))
-    chance, above, below = (np.moveaxis(table, 0, 2) for table in (chance, above, below))
+    chance, above, below = (table.transpose(1, 2, 0) for table in (chance, above, below))
     return Tilted(chance, above, below, log_zero)
 
 
-def _choose_angles(batch: Batch, tilted: Tilted) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _choose_angles(
+    batch: Batch, threshold: FloatArray, tilted: Tilted
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """How many angles on the circle, ``[block]``; those with a weight, ``[block, angle]``."""
-    points, largest = _count_angles(batch, tilted)
-    reach = np.floor(largest * points / (2 * np.pi))
+    mean, variance = _measure_scores(batch, tilted.above)
+    off = np.minimum((mean - batch.score) ** 2 / variance, 80.0)
+    digits = LOG_TOL + np.log1p(3 * np.sqrt(variance)) + off / 2
+    tail = _bound_tails(batch, threshold, (tilted, variance, digits))
+    # Odd, so that the angle pi, where a factor may vanish, is none of them.
+    points = (np.floor(tail.max(axis=1)) + 1).astype(np.int64) | 1
+    reach = (points - 1) // 2
+    if threshold.shape[2] == 1:
+        # For right and wrong |z|^2 = 1 - 2 p q (1 - cos a), so the product is below
+        # exp(-variance (1 - cos a)).
+        sine = np.sqrt(np.minimum((digits / (2 * variance)).max(axis=1), 1.0))
+        reach = np.minimum(reach, np.floor(np.arcsin(sine) * points / np.pi))
     number = np.arange(int(reach.max()) + 1)
     angle = 2 * np.pi * number / points[:, None]
     # The sum is real: angles below the axis mirror those above it.
     weight = np.where(number == 0, 1.0, 2.0) * (number <= reach[:, None])
-    return points, angle, weight
+    return points.astype(np.float64), angle, weight
 
 
-def _count_angles(batch: Batch, tilted: Tilted) -> tuple[FloatArray, FloatArray]:
-    """Angles on the circle (odd, so that the angle pi is none), and the largest that matters."""
-    steps = tilted.above.shape[2]
-    mean, variance = measure_scores(batch, tilted.above)
-    off = np.abs(mean - batch.score)
-    digits = LOG_TOL + np.log1p(3 * np.sqrt(variance)) + np.minimum(off**2 / variance, 40) / 2
-    usable = (tilted.chance[:, :, 1:] > 0).sum(axis=2).astype(np.float64)
-    most = batch.total(usable)
-    squares = batch.total(usable**2)
-    tail = np.minimum(_bennett(digits, variance, steps), np.sqrt(digits * squares / 2)) + off
-    tail = np.minimum(tail, np.maximum(batch.score, most - batch.score))
-    points = (np.floor(tail.max(axis=1)) + 1).astype(np.int64) | 1
-    largest = np.full(points.shape, np.pi * (1 - 0.5 / points))
-    if steps == 1:
-        # For right and wrong |z|^2 = 1 - 2 p q (1 - cos a), so the product is below
-        # exp(-variance (1 - cos a)).
-        sine = np.sqrt(np.minimum((digits / (2 * variance)).max(axis=1), 1.0))
-        largest = np.minimum(largest, 2 * np.arcsin(sine))
-    return points.astype(np.float64), largest
-
-
-def measure_scores(batch: Batch, above: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _measure_scores(batch: Batch, above: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the scores at the tilts, ``[block, row]``."""
     mean = above.sum(axis=2)
     weight = 2.0 * np.arange(above.shape[2]) + 1
@@ -232,17 +228,26 @@ def measure_scores(batch: Batch, above: FloatArray) -> tuple[FloatArray, FloatAr
     return batch.total(mean), np.maximum(batch.total(spread), SMALL_VARIANCE)
 
 
-def _bennett(digits: FloatArray, variance: FloatArray, steps: int) -> FloatArray:
-    """Distance from the mean beyond which a sum has probability below exp(-digits) (Bennett).
+def _bound_tails(
+    batch: Batch, threshold: FloatArray, parts: tuple[Tilted, FloatArray, FloatArray]
+) -> FloatArray:
+    """Distance from the score beyond which scores have probability below exp(-digits).
 
-    Solves h(u) = (1 + u) log(1 + u) - u = target; Newton from Bernstein's bound, which is
-    above the root of this convex function, stays above it.
+    Chernoff: P(S >= r + x) <= E exp(s S - s (r + x)) for every s > 0; the moment generating
+    function is a quotient of the probabilities of zero at two abilities. For a bell the best s is
+    that of its standard deviation.
     """
-    target = digits * steps**2 / variance
-    u = target / 3 + np.sqrt(target**2 / 9 + 2 * target)
-    for _ in range(4):
-        u -= ((1 + u) * np.log1p(u) - u - target) / np.log1p(u)
-    return np.asarray(u * variance / steps)
+    tilted, variance, digits = parts
+    highest = batch.total((tilted.chance[:, :, 1:] > 0).sum(axis=2).astype(np.float64))
+    limits = np.stack([highest - batch.score, batch.score])
+    if limits.max() > FEW_SCORES:
+        best = np.minimum(np.sqrt(2 * digits / variance).min(axis=1), MOST_BEND)
+        base = batch.total(tilted.log_zero)
+        for limit, s in zip(limits, (best, -best), strict=True):
+            log_zero = tilt_categories(threshold, batch.tilt + s).log_zero
+            growth = base - batch.total(log_zero) - s[:, None] * batch.score
+            np.minimum(limit, (growth + digits) / best[:, None], out=limit)
+    return np.asarray(limits.max(axis=0))
 
 
 def _turns(angle: FloatArray, steps: int) -> ComplexArray:

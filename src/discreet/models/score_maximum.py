@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.errors import NotConverged
 from discreet.jit import map_tasks, one_blas_thread, thread_count, threads_for
@@ -28,6 +31,11 @@ STEPS = 100
 """From the refined estimate 4 to 8 steps are taken; 100 means that something is wrong."""
 SLOW = 0.3
 """Part of the step before above which the second derivatives are renewed."""
+LONG, NO_GAIN = 0.1, 1e-7
+"""A step of so many logits that gains no more likelihood than this: the maximum is at infinity.
+At a maximum every set of items is crossed by at least one answer, so steps like this gain 1e-3."""
+SINGULAR = 1e-12
+"""Part of a parameter's information, all others given, below which nothing is known of it."""
 SMALL_NODES = 200
 """Up to here NumPy inverts within some milliseconds; scipy.linalg takes 0.2 s to import."""
 SHARED_NODES = 2000
@@ -55,6 +63,11 @@ class Structure:
         out[self.used] = parameter if self.basis is None else self.basis @ parameter
         return out
 
+    def fit(self, threshold: FloatArray) -> FloatArray:
+        """Parameters whose thresholds are nearest to these."""
+        node = threshold[self.used]
+        return node if self.basis is None else np.asarray(np.linalg.lstsq(self.basis, node)[0])
+
     def project(self, node: FloatArray) -> FloatArray:
         """Find the derivatives by the parameters from those by ``[item, step]``."""
         return node[self.used] if self.basis is None else self.basis.T @ node[self.used]
@@ -66,13 +79,12 @@ class Structure:
             matrix = matrix[np.ix_(inside, inside)]
         return matrix if self.basis is None else self.basis.T @ matrix @ self.basis
 
-    @property
+    @cached_property
     def shift(self) -> FloatArray:
         """The direction in which all thresholds move alike, about which answers say nothing."""
-        nodes = np.ones(int(self.used.sum()))
-        return nodes if self.basis is None else np.asarray(np.linalg.lstsq(self.basis, nodes)[0])
+        return self.fit(np.ones(self.used.shape))
 
-    @property
+    @cached_property
     def centre(self) -> FloatArray:
         """The mean of the items' locations, as weights of the parameters."""
         steps = self.used.sum(axis=1, keepdims=True)
@@ -82,6 +94,38 @@ class Structure:
         """Shift the parameters so that the mean of the items' locations is zero."""
         shift = self.shift
         return parameter - shift * (self.centre @ parameter) / (self.centre @ shift)
+
+    def covariance(self, information: FloatArray) -> FloatArray:
+        """Covariance of the centred thresholds, ``[node, node]``, from the information."""
+        inverse = np.linalg.inv(self.lift(information))
+        centring = np.eye(len(inverse)) - np.outer(self.shift, self.centre) / (
+            self.centre @ self.shift
+        )
+        matrix = centring @ inverse @ centring.T
+        return matrix if self.basis is None else self.basis @ matrix @ self.basis.T
+
+    def lift(self, information: FloatArray) -> FloatArray:
+        """Give the shift, which the answers leave open, an information of its own."""
+        scale = information.diagonal().mean() / len(information)
+        return np.asarray(information + np.outer(self.shift, self.shift) * scale)
+
+
+class Undetermined(NotConverged):
+    """The likelihood has no single maximum: it does not fall along a direction.
+
+    Attributes
+    ----------
+    direction
+        ``[item, step]``: how the thresholds move along it, at most by one; NaN beyond an item's
+        steps.
+    """
+
+    def __init__(self, direction: FloatArray) -> None:
+        super().__init__(
+            "conditional likelihood: the answers do not determine all parameters; some items hang "
+            "together by too few persons: leave them out, or use the method 'refined'"
+        )
+        self.direction = direction
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +191,14 @@ class Surface:
         return self.structure.project(point.sums.expected - self.observed)
 
     def information(self, point: _Point) -> FloatArray:
+        """Minus the second derivatives by the parameters."""
         return self.structure.project_matrix(point.sums.information())
+
+    def trace(self, direction: FloatArray) -> FloatArray:
+        """Show a direction of the parameters as moves of thresholds, at most by one."""
+        moves = self.structure.spread(self.structure.centred(direction))
+        moves[~self.structure.used] = np.nan
+        return np.asarray(moves / np.nanmax(np.abs(moves)))
 
 
 def evaluate(plan: Plan, threshold: FloatArray, *, information: bool = True) -> ConditionalSums:
@@ -190,6 +241,8 @@ def _maximise(surface: Surface, start: FloatArray) -> Maximum:
     for step in range(1, STEPS + 1):
         move = solver.solve(surface.gradient(point))
         length, old = float(np.abs(move).max()), point
+        if length > LONG and surface.gradient(point) @ move < NO_GAIN:
+            raise Undetermined(surface.trace(move))
         point = _climb(surface, old, move)
         if length < STEP_TOL:
             return _finish(surface, point, step)
@@ -215,9 +268,11 @@ class _Solver:
 
     def __init__(self, surface: Surface, point: _Point) -> None:
         self._structure = surface.structure
-        shift, matrix = surface.structure.shift, surface.information(point)
-        lift = np.outer(shift, shift) * (matrix.diagonal().mean() / len(matrix))
-        self._invert = _inverter(matrix + lift)
+        matrix = surface.structure.lift(surface.information(point))
+        try:
+            self._invert = _inverter(matrix)
+        except np.linalg.LinAlgError:
+            raise Undetermined(surface.trace(np.linalg.eigh(matrix)[1][:, 0])) from None
         self._seen: list[tuple[FloatArray, FloatArray]] = []
 
     def solve(self, gradient: FloatArray) -> FloatArray:
@@ -238,20 +293,22 @@ class _Solver:
 
 
 def _inverter(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    try:
-        if len(matrix) <= SMALL_NODES:
-            np.linalg.cholesky(matrix)
-            inverse = np.linalg.inv(matrix)
-            return lambda vector: inverse @ vector
-        from scipy.linalg import cho_factor, cho_solve
+    """Return what solves with a matrix, if it is safely positive definite."""
+    diagonal = matrix.diagonal().copy()
+    if len(matrix) <= SMALL_NODES:
+        _check_pivots(np.linalg.cholesky(matrix).diagonal(), diagonal)
+        inverse = np.linalg.inv(matrix)
+        return lambda vector: inverse @ vector
+    from scipy.linalg import cho_factor, cho_solve
 
-        factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        raise NotConverged(
-            "conditional likelihood: the second derivatives do not determine a step; some items "
-            "hang together by far too few persons: leave them out, or use the method 'refined'"
-        ) from None
+    factor = cho_factor(matrix, check_finite=False)
+    _check_pivots(factor[0].diagonal(), diagonal)
     return lambda vector: np.asarray(cho_solve(factor, vector, check_finite=False))
+
+
+def _check_pivots(pivots: npt.NDArray[np.floating[Any]], diagonal: FloatArray) -> None:
+    if (pivots**2 < SINGULAR * diagonal).any():
+        raise np.linalg.LinAlgError("singular to working precision")
 
 
 def _climb(surface: Surface, point: _Point, move: FloatArray) -> _Point:
