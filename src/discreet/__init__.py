@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from discreet.analysis.equate import Link, link_calibrations
     from discreet.analysis.persons import PersonScores, score
     from discreet.analysis.planning import Plan, plan
+    from discreet.analysis.scale import Scale
     from discreet.answers.judges import Comparisons
     from discreet.answers.opening import count_pairs
     from discreet.answers.read_judges import read_comparisons
@@ -46,6 +47,7 @@ _NAMES = {
     "analysis.equate": "Link link_calibrations",
     "analysis.persons": "PersonScores score",
     "analysis.planning": "Plan plan",
+    "analysis.scale": "Scale",
     "answers.judges": "Comparisons",
     "answers.opening": "count_pairs",
     "answers.read_judges": "read_comparisons",
@@ -87,6 +89,7 @@ __all__ = [
     "Ranking",
     "Rasch",
     "Responses",
+    "Scale",
     "SpectralRasch",
     "Strengths",
     "__version__",

@@ -304,7 +304,7 @@ def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
         ability_starts=tuple(starts.tolist()),
         ability_counts=tuple(counts.tolist()),
         ability_mean=float(scores.ability[known].mean()),
-        ability_sd=float(scores.ability[known].std()),
+        ability_sd=float(scores.ability[known].std(ddof=1)) if known.sum() > 1 else 0.0,
         measured=int((scores.status == PersonStatus.MEASURED).sum()),
         extreme=int(scores.extreme.sum()),
         empty=int((scores.status == PersonStatus.NO_ANSWERS).sum()),

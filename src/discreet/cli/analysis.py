@@ -22,11 +22,19 @@ from discreet.cli.output import (
     working,
     write_tables,
 )
+from discreet.cli.scaling import (
+    ScaleText,
+    add_scaled,
+    name_scale,
+    read_wanted,
+    stored_scale,
+)
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.analysis.dif import DifTable
     from discreet.analysis.persons import PersonScores
+    from discreet.analysis.scale import Scale
     from discreet.results.estimate import Estimate
     from discreet.results.ranking import Ranking
 
@@ -104,12 +112,14 @@ def score(
         Literal["warm", "ml", "posterior"],
         flag("warm: weighted likelihood. ml: no number for extreme scores. posterior: its mean."),
     ] = "warm",
+    scale: ScaleText = None,
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
     reading: Reading,
 ) -> None:
     """Estimate abilities with known difficulties. The results are about persons: confidential."""
+    wanted = read_wanted(scale)
     check_writable(out, (ABILITIES_FILE, TABLE_FILE), force=force)
     known = read_calibration(calibration)
     responses = read_answers(file, reading)
@@ -117,39 +127,48 @@ def score(
 
     with working("Estimating abilities"):
         scores = estimate_abilities(responses, known, method=method)
-    written = [] if out is None else _write_scores(out, scores, known)
+    turned = stored_scale(calibration) if wanted is None else wanted.settle(scores.ability)
+    written = [] if out is None else _write_scores(out, scores, known, turned)
     if as_json:
-        print_json(_describe_scores(scores))
+        print_json(_describe_scores(scores, turned))
     else:
-        _print_scores(scores)
+        _print_scores(scores, turned)
     conclude(scores.warnings, written)
 
 
-def _write_scores(folder: Path, scores: PersonScores, known: Any) -> list[Path]:
+def _write_scores(
+    folder: Path, scores: PersonScores, known: Any, scale: Scale | None
+) -> list[Path]:
     from discreet.analysis.persons import tabulate_scores
 
     table = tabulate_scores(known, method=scores.method, prior=scores.prior).to_dict()
-    tables = {ABILITIES_FILE: confidential(scores.to_dict()), TABLE_FILE: table}
+    persons = confidential(add_scaled(scores.to_dict(), scale))
+    tables = {ABILITIES_FILE: persons, TABLE_FILE: add_scaled(table, scale)}
     return write_tables(folder, tables)
 
 
-def _describe_scores(scores: PersonScores) -> dict[str, Any]:
+def _describe_scores(scores: PersonScores, scale: Scale | None) -> dict[str, Any]:
     prior = scores.prior
     return {
         "method": scores.method,
         "items": list(scores.items),
         "prior": None if prior is None else {"mean": prior.mean, "sd": prior.sd},
-        "persons": list_rows(scores.to_dict()),
+        **name_scale(scale),
+        "persons": list_rows(add_scaled(scores.to_dict(), scale)),
     }
 
 
-def _print_scores(scores: PersonScores) -> None:
+def _print_scores(scores: PersonScores, scale: Scale | None) -> None:
     say(f"{len(scores.persons):,} persons, {len(scores.items):,} items, {scores.method}")
     if scores.prior is not None:
         say(f"Abilities: normal, mean {scores.prior.mean:.3f}, SD {scores.prior.sd:.3f}")
+    if scale is not None:
+        say(f"Scale: {scale}")
     say()
-    names = ("person", "ability", "se", "score", "answered", "status")
-    print_columns(scores.to_dict(), names)
+    scaled = ("scaled_ability", "scaled_se")
+    names = ("person", "ability", "se", *scaled, "score", "answered", "status")
+    digits = 3 if scale is None else scale.digits
+    print_columns(add_scaled(scores.to_dict(), scale), names, digits)
 
 
 def dif(

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.atomic import PRIVACY_FILE, staged
 from discreet.cli.output import confidential, json_text, list_rows, note, print_columns
+from discreet.cli.scaling import add_scaled, name_scale
 from discreet.errors import BadResponses, BadUsage
 
 if TYPE_CHECKING:
     from discreet.analysis.diagnostics import Diagnostics
+    from discreet.analysis.scale import Scale
     from discreet.answers.responses import Responses
     from discreet.results.estimate import Estimate
 
@@ -35,10 +37,12 @@ CONFIDENTIAL = (
 )
 
 
-def print_calibration(estimate: Estimate) -> None:
+def print_calibration(estimate: Estimate, scale: Scale | None = None) -> None:
     """Print the item table."""
-    names = ("item", "difficulty", "se", "lower", "upper", "answers", "right", "status")
-    print_columns(estimate.to_dict(), names)
+    logits = ("item", "difficulty", "se", "lower", "upper")
+    names = (*logits, "scaled_difficulty", "scaled_se", "answers", "right", "status")
+    digits = 3 if scale is None else scale.digits
+    print_columns(add_scaled(estimate.to_dict(), scale), names, digits)
 
 
 def check_method(name: str) -> None:
@@ -51,16 +55,31 @@ def check_method(name: str) -> None:
         )
 
 
-def calibration_document(estimate: Estimate) -> dict[str, Any]:
+def calibration_document(estimate: Estimate, scale: Scale | None = None) -> dict[str, Any]:
     """Return what ``discreet fit --json`` prints."""
-    columns = estimate.to_dict()
-    names = ("item", "difficulty", "se", "status", "answers", "right")
+    columns = add_scaled(estimate.to_dict(), scale)
+    names = (
+        "item",
+        "difficulty",
+        "se",
+        "scaled_difficulty",
+        "scaled_se",
+        "status",
+        "answers",
+        "right",
+    )
     rows = list_rows({name: columns[name] for name in names if name in columns})
-    return {"persons": estimate.persons, "method": estimate.method, "items": rows}
+    about = {"persons": estimate.persons, "method": estimate.method, **name_scale(scale)}
+    return {**about, "items": rows}
 
 
 def write_calibration(
-    folder: Path, estimate: Estimate, responses: Responses | None = None, *, name: str = ""
+    folder: Path,
+    estimate: Estimate,
+    responses: Responses | None = None,
+    *,
+    name: str = "",
+    scale: Scale | None = None,
 ) -> list[Path]:
     """Write the item table, the calibration and its report; return where they are.
 
@@ -74,15 +93,17 @@ def write_calibration(
         The answers behind it; without them the report says nothing about persons and fit.
     name
         What was calibrated, for the title of the report.
+    scale
+        On which numbers are reported too.
     """
     from discreet.output.formats import write_csv
     from discreet.output.steward import write_steward_page
 
     diagnostics = None if responses is None else diagnose_answers(responses, estimate)
     with staged(folder, CALIBRATION_FILES) as stage:
-        write_csv(stage / ITEMS_FILE, confidential(estimate.to_dict()))
-        _write_document(stage / CALIBRATION_FILE, estimate, diagnostics)
-        page = write_steward_page(estimate, diagnostics, name=name)
+        write_csv(stage / ITEMS_FILE, confidential(add_scaled(estimate.to_dict(), scale)))
+        _write_document(stage / CALIBRATION_FILE, estimate, diagnostics, scale)
+        page = write_steward_page(estimate, diagnostics, name=name, scale=scale)
         (stage / REPORT_FILE).write_text(page, encoding="utf-8", newline="\n")
     return [folder / name for name in CALIBRATION_FILES]
 
@@ -98,7 +119,9 @@ def diagnose_answers(responses: Responses, estimate: Estimate) -> Diagnostics | 
         return None
 
 
-def _write_document(path: Path, estimate: Estimate, diagnostics: Diagnostics | None) -> None:
+def _write_document(
+    path: Path, estimate: Estimate, diagnostics: Diagnostics | None, scale: Scale | None
+) -> None:
     from discreet import __version__
 
     document = {
@@ -107,6 +130,7 @@ def _write_document(path: Path, estimate: Estimate, diagnostics: Diagnostics | N
         "access": CONFIDENTIAL,
         "discreet": __version__,
         **calibration_document(estimate),
+        **name_scale(scale),
         "solution": vars(estimate.solution),
         "warnings": estimate.warnings,
         "warning_kinds": [one.kind for one in estimate.warnings],

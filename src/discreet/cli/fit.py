@@ -43,11 +43,19 @@ from discreet.cli.output import (
     say,
     working,
 )
+from discreet.cli.scaling import (
+    ScaleText,
+    build_scale,
+    needs_persons,
+    read_wanted,
+    settle_scale,
+)
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.analysis.anchoring import Anchored
     from discreet.analysis.diagnostics import Diagnostics
+    from discreet.analysis.scale import Scale, Wanted
     from discreet.answers.responses import Responses
     from discreet.results.estimate import Estimate
 
@@ -76,12 +84,14 @@ def fit(
             "Hold these difficulties: a CSV with item and difficulty, a calibration or a bank.",
         ),
     ] = None,
+    scale: ScaleText = None,
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
     reading: Reading,
 ) -> None:
     """Estimate item difficulties from answers. The results are confidential."""
+    wanted = read_wanted(scale)
     check_writable(out, CALIBRATION_FILES, force=force)
     check_method(method)
     if anchors is not None and (method != "refined" or regularisation != 0):
@@ -89,8 +99,9 @@ def fit(
             "--anchors works with the method refined and without regularisation; leave out "
             "--method and --regularisation."
         )
-    # Diagnostics and anchors need all answers in memory; difficulties alone do not.
-    limits = Limits() if out is None and anchors is None else Limits(engine="memory")
+    # Diagnostics, anchors and abilities need all answers in memory; difficulties alone do not.
+    alone = out is None and anchors is None and not needs_persons(wanted)
+    limits = Limits() if alone else Limits(engine="memory")
     with open_answers(file, reading, limits, "Estimating difficulties") as answers:
         from discreet.models.calibrate import fit as calibrate
 
@@ -101,15 +112,18 @@ def fit(
             if anchored is None
             else anchored.estimate
         )
+        turned = settle_scale(wanted, responses, estimate)
     written = []
     if out is not None:
         with working("Writing the report"):
-            written = write_calibration(out, estimate, responses, name=name_answers(file))
+            written = write_calibration(
+                out, estimate, responses, name=name_answers(file), scale=turned
+            )
     if as_json:
         held = {} if anchored is None else {"anchors": list_rows(anchored.to_dict())}
-        print_json(calibration_document(estimate) | held)
+        print_json(calibration_document(estimate, turned) | held)
     else:
-        _print(estimate, anchored)
+        _print(estimate, anchored, turned)
     conclude(estimate.warnings, written)
 
 
@@ -119,10 +133,12 @@ def _hold(anchors: Path, responses: Responses) -> Anchored:
     return fit_anchored(responses, read_anchors(anchors))
 
 
-def _print(estimate: Estimate, anchored: Anchored | None) -> None:
+def _print(estimate: Estimate, anchored: Anchored | None, scale: Scale | None) -> None:
     say(f"{len(estimate.items):,} items, {estimate.persons:,} persons, {estimate.method}")
+    if scale is not None:
+        say(f"Scale: {scale}")
     say()
-    print_calibration(estimate)
+    print_calibration(estimate, scale)
     if anchored is not None:
         say()
         say("Anchors: how far each would move if it were free")
@@ -147,18 +163,25 @@ def report(
             "Where the page goes: by default the given folder, for answers the current one.",
         ),
     ] = None,
+    scale: ScaleText = None,
     force: Force = False,
     reading: Reading,
 ) -> None:
     """Write the HTML report: public for a release, confidential for a calibration."""
+    wanted = read_wanted(scale)
     check_method(method)
     place = Path(source)
     if place.is_dir() and (place / PRIVACY_FILE).exists():
+        if scale is not None:
+            raise BadUsage(
+                "--scale belongs to a calibration or to answers; the page of a release shows what "
+                "was released, in logits. Leave it out."
+            )
         _report_release(place, out, force=force)
     elif place.name == CALIBRATION_FILE or (place / CALIBRATION_FILE).is_file():
-        _report_calibration(place, out, force=force)
+        _report_calibration(place, out, wanted, force=force)
     else:
-        _report_answers(source, method, out or Path(), reading, force=force)
+        _report_answers(source, method, out or Path(), reading, wanted, force=force)
 
 
 def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
@@ -181,7 +204,9 @@ def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
     say(f"Wrote {path} ({'may be published' if private else 'not private: noise for tests only'})")
 
 
-def _report_calibration(place: Path, out: Path | None, *, force: bool) -> None:
+def _report_calibration(
+    place: Path, out: Path | None, wanted: Scale | Wanted | None, *, force: bool
+) -> None:
     from discreet.analysis.diagnostics import Diagnostics
     from discreet.results.estimate import Kind, Notice, Solution
 
@@ -198,12 +223,35 @@ def _report_calibration(place: Path, out: Path | None, *, force: bool) -> None:
         estimate = replace(build_estimate(document), solution=solution, warnings=said)
         stored = document.get("diagnostics")
         diagnostics = None if stored is None else Diagnostics.from_dict(stored)
+        kept = build_scale(document.get("scale"))
     if diagnostics is None:
         note("The calibration was written without the answers: no abilities and no fit.")
-    _finish(estimate, diagnostics, out or file.parent, file.resolve().parent.name)
+    scale = kept if wanted is None else _settle(wanted, diagnostics)
+    _finish(estimate, diagnostics, out or file.parent, file.resolve().parent.name, scale)
 
 
-def _report_answers(source: str, method: str, out: Path, reading: Reading, *, force: bool) -> None:
+def _settle(wanted: Scale | Wanted, diagnostics: Diagnostics | None) -> Scale:
+    from discreet.analysis.scale import Scale
+
+    if isinstance(wanted, Scale):
+        return wanted
+    if diagnostics is None:
+        raise BadUsage(
+            "--scale with a mean and an SD needs abilities, and this calibration was written "
+            "without answers; give two points, such as 0=500,1=600."
+        )
+    return wanted.fit(diagnostics.ability_mean, diagnostics.ability_sd)
+
+
+def _report_answers(
+    source: str,
+    method: str,
+    out: Path,
+    reading: Reading,
+    wanted: Scale | Wanted | None,
+    *,
+    force: bool,
+) -> None:
     check_writable(out, [REPORT_FILE], force=force)
     responses = read_answers(source, reading)
     from discreet.models.calibrate import fit
@@ -211,15 +259,22 @@ def _report_answers(source: str, method: str, out: Path, reading: Reading, *, fo
     with working("Estimating difficulties"):
         estimate = fit(responses, method=method)
         diagnostics = diagnose_answers(responses, estimate)
-    _finish(estimate, diagnostics, out, Path(source).name)
+        scale = settle_scale(wanted, responses, estimate)
+    _finish(estimate, diagnostics, out, Path(source).name, scale)
 
 
-def _finish(estimate: Estimate, diagnostics: Diagnostics | None, out: Path, name: str) -> None:
+def _finish(
+    estimate: Estimate,
+    diagnostics: Diagnostics | None,
+    out: Path,
+    name: str,
+    scale: Scale | None,
+) -> None:
     from discreet.analysis.findings import find_problems
     from discreet.output.steward import judge, write_steward_page
 
     path = out / REPORT_FILE
-    write_text(path, write_steward_page(estimate, diagnostics, name=name))
+    write_text(path, write_steward_page(estimate, diagnostics, name=name, scale=scale))
     findings, _ = find_problems(estimate, diagnostics)
     say(f"{judge(findings)}{':' if findings else '.'}")
     for finding in findings:

@@ -164,14 +164,18 @@ DIGITS |= dict.fromkeys(("p_value", "p_adjusted", "epsilon"), 4)
 TITLES = {"lower": "95% from", "upper": "to", "focal": "group", "reason": "why not"}
 TITLES |= {"p_value": "p", "p_adjusted": "adjusted", "ets": "ETS"}
 TITLES |= {"number": "release", "reserved_at": "reserved at"}
+TITLES |= {"scaled_difficulty": "scaled", "scaled_ability": "scaled", "scaled_se": "scaled se"}
 """What columns are called on paper, where they have another name in files."""
 
 
-def print_columns(columns: Mapping[str, Sequence[Any]], names: Sequence[str]) -> None:
+def print_columns(
+    columns: Mapping[str, Sequence[Any]], names: Sequence[str], scaled_digits: int = 3
+) -> None:
     """Print these columns of a result in this order; those that it does not have are left out."""
+    digits = DIGITS | dict.fromkeys((n for n in names if n.startswith("scaled_")), scaled_digits)
     print_table(
         [
-            Column(TITLES.get(name, name), columns[name], DIGITS.get(name))
+            Column(TITLES.get(name, name), columns[name], digits.get(name))
             for name in names
             if name in columns
         ]

@@ -17,6 +17,7 @@ from discreet import __version__
 from discreet.analysis.diagnosis import Diagnosis, diagnose_test
 from discreet.analysis.diagnostics import Diagnostics
 from discreet.analysis.rules import DEPENDENT, Finding, Severity
+from discreet.analysis.scale import Scale
 from discreet.markup import HtmlColumn, count_of, minus, write_page
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
 from discreet.output.svg import (
@@ -34,7 +35,11 @@ PAIRS = 12
 
 
 def write_steward_page(
-    estimate: Estimate, diagnostics: Diagnostics | None = None, *, name: str = ""
+    estimate: Estimate,
+    diagnostics: Diagnostics | None = None,
+    *,
+    name: str = "",
+    scale: Scale | None = None,
 ) -> str:
     """Return the confidential report.
 
@@ -47,6 +52,8 @@ def write_steward_page(
         about persons and fit.
     name
         What was calibrated, for the title.
+    scale
+        On which difficulties are shown too.
     """
     test = diagnose_test(estimate, diagnostics)
     return write_page(
@@ -57,10 +64,10 @@ def write_steward_page(
             "verdict": judge(test.findings),
             "findings": test.findings,
             "checked": _say_checked(test.fine, diagnostics),
-            "boxes": _facts(estimate, diagnostics),
+            "boxes": _facts(estimate, diagnostics) | _scale_fact(scale),
             "items": len(estimate.items),
             **_pictures(test),
-            **_item_table(test),
+            **_item_table(test, scale),
             "pairs": _pair_columns(diagnostics),
             "dimensions": _dimension_columns(diagnostics),
             "ends": _end_columns(diagnostics),
@@ -142,7 +149,11 @@ def _pictures(test: Diagnosis) -> dict[str, Any]:
     return {**drawn, "information": draw_information(test.information, test.most_error)}
 
 
-def _item_table(test: Diagnosis) -> dict[str, Any]:
+def _scale_fact(scale: Scale | None) -> dict[str, str]:
+    return {} if scale is None else {"scaled": minus(str(scale))}
+
+
+def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
     columns, remarks, diagnostics = test.columns, test.remarks, test.statistics
     shown = [
         HtmlColumn("item", columns["item"]),
@@ -151,6 +162,10 @@ def _item_table(test: Diagnosis) -> dict[str, Any]:
         HtmlColumn("95% from", columns["lower"], 2),
         HtmlColumn("to", columns["upper"], 2),
     ]
+    if scale is not None:
+        turned, digits = scale.add_to(columns), max(0, scale.digits - 1)
+        shown.append(HtmlColumn("scaled", turned["scaled_difficulty"], digits, str(scale)))
+        shown.append(HtmlColumn("scaled se", turned["scaled_se"], digits))
     if "answers" in columns:
         share = [
             100 * r / a if a else None

@@ -1,0 +1,78 @@
+"""``--scale``: reported numbers beside logits, in tables, JSON documents and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from discreet.cli.options import option
+
+if TYPE_CHECKING:
+    from discreet.analysis.scale import Scale, Wanted
+
+
+ScaleText = Annotated[
+    str | None,
+    option(
+        "SCALE",
+        "Also on this scale: mean and SD of the persons (500,100) or two points (0=500,1=600).",
+        "--scale",
+    ),
+]
+
+
+def read_wanted(text: str | None) -> Scale | Wanted | None:
+    """Return the scale that was typed, or refuse it before anything else is done."""
+    if text is None:
+        return None
+    from discreet.analysis.scale import parse_scale
+
+    return parse_scale(text)
+
+
+def needs_persons(wanted: Scale | Wanted | None) -> bool:
+    """Say whether abilities must be known before the scale is."""
+    from discreet.analysis.scale import Wanted
+
+    return isinstance(wanted, Wanted)
+
+
+def settle_scale(wanted: Scale | Wanted | None, responses: Any, calibration: Any) -> Scale | None:
+    """Return the scale; abilities are estimated where it depends on the persons."""
+    if wanted is None:
+        return None
+    if not needs_persons(wanted):
+        return wanted.settle(())
+    from discreet.analysis.persons import score
+
+    return wanted.settle(score(responses, calibration).ability)
+
+
+def build_scale(stored: Mapping[str, float] | None) -> Scale | None:
+    """Return the scale that a calibration holds, if it holds one."""
+    from discreet.analysis.scale import Scale
+
+    return None if stored is None else Scale(float(stored["slope"]), float(stored["intercept"]))
+
+
+def stored_scale(calibration: Path) -> Scale | None:
+    """Return the scale of a calibration of ``fit --out --scale``; other ones have none."""
+    from discreet.cli.calibrations import CALIBRATION_FILE, explaining_damage, read_document
+
+    file = calibration / CALIBRATION_FILE if calibration.is_dir() else calibration
+    if file.suffix != ".json" or not file.is_file():
+        return None
+    document = read_document(file)
+    with explaining_damage(file):
+        return build_scale(document.get("scale"))
+
+
+def add_scaled(columns: Mapping[str, list[Any]], scale: Scale | None) -> dict[str, list[Any]]:
+    """Return a table with its columns on the scale too, where there is one."""
+    return {**columns} if scale is None else scale.add_to(columns)
+
+
+def name_scale(scale: Scale | None) -> dict[str, Any]:
+    """Return what JSON documents say of the scale: nothing where there is none."""
+    return {} if scale is None else {"scale": vars(scale)}
