@@ -32,7 +32,8 @@ NO_ANSWER = (
 )
 SCALE = (
     "are steps of a rating scale or points, say from which score on they count as right with "
-    "at_least=SCORE (--at-least SCORE)."
+    "at_least=SCORE (--at-least SCORE); codes for missing answers must be named too, or they count "
+    "as right."
 )
 SCORES = (
     "If answers are scores, say from which score on they count as right with at_least=SCORE "

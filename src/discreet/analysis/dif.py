@@ -16,7 +16,7 @@ from discreet.analysis.persons import accept_responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.calibrate import fit
-from discreet.results.estimate import Estimate, Notice, Status
+from discreet.results.estimate import Estimate, Kind, Notice, Status
 from discreet.types import BoolArray, FloatArray
 
 DELTA = 2.35
@@ -25,6 +25,8 @@ NEGLIGIBLE, LARGE = 1.0 / DELTA, 1.5 / DELTA
 """Limits of the ETS classes A | B | C in logits: 0.43 and 0.64 (Zwick 2012)."""
 ONE_SIDED = 1.6448536269514722
 """95% point of the normal distribution: class C must be significantly above ``NEGLIGIBLE``."""
+FEW_PERSONS = 30
+"""A group of fewer is warned about: the standard error of a difficulty is then 0.4 or more."""
 ROUNDS = 10
 """Rounds of choosing anchors; two or three are usual."""
 TOLD = (
@@ -160,7 +162,7 @@ def run_wald(
         z=contrasts.z,
         p_value=contrasts.p_value,
         status=status,
-        warnings=split.warnings,
+        warnings=(*split.warnings, *_doubt_small(split)),
     )
 
 
@@ -227,6 +229,19 @@ def _find_reference(split: Split, reference: str | None) -> int:
     return split.labels.index(reference)
 
 
+def _doubt_small(split: Split) -> tuple[Notice, ...]:
+    """Warn about groups whose difficulties are known too poorly to be compared."""
+    sizes = [(label, part.n_persons) for label, part in zip(split.labels, split.parts, strict=True)]
+    small = [f"{label} ({persons})" for label, persons in sizes if persons < FEW_PERSONS]
+    if not small:
+        return ()
+    sentence = (
+        f"fewer than {FEW_PERSONS} persons in {', '.join(small)}: differences between such groups "
+        "are mostly chance, and large ones are missed; join groups, or collect more answers"
+    )
+    return (Notice(Kind.SMALL_GROUP, sentence),)
+
+
 def _fit_groups(split: Split, method: str) -> list[Estimate]:
     estimates = []
     for label, part in zip(split.labels, split.parts, strict=True):
@@ -235,7 +250,8 @@ def _fit_groups(split: Split, method: str) -> list[Estimate]:
         except DisconnectedItems as error:
             raise DisconnectedItems(
                 f"the group {label!r} ({part.n_persons} persons) cannot be calibrated on its "
-                f"own: {error}"
+                f"own: {error}. A group needs some {FEW_PERSONS} persons: join small groups, or "
+                "leave their labels blank"
             ) from error
     return estimates
 
@@ -357,5 +373,5 @@ def _tabulate(
         adjustment=adjustment,
         level=level,
         persons=sizes,
-        warnings=split.warnings,
+        warnings=(*split.warnings, *_doubt_small(split)),
     )

@@ -181,7 +181,7 @@ class WideTable:
             row, j = min(bad)
             where = self._rows.place(self._rows.n_rows + row)
             raise refuse_wide(
-                where, items[j], columns[j], columns[j][row].as_py(), self._reading,
+                where, items, columns, (j, columns[j][row].as_py()), self._reading,
                 has_person=not self._numbered,
             )  # fmt: skip
 

@@ -208,16 +208,15 @@ def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTab
         if ids.indices.null_count or len(ids.dictionary) != len(ids):
             return None
         persons = ids.dictionary_decode()
+    items = tuple(source.names[number] for number in plan.items)
     try:
         planes = pack_columns(columns)
     except BadCell as bad:
-        name = source.names[plan.items[bad.column]]
         raise refuse_wide(
-            source.place(bad.row), name, columns[bad.column], bad.value, reading,
+            source.place(bad.row), items, columns, (bad.column, bad.value), reading,
             has_person=persons is not None,
         ) from None  # fmt: skip
     store = compact(planes)
-    items = tuple(source.names[number] for number in plan.items)
     return RawTable(
         items, persons, flip_answers(store) if reading.one_means == "wrong" else store, {}
     )

@@ -19,7 +19,7 @@ from discreet.answers.opening import opened
 from discreet.answers.protocol import Answers, Job
 from discreet.counts import PairCounts, name_weighting
 from discreet.errors import BadUsage, OutOfReach
-from discreet.models.connection import Chain, build_chain
+from discreet.models.connection import Chain, build_chain, doubt_shape
 from discreet.models.methods import ANSWER_METHODS, METHODS, PAIR_METHODS
 from discreet.models.patterns import GroupPatterns
 from discreet.models.refined import PersonWeight
@@ -265,6 +265,9 @@ def _assemble(
     uncertainty: Uncertainty,
 ) -> Estimate:
     warnings = list(chain.warnings)
+    doubt = doubt_shape(len(facts.items), facts.persons)
+    if doubt:
+        warnings.append(Notice(Kind.TRANSPOSED, doubt.rstrip("; ")))
     amount = request.regularisation
     if amount > 0:
         sentence = (

@@ -257,5 +257,21 @@ def _explain_disconnected(counts: PairTable, status: tuple[Status, ...]) -> str:
         f"none of the {m} items is linked to another in both directions ({tally}; "
         f"{counts.persons} persons), so no difficulty is determined. Two items are linked when "
         "some persons have the first right and the second wrong and others the reverse; "
-        "collect more answers, or ask for regularisation"
+        f"{doubt_shape(m, counts.persons)}collect more answers, or ask for regularisation"
+    )
+
+
+MANY_ITEMS, ITEMS_PER_PERSON = 100, 10
+"""From so many items, and so many for each person, on a table may lie on its side. Roll calls of
+100 members with 520 votes do not."""
+
+
+def doubt_shape(items: int, persons: int) -> str:
+    """Ask whether a table lies on its side; say nothing where it looks as tables do."""
+    if items < MANY_ITEMS or items < ITEMS_PER_PERSON * persons:
+        return ""
+    return (
+        f"{persons:,} persons and {items:,} items: is the table transposed? It must have a row for "
+        "each person and a column for each item; if yours has a column for each person, exchange "
+        "rows and columns (in a spreadsheet: paste special, transpose); "
     )

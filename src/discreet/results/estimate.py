@@ -36,7 +36,9 @@ class Kind(StrEnum):
     REGULARISED = "regularised"
     NO_STANDARD_ERRORS = "no_standard_errors"
     ROUTED = "routed"  # earlier answers seem to have chosen later items
+    TRANSPOSED = "transposed"  # so few persons for so many items that rows may be items
     NO_LABEL = "no_label"  # persons outside every group
+    SMALL_GROUP = "small_group"  # too few persons to compare
     NOT_COMPARED = "not_compared"  # items that a comparison of groups had to leave out
     IGNORED = "ignored"  # items that a calibration does not know
     DRIFTED = "drifted"  # common items that two calibrations disagree about

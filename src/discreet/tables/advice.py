@@ -82,6 +82,8 @@ class Found:
         Whether the column was taken for an item, so that it may not be one.
     words
         Different values of the column, as far as they were looked at.
+    everywhere
+        Different values of all columns of answers, which one threshold would be for.
     n_rows
         Rows looked at.
     has_person
@@ -95,6 +97,7 @@ class Found:
     value: Any
     wide: bool
     words: tuple[str, ...] = ()
+    everywhere: tuple[str, ...] = ()
     n_rows: int = 0
     has_person: bool = False
     forgotten: str | None = None
@@ -133,14 +136,33 @@ def refuse_long(
 
 
 def refuse_wide(
-    where: str, item: str, column: Any, value: Any, reading: Reading, *, has_person: bool
-) -> BadResponses:
-    """Return the refusal of a value in the column of an item."""
-    found = Found(
-        where, item, value, wide=True, words=list_words(column), n_rows=len(column),
-        has_person=has_person, forgotten=item if reading.key else None,
+    where: str, items: Sequence[str], columns: Sequence[Any], found: tuple[int, Any],
+    reading: Reading, *, has_person: bool,
+) -> BadResponses:  # fmt: skip
+    """Return the refusal of a value in a wide table.
+
+    Parameters
+    ----------
+    where
+        File and row.
+    items, columns
+        All columns of answers.
+    found
+        Number of the column among them, and the value.
+    reading
+        What the user said.
+    has_person
+        Whether another column names the persons.
+    """
+    number, value = found
+    column, item = columns[number], items[number]
+    words = [list_words(one) for one in columns]
+    told = Found(
+        where, item, value, wide=True, words=words[number],
+        everywhere=tuple(dict.fromkeys(word for one in words for word in one)),
+        n_rows=len(column), has_person=has_person, forgotten=item if reading.key else None,
     )  # fmt: skip
-    return BadResponses(explain_bad_answer(found, reading.scoring_of(item)))
+    return BadResponses(explain_bad_answer(told, reading.scoring_of(item)))
 
 
 def explain_bad_answer(found: Found, scoring: Scoring) -> str:
@@ -285,14 +307,19 @@ def _name_scores(found: Found) -> str:
 
 def _name_scale(found: Found) -> str:
     """Name scores and rating scales; numbers that stand apart must be named missing with them."""
-    numbers = sorted({number for word in found.words if (number := as_number(word)) is not None})
+    words = found.everywhere or found.words
+    numbers = sorted({number for word in words if (number := as_number(word)) is not None})
     apart = _find_apart(numbers)
     within = [number for number in numbers if number not in apart]
     named = f"{within[0]:g} to {within[-1]:g}" if len(within) > 1 else "these numbers"
     codes = ",".join(f"{number:g}" for number in apart)
     first = f"missing=[{codes}], at_least=SCORE (--missing {codes} --at-least SCORE)"
     second = "at_least=SCORE (--at-least SCORE)"
-    because = f"; {codes} stands apart and would count as right otherwise" if apart else ""
+    because = (
+        f"; {codes} stands apart and would count as right otherwise"
+        if apart
+        else "; codes for missing answers must be named too, or they count as right"
+    )
     return (
         f"if {named} are steps of a rating scale or points, say from which score on they count as "
         f"right with {first if apart else second}{because}"
