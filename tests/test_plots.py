@@ -27,7 +27,7 @@ from discreet.output.figures import (
     wright_plot,
 )
 from discreet.output.figures.items import NAMED
-from discreet.output.svg import draw_wright
+from discreet.output.wright import draw_wright
 from discreet.results.ranking import rank
 from discreet.simulation import simulate
 
@@ -273,14 +273,15 @@ def test_a_page_and_a_plot_show_the_same_wright_map(answers, estimate, scores):
     starts, counts = bin_abilities(scores.ability)
     shown = wright_map(estimate, starts, counts, persons=400, mean=float(scores.ability.mean()))
     sheet = draw_wright(shown)
-    bars = [mark for mark in sheet.marks if mark.tag == "rect"]
-    assert [mark.tip for mark in bars] == [
-        f"{n} persons at {start:g}" for start, n in zip(starts, counts, strict=True) if n
-    ]
-    dots = [mark.tip.split(":")[0] for mark in sheet.marks if mark.tag == "circle"]
-    assert dots == list(shown.items)
+    bars = [mark.tip.split()[0] for mark in sheet.marks if "person" in mark.tip]
+    assert bars == [f"{n:,}" for n in counts if n]
+    rows = [mark for mark in sheet.marks if mark.tag == "text" and mark.tip]
+    named = [line.split(":")[0] for mark in rows for line in mark.tip.splitlines()]
+    assert sorted(named) == sorted(shown.items)
+    written = [name for mark in rows for name in mark.words.split(" · ")]
+    assert written == named  # so few that every name has room
     texts = [text.get_text() for text in wright_plot(estimate, scores).texts]
-    assert sorted(" ".join(texts).split()) == sorted(dots)
+    assert sorted(" ".join(texts).split()) == sorted(named)
     widths = [-bar.get_width() for bar in wright_plot(estimate, scores).patches]
     assert widths == counts.tolist()
 

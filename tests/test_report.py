@@ -18,11 +18,11 @@ from discreet.analysis.residuals import correlate_residuals
 from discreet.analysis.rules import Severity
 from discreet.answers.responses import Responses
 from discreet.datasets import lsat
-from discreet.markup import html_cell
+from discreet.markup import HtmlColumn, html_table
 from discreet.models.calibrate import fit
 from discreet.models.methods import METHOD_WORDS, METHODS
+from discreet.output.sheet import round_ticks
 from discreet.output.steward import write_steward_page
-from discreet.output.svg import round_ticks
 from discreet.results.estimate import Kind, Notice, Status
 from discreet.simulation import simulate
 
@@ -243,9 +243,18 @@ def test_names_are_escaped_and_nothing_is_nan(page):
 
 
 def test_numbers_that_do_not_exist_are_dashes_and_sort_as_nothing():
-    assert html_cell(float("nan")) == '<td data-value="">–</td>'
-    assert html_cell(None) == '<td data-value="">–</td>'
-    assert html_cell(-0.0004, 2) == '<td data-value="-0.0004">0.00</td>'
+    columns = [HtmlColumn("item", ["a", "b", "c"]), HtmlColumn("x", [np.nan, None, -0.0004], 2)]
+    table = html_table(columns, caption="")
+    assert table.count('<td data-value="">–</td>') == 2
+    assert '<td data-value="-0.0004">0.00</td>' in table
+
+
+def test_cells_and_headings_of_rows_are_escaped_once():
+    columns = [HtmlColumn("item", ["<a> & 'b'"]), HtmlColumn("word", ['<b> "c"'])]
+    table = html_table(columns, caption="")
+    assert ">&lt;a&gt; &amp; &#x27;b&#x27;</th>" in table
+    assert ">&lt;b&gt; &quot;c&quot;</td>" in table
+    assert html_table(columns[:1], caption="").count("</th>") == 2
 
 
 # ---- diagnostics

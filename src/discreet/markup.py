@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from hashlib import sha256
+from html import escape
 from math import isfinite
 from pathlib import Path
 from reprlib import Repr
@@ -119,7 +120,8 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.globals["rows"] = _rows
+    made.globals["cells"] = _cells
+    made.filters["fill"] = fill
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return made
 
@@ -140,20 +142,34 @@ def preview_table(columns: Sequence[HtmlColumn], *, caption: str) -> str:
     return str(_parts().preview(first, caption, len(columns[0].values) - PREVIEW_ROWS))
 
 
-def html_cell(value: Any, digits: int = 3) -> str:
-    """Return one cell; its sorting value is exact, what is shown is rounded."""
-    return str(_parts().cell(*_show(value, digits)))
+def fill(pattern: str, rows: Iterable[tuple[str, ...]]) -> str:
+    """Write a pattern of a template, %s for values, once for every row; values are escaped.
+
+    A template would escape each value by itself, and that takes longer than all the rest of a
+    long page.
+    """
+    from markupsafe import Markup
+
+    text = str(pattern)
+    return Markup("".join(text % tuple(map(escape, row)) for row in rows))  # noqa: S704 - escaped
 
 
-def _rows(columns: Sequence[HtmlColumn]) -> Iterator[tuple[Any, list[tuple[str | None, str]]]]:
-    """Return each row's heading and what its cells sort by and show."""
+def _cells(
+    columns: Sequence[HtmlColumn], tags: Sequence[str] | None = None
+) -> Iterator[tuple[str, ...]]:
+    """Return each row's tags, its heading, and what its cells sort by and show."""
     heads, *others = columns
-    for place, head in enumerate(heads.values):
-        yield head, [_show(column.values[place], column.digits) for column in others]
+    parts: list[Sequence[str]] = [[str(head) for head in heads.values]]
+    for column in others:
+        shown = [_show(value, column.digits) for value in column.values]
+        if not column.has_words:
+            parts.append([sorts for sorts, _ in shown])
+        parts.append([words for _, words in shown])
+    return zip(*([] if tags is None else [tags]), *parts, strict=True)
 
 
-def _show(value: Any, digits: int) -> tuple[str | None, str]:
-    """Return what a cell sorts by (nothing: by its words) and what it shows."""
+def _show(value: Any, digits: int) -> tuple[str, str]:
+    """Return what a cell sorts by, if it holds a number, and what it shows."""
     if value is None or (isinstance(value, float) and not isfinite(value)):
         return "", "–"
     if isinstance(value, float):
@@ -161,7 +177,7 @@ def _show(value: Any, digits: int) -> tuple[str | None, str]:
         return f"{value:.6g}", minus(f"{round(value, digits) + 0.0:.{digits}f}")
     if isinstance(value, int):
         return str(value), f"{value:,}"
-    return None, str(value)
+    return "", str(value)
 
 
 def minus(number: str) -> str:
@@ -181,7 +197,11 @@ def count_of(count: int, noun: str = "item") -> str:
 
 
 def write_page(
-    template: str, values: Mapping[str, Any], *, style: str = "style.css", script: str = "table.js"
+    template: str,
+    values: Mapping[str, Any],
+    *,
+    styles: Sequence[str] = ("style.css",),
+    script: str = "table.js",
 ) -> str:
     """Return a whole page that needs no network: its content policy forbids one.
 
@@ -191,12 +211,13 @@ def write_page(
         Extends ``page.html``. Every value is escaped where it is shown.
     values
         What it shows: text, numbers, columns, pictures.
-    style, script
+    styles, script
         Files beside the template; the page runs these and no others.
     """
     from markupsafe import Markup
 
-    look, run = ((TEMPLATES / name).read_text("utf-8") for name in (style, script))
+    *looks, run = ((TEMPLATES / name).read_text("utf-8") for name in (*styles, script))
+    look = "".join(looks)
     parts = {"style": look, "script": run, "policy": content_policy(look, run)}
     ours = {name: Markup(text) for name, text in parts.items()}  # noqa: S704 - no data in them
     page = _templates().get_template(template)

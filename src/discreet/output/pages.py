@@ -140,7 +140,7 @@ def make_page(
         },
     }
     facts = {**_plan_facts(plan, off), "beliefs": _believe(plan), "data": data}
-    return write_page("plan.html", facts, style="plan.css", script="plan.js")
+    return write_page("plan.html", facts, styles=["plan.css"], script="plan.js")
 
 
 def _plan_facts(plan: Plan, off: tuple[float, float, float]) -> Mapping[str, str]:

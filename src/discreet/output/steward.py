@@ -26,8 +26,8 @@ from discreet.output.svg import (
     draw_difficulties,
     draw_fit,
     draw_information,
-    draw_wright,
 )
+from discreet.output.wright import draw_wright
 from discreet.results.estimate import Estimate, Status
 
 PAIRS = 12
@@ -75,6 +75,7 @@ def write_steward_page(
             "computed": _computed(estimate),
             "notes": _notes(estimate, diagnostics),
         },
+        styles=["style.css", "confidential.css"],
     )
 
 
@@ -158,7 +159,7 @@ def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
     shown = [
         HtmlColumn("item", columns["item"]),
         HtmlColumn("difficulty", columns["difficulty"], 2, "logits; harder is larger"),
-        HtmlColumn("se", columns["se"], 2, "standard error of the difficulty"),
+        HtmlColumn("SE", columns["se"], 2, "standard error of the difficulty"),
         HtmlColumn("95% from", columns["lower"], 2),
         HtmlColumn("to", columns["upper"], 2),
     ]
@@ -179,7 +180,8 @@ def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
         shown.append(
             HtmlColumn("corr.", diagnostics.point_measure, 2, "of the answer with ability")
         )
-    shown.append(HtmlColumn("status", [one.replace("_", " ") for one in columns["status"]]))
+    if len(set(columns["status"])) > 1:
+        shown.append(HtmlColumn("status", [one.replace("_", " ") for one in columns["status"]]))
     shown.append(HtmlColumn("remarks", [", ".join(one) for one in remarks]))
     tags = [
         " ".join(["remark"] * bool(one) + ["number" if test.known[i] else "none"])

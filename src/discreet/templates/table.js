@@ -1,6 +1,7 @@
 (() => {
   const collator = new Intl.Collator(undefined, {numeric: true});
-  const value = (row, column) => row.cells[column].dataset.value ?? row.cells[column].textContent;
+  const words = text => text === "–" ? "" : text;
+  const value = (row, column) => row.cells[column].dataset.value ?? words(row.cells[column].textContent);
   const compare = (a, b) => {
     const x = Number(a), y = Number(b);
     return Number.isNaN(x) || Number.isNaN(y) ? collator.compare(a, b) : x - y;
