@@ -39,6 +39,7 @@ ORDER = [
     "privacy.audit",
     "models",
     "analysis",
+    "adaptive",
     "output",
     "publishing",
     "privacy",

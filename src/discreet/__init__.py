@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from discreet._moved import install
 
 if TYPE_CHECKING:
-    from discreet import datasets, errors
+    from discreet import adaptive, datasets, errors
+    from discreet.adaptive import item_information, next_item
     from discreet.analysis.anchoring import Anchored, fit_anchored
     from discreet.analysis.bank import Bank, create_bank, grow_bank, read_bank, write_bank
     from discreet.analysis.equate import Link, link_calibrations
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _NAMES = {
+    "adaptive": "item_information next_item",
     "analysis.anchoring": "Anchored fit_anchored",
     "analysis.bank": "Bank create_bank grow_bank read_bank write_bank",
     "analysis.equate": "Link link_calibrations",
@@ -93,6 +95,7 @@ __all__ = [
     "SpectralRasch",
     "Strengths",
     "__version__",
+    "adaptive",
     "count_comparisons",
     "count_pairs",
     "create_bank",
@@ -101,7 +104,9 @@ __all__ = [
     "fit",
     "fit_anchored",
     "grow_bank",
+    "item_information",
     "link_calibrations",
+    "next_item",
     "plan",
     "rank",
     "rank_comparisons",

@@ -7,7 +7,7 @@ a release.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from os import PathLike
@@ -265,20 +265,34 @@ def tabulate_scores(
     """
     _check_method(method, prior)
     _, b = known_difficulties(calibration)
-    k = len(b)
-    patterns = Patterns(
-        indptr=np.array([0, k]),
-        item=np.arange(k),
-        pattern=np.zeros(k + 1, dtype=np.int64),
-        score=np.arange(k + 1),
-        persons=np.ones(k + 1, dtype=np.int64),
-        entry=np.arange(k + 1),
-        n_items=k,
-    )
     if method == "posterior" and prior is None:
         prior = NormalPrior(0.0, 1.0)
+    patterns = _complete(len(b), np.arange(len(b) + 1))
     ability, se = _solve_entries(patterns, b, method, prior)
     return ScoreTable(patterns.score, ability, se, tuple(_statuses(patterns)), method)
+
+
+def score_answers(
+    difficulty: FloatArray, right: Sequence[bool], *, method: str, prior: NormalPrior | None
+) -> tuple[float, float]:
+    """Ability and standard error of one person, from the answers to these items."""
+    patterns = _complete(len(difficulty), np.array([sum(right)]))
+    ability, se = _solve_entries(patterns, difficulty, method, prior)
+    return float(ability[0]), float(se[0])
+
+
+def _complete(items: int, scores: Int64Array) -> Patterns:
+    """Persons with these scores, who answered all of some items."""
+    n = len(scores)
+    return Patterns(
+        indptr=np.array([0, items]),
+        item=np.arange(items),
+        pattern=np.zeros(n, dtype=np.int64),
+        score=scores,
+        persons=np.ones(n, dtype=np.int64),
+        entry=np.arange(n),
+        n_items=items,
+    )
 
 
 def accept_responses(data: Any) -> Responses:

@@ -1,0 +1,406 @@
+"""Ask the questions that tell most: item information, the next item, and an adaptive session.
+
+In: a calibration (an estimate, a release, a bank, a mapping from item to difficulty) and the
+answers of one person so far. Out: the next item to ask, an ability and how sure it is. About one
+person, and so confidential, except for the information of items.
+
+    session = discreet.adaptive.start(bank, target_se=0.3)
+    while session.item is not None:
+        session = session.answer(ask(session.item))
+    session.ability, session.se
+
+Answers that were collected so must be calibrated with the method ``marginal``: earlier answers
+chose the later items.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from discreet.analysis.abilities import NormalPrior
+from discreet.analysis.bank import Bank
+from discreet.analysis.persons import known_difficulties, score_answers
+from discreet.errors import BadUsage
+from discreet.markup import Tabular, brief_repr, name_some
+from discreet.types import BoolArray, FloatArray
+
+REACHED, LONG_ENOUGH, NOTHING_LEFT = "standard error reached", "number of items", "no item left"
+
+
+def item_information(calibration: Any, ability: npt.ArrayLike) -> FloatArray:
+    """Return how much an answer to each item would tell about an ability.
+
+    Parameters
+    ----------
+    calibration
+        As for :func:`discreet.score`.
+    ability
+        One ability, or several.
+
+    Returns
+    -------
+    numpy.ndarray
+        ``float[item]``, or ``float[ability, item]``, in the order of the calibration: the chance
+        of a right answer times that of a wrong one, at most 1/4. NaN for an item without a
+        difficulty.
+
+    Examples
+    --------
+    >>> item_information({"easy": -2.0, "right": 0.0, "hard": 2.0}, 0.0).round(3).tolist()
+    [0.105, 0.25, 0.105]
+    """
+    known, b = known_difficulties(calibration)
+    theta = np.asarray(ability, dtype=np.float64)
+    if theta.ndim > 1 or not np.isfinite(theta).all():
+        raise BadUsage("ability must be a finite number, or a list of them")
+    source = getattr(calibration, "estimate", calibration)
+    names = list(source) if isinstance(source, Mapping) else source.items
+    place = {name: column for column, name in enumerate(map(str, names))}
+    information = np.full((*theta.shape, len(place)), np.nan)
+    information[..., [place[name] for name in known]] = _informations(theta, b)
+    return information
+
+
+def _informations(theta: FloatArray, b: FloatArray) -> FloatArray:
+    away = theta[..., None] - b
+    return np.asarray(expit(away) * expit(-away))
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """How often items were given so far, and how often they may be.
+
+    An item that was given to ``rate`` of the persons or more has to rest until it was not, so
+    that no item is ever given more than ``rate * sessions + 1`` times (Revuelta and Ponsoda 1998).
+
+    Attributes
+    ----------
+    rate
+        The largest share of persons who may get an item.
+    sessions
+        Persons so far.
+    given
+        To how many of them each item was given.
+    """
+
+    rate: float
+    sessions: int = 0
+    given: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise BadUsage(f"the exposure rate must lie between 0 and 1, found {self.rate}")
+
+    def allows(self, item: str) -> bool:
+        """Say whether an item may be given to one more person."""
+        count = self.given.get(item, 0)
+        return count == 0 or count < self.rate * self.sessions
+
+    def after(self, items: Collection[str]) -> Exposure:
+        """Return the exposure after one more person, who got these items."""
+        given = Counter(self.given)
+        given.update(items)
+        return replace(self, sessions=self.sessions + 1, given=dict(given))
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What else decides about the next item, besides its information.
+
+    Attributes
+    ----------
+    content
+        The content area of each item; with it ``shares`` and ``at_most`` mean something.
+    shares
+        The share of the test that each area should have; the next item comes from the area
+        that lags furthest behind (Kingsbury and Zara 1989). Areas without a share get none.
+    at_most
+        How many items of an area a person may get.
+    among
+        Draw at random among that many of the most informative items, so that not everybody
+        begins with the same ones.
+    exposure
+        How often items were given before, and how often they may be.
+    """
+
+    content: Mapping[str, str] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)
+    at_most: Mapping[str, int] = field(default_factory=dict)
+    among: int = 1
+    exposure: Exposure | None = None
+
+    def __post_init__(self) -> None:
+        if self.among < 1:
+            raise BadUsage(f"among must be 1 or more, found {self.among}")
+        areas = set(self.content.values())
+        unknown = [area for area in (*self.shares, *self.at_most) if area not in areas]
+        if unknown:
+            raise BadUsage(
+                f"content has no item of the area {unknown[0]!r} (it has: "
+                f"{name_some(sorted(areas)) or 'none'}), so its share or limit means nothing"
+            )
+        if any(not share > 0 for share in self.shares.values()):
+            raise BadUsage("a share must be positive; leave out areas that shall have no items")
+
+    def allowed(self, items: tuple[str, ...], used: Collection[str]) -> BoolArray:
+        """Say which items may come next, after these."""
+        gone = set(used)
+        free = np.array([name not in gone for name in items], dtype=bool)
+        if self.exposure is not None:
+            free &= np.array([self.exposure.allows(name) for name in items], dtype=bool)
+        if self.at_most or self.shares:
+            free &= self._areas(items, used, free)
+        return free
+
+    def _areas(self, items: tuple[str, ...], used: Collection[str], free: BoolArray) -> BoolArray:
+        """Say which items are of an area that may come next."""
+        had = Counter(self.content.get(name) for name in used)
+        area = [self.content.get(name) for name in items]
+        full = {name for name, most in self.at_most.items() if had[name] >= most}
+        fits = np.array([one not in full for one in area], dtype=bool)
+        if not self.shares:
+            return fits
+        open_areas = {area[k] for k in np.flatnonzero(free & fits)} & set(self.shares)
+        if not open_areas:
+            return np.zeros(len(items), dtype=bool)
+        behind = min(open_areas, key=lambda one: (had[one] / self.shares[str(one)], str(one)))
+        return np.array(
+            [one == behind and fit for one, fit in zip(area, fits, strict=True)], dtype=bool
+        )
+
+
+def next_item(
+    calibration: Any,
+    ability: float,
+    *,
+    used: Collection[str] = (),
+    rules: Rules | None = None,
+    rng: np.random.Generator | None = None,
+) -> str | None:
+    """Return the item that tells most about an ability, among those that may come next.
+
+    Parameters
+    ----------
+    calibration
+        As for :func:`discreet.score`. Of a bank only items that did not drift are asked.
+    ability
+        The ability as far as known.
+    used
+        Items that were asked before.
+    rules
+        Content, exposure and a random draw among the best.
+    rng
+        Source of that draw.
+
+    Returns
+    -------
+    str or None
+        None where no item is left that the rules allow.
+
+    Examples
+    --------
+    >>> next_item({"easy": -2.0, "middle": 0.1, "hard": 2.0}, 0.0, used=["middle"])
+    'easy'
+    """
+    items, b = _askable(calibration)
+    _check_used(used, items)
+    if not np.isfinite(ability):
+        raise BadUsage(f"ability must be a finite number, found {ability}")
+    return _choose(items, b, float(ability), used, rules or Rules(), rng)
+
+
+def _askable(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
+    return known_difficulties(
+        calibration.active() if isinstance(calibration, Bank) else calibration
+    )
+
+
+def _check_used(used: Collection[str], items: tuple[str, ...]) -> None:
+    if isinstance(used, str):
+        raise BadUsage(f"used is a list of items, found the text {used!r}; write [{used!r}]")
+    unknown = sorted(set(used) - set(items))
+    if unknown:
+        raise BadUsage(
+            f"the calibration has no difficulty for items that were used: {name_some(unknown)}; "
+            "items are matched by name"
+        )
+
+
+def _choose(
+    items: tuple[str, ...],
+    b: FloatArray,
+    ability: float,
+    used: Collection[str],
+    rules: Rules,
+    rng: np.random.Generator | None,
+) -> str | None:
+    free = np.flatnonzero(rules.allowed(items, used))
+    if not len(free):
+        return None
+    # The nearest difficulty has the most information; the order is the same, without rounding.
+    order = free[np.argsort(np.abs(b[free] - ability), kind="stable")][: rules.among]
+    draw = 0 if len(order) == 1 else (rng or np.random.default_rng()).integers(len(order))
+    return items[int(order[draw])]
+
+
+@dataclass(frozen=True, eq=False)
+class Session(Tabular):
+    """One person who is asked one item after the other. Confidential.
+
+    Attributes
+    ----------
+    item
+        The item to ask now; None when the session is over, and ``stopped`` says why.
+    items, right
+        What was asked so far, and the answers.
+    ability, se
+        As :func:`discreet.score` estimates them from these answers; before the first answer the
+        place where the session starts, and an infinite error (with a prior: its mean and SD).
+    path, path_se
+        Ability and error after each answer.
+    stopped
+        None while it goes on.
+    """
+
+    calibration: Mapping[str, float]
+    target_se: float | None
+    max_items: int | None
+    rules: Rules
+    method: str
+    prior: NormalPrior | None
+    ability: float
+    se: float
+    rng: np.random.Generator | None = None
+    item: str | None = None
+    stopped: str | None = None
+    items: tuple[str, ...] = ()
+    right: tuple[bool, ...] = ()
+    path: tuple[float, ...] = ()
+    path_se: tuple[float, ...] = ()
+
+    __repr__ = brief_repr
+
+    def answer(self, right: bool | int, item: str | None = None) -> Session:
+        """Return the session after an answer to the item that was asked, or to another one.
+
+        Parameters
+        ----------
+        right
+            Whether the answer was right.
+        item
+            Where something else was asked than ``session.item``.
+        """
+        asked = self.item if item is None else item
+        if asked is None:
+            raise BadUsage(f"the session is over ({self.stopped}); start another one")
+        if right not in (0, 1):
+            raise BadUsage(f"an answer is right (True) or wrong (False), found {right!r}")
+        _check_used([asked], tuple(self.calibration))
+        if asked in self.items:
+            raise BadUsage(f"item '{asked}' was answered before in this session")
+        items, rights = (*self.items, asked), (*self.right, bool(right))
+        b = np.array([self.calibration[name] for name in items])
+        ability, se = score_answers(b, rights, method=self.method, prior=self.prior)
+        after = replace(
+            self, items=items, right=rights, ability=ability, se=se,
+            path=(*self.path, ability), path_se=(*self.path_se, se),
+        )  # fmt: skip
+        return after.advance()
+
+    def advance(self) -> Session:
+        """Return the session with the item to ask now, or with the reason to stop."""
+        stopped, item = None, None
+        if self.target_se is not None and self.se <= self.target_se:
+            stopped = REACHED
+        elif self.max_items is not None and len(self.items) >= self.max_items:
+            stopped = LONG_ENOUGH
+        else:
+            names, b = tuple(self.calibration), np.array(list(self.calibration.values()))
+            item = _choose(names, b, self.ability, self.items, self.rules, self.rng)
+            stopped = NOTHING_LEFT if item is None else None
+        return replace(self, item=item, stopped=stopped)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One row per answer: item, difficulty, right, and ability and se after it."""
+        return {
+            "item": list(self.items),
+            "difficulty": [self.calibration[name] for name in self.items],
+            "right": list(self.right),
+            "ability": list(self.path),
+            "se": list(self.path_se),
+        }
+
+
+def start(
+    calibration: Any,
+    *,
+    target_se: float | None = None,
+    max_items: int | None = None,
+    ability: float | None = None,
+    rules: Rules | None = None,
+    method: str = "warm",
+    prior: NormalPrior | None = None,
+    rng: np.random.Generator | None = None,
+) -> Session:
+    """Begin an adaptive session; ``session.item`` is the first item to ask.
+
+    Parameters
+    ----------
+    calibration
+        As for :func:`discreet.score`. Of a bank only items that did not drift are asked.
+    target_se
+        Stop when the standard error of the ability is at most this, in logits.
+    max_items
+        Stop after that many items; with neither, all items are asked.
+    ability
+        Where to start; by default at the prior's mean, without one at the median difficulty.
+    rules
+        Content, exposure and a random draw among the best.
+    method, prior
+        How the ability is estimated, as for :func:`discreet.score`: ``"warm"``, or
+        ``"posterior"`` with a prior (standard normal by default).
+    rng
+        Source of the draws among the best.
+
+    Examples
+    --------
+    >>> session = start({"easy": -2.0, "middle": 0.0, "hard": 2.0}, max_items=2)
+    >>> session.item
+    'middle'
+    >>> session = session.answer(True).answer(False)
+    >>> session.items, session.stopped
+    (('middle', 'hard'), 'number of items')
+    """
+    items, b = _askable(calibration)
+    if target_se is not None and not target_se > 0:
+        raise BadUsage(f"target_se must be positive, in logits; found {target_se}")
+    if max_items is not None and max_items < 1:
+        raise BadUsage(f"max_items must be 1 or more, found {max_items}")
+    if method not in ("warm", "posterior"):
+        raise BadUsage(
+            f"method must be 'warm' or 'posterior', found {method!r}: after the first answer "
+            "there is no maximum of the likelihood"
+        )
+    if prior is not None and method != "posterior":
+        raise BadUsage("a prior belongs to the method 'posterior'")
+    if method == "posterior" and prior is None:
+        prior = NormalPrior(0.0, 1.0)
+    here = float(np.median(b)) if prior is None else prior.mean
+    return Session(
+        calibration=dict(zip(items, b.tolist(), strict=True)),
+        target_se=target_se,
+        max_items=max_items,
+        rules=rules or Rules(),
+        method=method,
+        prior=prior,
+        ability=here if ability is None else float(ability),
+        se=float("inf") if prior is None else prior.sd,
+        rng=rng,
+    ).advance()

@@ -1,0 +1,165 @@
+"""Adaptive sessions: the most informative item, rules, stopping, and what it saves."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from bench.adaptive import compare
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet
+from discreet import adaptive
+from discreet.adaptive import Exposure, Rules, item_information, next_item, start
+from discreet.analysis.abilities import NormalPrior
+from discreet.errors import BadUsage
+
+LADDER = {f"q{k}": b for k, b in enumerate(np.linspace(-3, 3, 61))}
+
+
+def run(session, truth, rng):
+    while session.item is not None:
+        chance = 1 / (1 + np.exp(session.calibration[session.item] - truth))
+        session = session.answer(rng.random() < chance)
+    return session
+
+
+def test_information_is_the_variance_of_an_answer_in_the_order_of_the_calibration():
+    known = {"a": 0.0, "b": float("nan"), "c": 1.5}
+    p = 1 / (1 + np.exp(-(0.5 - np.array([0.0, 1.5]))))
+    found = item_information(known, 0.5)
+    assert found[[0, 2]] == pytest.approx(p * (1 - p))
+    assert np.isnan(found[1])
+    assert item_information(known, [0.0, 0.5, 1.0]).shape == (3, 3)
+
+
+def test_information_adds_up_to_the_standard_error_of_the_test():
+    from discreet.analysis import trace_information
+
+    total = item_information(LADDER, 0.7).sum()
+    assert 1 / np.sqrt(total) == pytest.approx(trace_information(LADDER, [0.7]).se[0])
+
+
+@given(ability=st.floats(-4, 4), used=st.sets(st.sampled_from(sorted(LADDER)), max_size=60))
+def test_the_next_item_has_the_most_information_of_those_left(ability, used):
+    best = next_item(LADDER, ability, used=used)
+    information = dict(zip(LADDER, item_information(LADDER, ability), strict=True))
+    assert best not in used
+    assert information[best] >= max(information[n] for n in LADDER if n not in used) - 1e-12
+
+
+def test_every_kind_of_calibration_gives_the_same_next_item():
+    responses = discreet.simulate(500, 12, rng=np.random.default_rng(1)).responses
+    estimate = discreet.fit(responses)
+    bank = discreet.create_bank(estimate, scale="s", source="a")
+    known = dict(zip(estimate.items, estimate.difficulty, strict=True))
+    assert len({next_item(one, 0.4) for one in (estimate, bank, known)}) == 1
+    noise = discreet.Budget(epsilon=5.0, delta=1e-6)
+    released = discreet.release(responses, noise, items=list(responses.items))
+    assert next_item(released, 0.4) == next_item(released.estimate, 0.4)
+
+
+def test_items_of_a_bank_that_drifted_are_not_asked():
+    from dataclasses import replace
+
+    responses = discreet.simulate(500, 4, rng=np.random.default_rng(1)).responses
+    bank = discreet.create_bank(discreet.fit(responses), scale="s", source="a")
+    best = next_item(bank, 0.0)
+    status = tuple("drifted" if name == best else "active" for name in bank.items)
+    assert next_item(replace(bank, status=status), 0.0) != best
+
+
+def test_no_item_is_left_when_all_were_used():
+    assert next_item({"a": 0.0}, 0.0, used=["a"]) is None
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: next_item(LADDER, 0.0, used=["Q1"]), "matched by name"),
+        (lambda: next_item(LADDER, 0.0, used="q1"), "a list of items"),
+        (lambda: next_item(LADDER, float("nan")), "finite"),
+        (lambda: item_information(LADDER, [[0.0]]), "finite number"),
+        (lambda: start(LADDER, target_se=0.0), "target_se"),
+        (lambda: start(LADDER, max_items=0), "max_items"),
+        (lambda: start(LADDER, method="ml"), "no maximum"),
+        (lambda: start(LADDER, prior=NormalPrior(0, 1)), "posterior"),
+        (lambda: start(LADDER).answer(0.5), "right"),
+        (lambda: start(LADDER).answer(True, "other"), "matched by name"),
+        (lambda: start({"a": 0.0}).answer(True).answer(True), "over"),
+        (lambda: start(LADDER).answer(1, "q1").answer(1, "q1"), "before"),
+        (lambda: Rules(at_most={"algebra": 3}), "algebra"),
+        (lambda: Rules({"a": "x"}, shares={"x": 0.0}), "positive"),
+        (lambda: Rules(among=0), "among"),
+        (lambda: Exposure(0.0), "between 0 and 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_words(call, said):
+    with pytest.raises(BadUsage, match=said):
+        call()
+
+
+@pytest.mark.parametrize("method", ["warm", "posterior"])
+def test_a_session_ends_with_the_ability_that_score_gives(method):
+    prior = NormalPrior(0.5, 1.5) if method == "posterior" else None
+    session = start(LADDER, max_items=15, method=method, prior=prior)
+    session = run(session, 0.8, np.random.default_rng(3))
+    answers = discreet.Responses.from_array(
+        np.array([session.right], dtype=float), items=session.items
+    )
+    scored = discreet.score(answers, LADDER, method=method, prior=prior)
+    assert session.ability == pytest.approx(scored.ability[0], abs=1e-9)
+    assert session.se == pytest.approx(scored.se[0], abs=1e-9)
+    assert len(session.to_dataframe()) == 15
+
+
+def test_a_session_stops_at_the_standard_error_and_not_before():
+    session = run(start(LADDER, target_se=0.4), 0.3, np.random.default_rng(0))
+    assert session.stopped == adaptive.REACHED
+    assert session.path_se[-1] <= 0.4 < session.path_se[-2]
+
+
+def test_a_session_stops_when_no_item_is_left():
+    session = run(start({"a": 0.0, "b": 1.0}, target_se=0.1), 0.0, np.random.default_rng(0))
+    assert (session.stopped, len(session.items)) == (adaptive.NOTHING_LEFT, 2)
+
+
+def test_content_areas_keep_their_shares_and_limits():
+    content = {name: "xyz"[k % 3] for k, name in enumerate(LADDER)}
+    shares = {"x": 0.5, "y": 0.25, "z": 0.25}
+    session = start(LADDER, max_items=20, rules=Rules(content, shares=shares))
+    had = Counter(content[name] for name in run(session, 0.0, np.random.default_rng(1)).items)
+    assert had == {"x": 10, "y": 5, "z": 5}
+    session = start(LADDER, max_items=12, rules=Rules(content, at_most={"x": 2}))
+    had = Counter(content[name] for name in run(session, 0.0, np.random.default_rng(1)).items)
+    assert had["x"] == 2
+    session = start(LADDER, rules=Rules(content, at_most={"x": 1, "y": 1, "z": 1}))
+    over = run(session, 0.0, np.random.default_rng(1))
+    assert (over.stopped, len(over.items)) == (adaptive.NOTHING_LEFT, 3)
+
+
+@settings(max_examples=15, deadline=None)
+@given(rate=st.floats(0.15, 1.0), seed=st.integers(0, 1000))
+def test_no_item_is_given_more_often_than_the_exposure_rate_allows(rate, seed):
+    rng = np.random.default_rng(seed)
+    exposure = Exposure(rate)
+    for _ in range(25):
+        session = start(LADDER, max_items=6, rules=Rules(exposure=exposure), rng=rng)
+        exposure = exposure.after(run(session, 0.0, rng).items)
+    assert exposure.sessions == 25
+    assert max(exposure.given.values()) <= rate * 25 + 1
+
+
+def test_a_draw_among_the_best_varies_the_first_item_and_stays_among_them():
+    rng = np.random.default_rng(0)
+    first = {start(LADDER, rules=Rules(among=5), rng=rng).item for _ in range(60)}
+    assert first == {"q28", "q29", "q30", "q31", "q32"}
+
+
+@pytest.mark.slow
+def test_a_session_saves_questions_against_a_random_order_and_its_error_is_true(capsys):
+    found = compare(persons=150, seed=1)
+    with capsys.disabled():
+        print("\n", found)
+    assert found.adaptive_items < 0.8 * found.random_items
+    assert 0.92 < found.adaptive_coverage < 0.98
