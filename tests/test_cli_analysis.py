@@ -100,6 +100,59 @@ def test_posterior_scores_tell_their_prior(place):
     assert "Abilities: normal" in discreet("score", *where).out
 
 
+@pytest.fixture(scope="module")
+def graded(place):
+    forms = np.tile(["a", "b"], 200)
+    return write_wide(place / "graded.csv", drawn(5)[:, :6], NAMES[:6], group=forms)
+
+
+def test_plausible_values_are_written_beside_abilities_with_their_regression(place, graded):
+    out = place / "drawn"
+    command = ("score", graded, "--with", place / "spring", "--plausible", 3, "--regress", "form")
+    ended = discreet(*command, "--out", out)
+    assert ended.code == 0, ended.err
+    assert "the columns explain" in ended.out
+    assert "form = b" in ended.out
+    written = {path.name for path in out.iterdir()}
+    assert written == {"abilities.confidential.csv", "regression.confidential.csv"}
+    with (out / "abilities.confidential.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    answers = library.read_responses(graded, group="form")
+    known = library.fit(library.read_responses(place / "spring.csv"))
+    expected = library.score(answers, known, plausible=3, regress="form").plausible
+    drawn = [[float(row[f"pv{number}"]) for number in (1, 2, 3)] for row in rows]
+    assert np.array(drawn) == pytest.approx(expected, abs=1e-3)
+
+
+def test_another_seed_draws_other_plausible_values(place, graded):
+    command = ("score", graded, "--with", place / "spring", "--plausible", 1, "--ignore", "form")
+    first, again, other = (
+        discreet(*command, "--json", "--seed", seed).document["persons"][0]["pv1"]
+        for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def test_a_scale_gives_its_mean_and_sd_to_plausible_values(place, graded):
+    command = ("score", graded, "--with", place / "spring", "--plausible", 5, "--regress", "form")
+    rows = discreet(*command, "--scale", "500,100", "--json").document["persons"]
+    turned = np.array([[row[f"scaled_pv{number}"] for number in range(1, 6)] for row in rows])
+    assert turned.mean() == pytest.approx(500)
+    assert turned.std(ddof=1) == pytest.approx(100)
+    assert np.std([row["scaled_ability"] for row in rows]) < 95
+
+
+def test_plausible_values_that_would_be_lost_are_said_to_be_elsewhere(place, graded):
+    command = ("score", graded, "--with", place / "spring", "--ignore", "form", "--plausible", 1)
+    assert "--out DIR" in discreet(*command).err
+
+
+def test_a_column_that_is_not_there_cannot_be_regressed_on(place):
+    ended = discreet("score", place / "spring.csv", "--with", place / "spring", "--regress", "sex")
+    assert ended.code in (2, 3)
+    assert "sex" in ended.err
+
+
 def test_scores_are_written_as_confidential_files(place, tmp_path):
     out = tmp_path / "scores"
     command = ("score", place / "spring.csv", "--with", place / "spring", "--out", out)

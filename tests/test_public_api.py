@@ -112,6 +112,7 @@ def public_results():
         dimensions, dimensions.contrast,
         analysis.run_wald(answers),
         analysis.run_andersen(answers),
+        discreet.score(answers, estimate, plausible=1).regression,
         analysis.trace_information(estimate),
     ]  # fmt: skip
 

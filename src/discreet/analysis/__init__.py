@@ -15,6 +15,7 @@ from discreet.analysis.item_fit import (
     Reliability,
     measure_fit,
 )
+from discreet.analysis.plausible import LatentRegression
 from discreet.analysis.residuals import (
     InformationCurve,
     ResidualCorrelations,
@@ -31,6 +32,7 @@ __all__ = [
     "FitStatistics",
     "InformationCurve",
     "ItemFit",
+    "LatentRegression",
     "PersonFit",
     "Reliability",
     "ResidualCorrelations",

@@ -232,7 +232,7 @@ def posterior_moments(
     for start in range(0, len(patterns.indptr) - 1, CHUNK_PATTERNS):
         stop = min(start + CHUNK_PATTERNS, len(patterns.indptr) - 1)
         part = slice(*np.searchsorted(patterns.pattern, [start, stop]))
-        load = _sum_rows(patterns, start, stop, softplus)[patterns.pattern[part] - start]
+        load = sum_rows(patterns, start, stop, softplus)[patterns.pattern[part] - start]
         log_post = patterns.score[part, None] * nodes - load - GRID**2 / 2
         post = np.exp(log_post - log_post.max(axis=1, keepdims=True, initial=-np.inf))
         post /= post.sum(axis=1, keepdims=True)
@@ -241,7 +241,7 @@ def posterior_moments(
     return mean, sd
 
 
-def _sum_rows(patterns: Patterns, start: int, stop: int, table: FloatArray) -> FloatArray:
+def sum_rows(patterns: Patterns, start: int, stop: int, table: FloatArray) -> FloatArray:
     """Add up the rows of a table over the items of each pattern."""
     from scipy.sparse import csr_array
 

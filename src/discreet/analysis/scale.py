@@ -7,6 +7,7 @@ logits; only what is shown is turned. A scale that was chosen from persons is co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite, log10
@@ -20,6 +21,8 @@ from discreet.types import FloatArray
 
 PLACES = ("difficulty", "ability", "lower", "upper")
 """Columns of tables that are places on the scale."""
+DRAWN = re.compile(r"pv\d+")
+"""Columns of plausible values, which are places too."""
 DISTANCES = ("se",)
 """Columns that are distances: a scale stretches them and does not move them."""
 PREFIX = "scaled_"
@@ -103,7 +106,7 @@ class Scale:
         """Return a table with the turned columns beside those in logits, where it has such."""
         turned: dict[str, FloatArray] = {}
         for name, values in columns.items():
-            if name in PLACES:
+            if name in PLACES or DRAWN.fullmatch(name):
                 turned[PREFIX + name] = self.apply(values)
             elif name in DISTANCES:
                 turned[PREFIX + name] = self.apply_error(values)

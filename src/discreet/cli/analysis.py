@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from discreet.cli.output import (
     conclude,
     confidential,
     list_rows,
+    note,
     print_columns,
     print_json,
     print_table,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 ABILITIES_FILE = "abilities.confidential.csv"
 TABLE_FILE = "score_table.confidential.csv"
+REGRESSION_FILE = "regression.confidential.csv"
 DIF_FILE = "dif.confidential.csv"
 
 
@@ -109,9 +112,16 @@ def score(
         ),
     ],
     method: Annotated[
-        Literal["warm", "ml", "posterior"],
+        Literal["warm", "ml", "posterior"] | None,
         flag("warm: weighted likelihood. ml: no number for extreme scores. posterior: its mean."),
-    ] = "warm",
+    ] = None,
+    plausible: Annotated[
+        int, option("K", "Draw K plausible values per person: for statistics of groups.", min=0)
+    ] = 0,
+    regress: Annotated[
+        str, option("COLS", "Abilities may depend on these columns, such as grade,sex.")
+    ] = "",
+    seed: Annotated[int, option("S", "Starts the plausible values: another S, others.", min=0)] = 0,
     scale: ScaleText = None,
     out: OutFolder = None,
     force: Force = False,
@@ -120,20 +130,38 @@ def score(
 ) -> None:
     """Estimate abilities with known difficulties. The results are about persons: confidential."""
     wanted = read_wanted(scale)
-    check_writable(out, (ABILITIES_FILE, TABLE_FILE), force=force)
+    check_writable(out, (ABILITIES_FILE, TABLE_FILE, REGRESSION_FILE), force=force)
     known = read_calibration(calibration)
-    responses = read_answers(file, reading)
+    columns = [one.strip() for one in regress.split(",") if one.strip()]
+    groups = list(dict.fromkeys([*(reading.group or []), *columns]))
+    responses = read_answers(file, replace(reading, group=groups or None))
+    import numpy as np
+
     from discreet.analysis.persons import score as estimate_abilities
 
     with working("Estimating abilities"):
-        scores = estimate_abilities(responses, known, method=method)
-    turned = stored_scale(calibration) if wanted is None else wanted.settle(scores.ability)
+        scores = estimate_abilities(
+            responses,
+            known,
+            method=method,
+            plausible=plausible,
+            regress=columns,
+            rng=np.random.default_rng(seed),
+        )
+    turned = stored_scale(calibration) if wanted is None else wanted.settle(_spread_of(scores))
     written = [] if out is None else _write_scores(out, scores, known, turned)
     if as_json:
         print_json(_describe_scores(scores, turned))
     else:
         _print_scores(scores, turned)
+    if plausible and out is None and not as_json:
+        note("The plausible values are in the table that --out DIR writes, and in --json.")
     conclude(scores.warnings, written)
+
+
+def _spread_of(scores: PersonScores) -> Any:
+    """Return the numbers whose mean and SD a scale takes: posterior means vary too little."""
+    return scores.plausible.reshape(-1) if scores.plausible.size else scores.ability
 
 
 def _write_scores(
@@ -141,18 +169,24 @@ def _write_scores(
 ) -> list[Path]:
     from discreet.analysis.persons import tabulate_scores
 
-    table = tabulate_scores(known, method=scores.method, prior=scores.prior).to_dict()
-    persons = confidential(add_scaled(scores.to_dict(), scale))
-    tables = {ABILITIES_FILE: persons, TABLE_FILE: add_scaled(table, scale)}
+    tables = {ABILITIES_FILE: confidential(add_scaled(scores.to_dict(), scale))}
+    if scores.regression is not None:
+        tables[REGRESSION_FILE] = confidential(scores.regression.to_dict())
+    if scores.regression is None or scores.prior is not None:
+        # With groups a score stands for an ability in each of them.
+        table = tabulate_scores(known, method=scores.method, prior=scores.prior)
+        tables[TABLE_FILE] = add_scaled(table.to_dict(), scale)
     return write_tables(folder, tables)
 
 
 def _describe_scores(scores: PersonScores, scale: Scale | None) -> dict[str, Any]:
-    prior = scores.prior
+    prior, found = scores.prior, scores.regression
+    regression = {} if found is None else {"regression": list_rows(found.to_dict())}
     return {
         "method": scores.method,
         "items": list(scores.items),
         "prior": None if prior is None else {"mean": prior.mean, "sd": prior.sd},
+        **regression,
         **name_scale(scale),
         "persons": list_rows(add_scaled(scores.to_dict(), scale)),
     }
@@ -162,6 +196,10 @@ def _print_scores(scores: PersonScores, scale: Scale | None) -> None:
     say(f"{len(scores.persons):,} persons, {len(scores.items):,} items, {scores.method}")
     if scores.prior is not None:
         say(f"Abilities: normal, mean {scores.prior.mean:.3f}, SD {scores.prior.sd:.3f}")
+    elif scores.regression is not None:
+        say(f"Abilities: normal; the columns explain {scores.regression.explained:.0%} of them")
+        say()
+        print_columns(scores.regression.to_dict(), ("term", "coefficient", "se"))
     if scale is not None:
         say(f"Scale: {scale}")
     say()

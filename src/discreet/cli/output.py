@@ -157,7 +157,17 @@ def print_table(columns: Sequence[Column]) -> None:
         _write_table(columns)
 
 
-NUMBERS = ("difficulty", "strength", "ability", "se", "lower", "upper", "drift", "difference")
+NUMBERS = (
+    "difficulty",
+    "strength",
+    "ability",
+    "se",
+    "lower",
+    "upper",
+    "drift",
+    "difference",
+    "coefficient",
+)
 DIGITS = dict.fromkeys((*NUMBERS, "anchor", "displacement"), 3) | {"z": 2}
 DIGITS |= dict.fromkeys(("p_value", "p_adjusted", "epsilon"), 4)
 """Digits of the columns that are no whole numbers."""
