@@ -22,7 +22,12 @@ from discreet.analysis.abilities import (
     posterior_moments,
     solve_likelihood,
 )
-from discreet.analysis.plausible import LatentRegression, code_columns, fit_posterior
+from discreet.analysis.plausible import (
+    LatentRegression,
+    code_columns,
+    fit_posterior,
+    take_columns,
+)
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, list_columns, name_some
@@ -248,7 +253,7 @@ def score(
     method = method or ("posterior" if latent else "warm")
     _check_method(method, prior)
     source = accept_responses(responses)
-    columns = _take_columns(source, regress)
+    columns = take_columns(source.groups, regress)
     if latent:
         _check_latent(method, prior, plausible)
     items, b = known_difficulties(calibration)
@@ -275,22 +280,6 @@ def score(
         warnings=warnings,
         **found,
     )
-
-
-def _take_columns(
-    source: Responses, regress: str | Sequence[str] | Mapping[str, Sequence[Any]]
-) -> Mapping[str, Sequence[Any]]:
-    if isinstance(regress, Mapping):
-        return regress
-    names = [regress] if isinstance(regress, str) else list(regress)
-    for name in names:
-        if name not in source.groups:
-            have = ", ".join(source.groups) or "none"
-            raise BadUsage(
-                f"the answers have no group column {name!r} to regress on (they have: {have}); "
-                "name it as a group when reading them"
-            )
-    return {name: list(source.groups[name]) for name in names}
 
 
 def _check_latent(method: str, prior: NormalPrior | None, plausible: int) -> None:

@@ -79,6 +79,22 @@ class Posterior:
     regression: LatentRegression
 
 
+def take_columns(
+    groups: Mapping[str, Any], regress: str | Sequence[str] | Mapping[str, Sequence[Any]]
+) -> Mapping[str, Sequence[Any]]:
+    """Return the columns of a regression: those given, or those of the answers by name."""
+    if isinstance(regress, Mapping):
+        return regress
+    names = [regress] if isinstance(regress, str) else list(regress)
+    for name in names:
+        if name not in groups:
+            raise BadUsage(
+                f"the answers have no group column {name!r} to regress on (they have: "
+                f"{', '.join(groups) or 'none'}); name it as a group when reading them"
+            )
+    return {name: list(groups[name]) for name in names}
+
+
 def code_columns(
     columns: Mapping[str, Sequence[Any]], n_persons: int
 ) -> tuple[tuple[str, ...], FloatArray]:
