@@ -57,7 +57,7 @@ def broken():
 @pytest.fixture(scope="module")
 def page(broken, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "report.confidential.html"
-    path.write_text(write_steward_page(*broken, name="a <test>"))
+    path.write_text(write_steward_page(*broken, title="a <test>"))
     return path
 
 
@@ -333,7 +333,58 @@ def test_the_report_of_a_folder_is_the_one_that_fit_wrote(answers, tmp_path):
     ended = run("report", out)
     assert ended.code == 0, ended.err
     second = (out / "report.confidential.html").read_text()
-    assert second.replace("Calibration of out", "Calibration of answers.csv") == first
+    assert second == first
+
+
+def test_the_headline_can_be_chosen_and_stays_with_the_calibration(answers, tmp_path):
+    out = tmp_path / "out"
+    assert run("fit", answers, "--out", out, "--title", "Spring & autumn").code == 0
+    page = out / "report.confidential.html"
+    assert "<h1>Spring &amp; autumn</h1>" in page.read_text()
+    assert run("report", out).code == 0
+    assert "<title>Confidential: Spring &amp; autumn</title>" in page.read_text()
+    assert run("report", out, "--title", "Another").code == 0
+    assert "<h1>Another</h1>" in page.read_text()
+    ended = run("report", answers, "--out", tmp_path / "other", "--title", "From answers")
+    assert ended.code == 0, ended.err
+    assert "<h1>From answers</h1>" in (tmp_path / "other" / page.name).read_text()
+
+
+def test_a_headline_without_a_report_is_refused(answers):
+    ended = run("fit", answers, "--title", "Spring")
+    assert ended.code == 2
+    assert "add --out DIR" in ended.err
+
+
+def test_a_calibration_that_has_no_headline_is_called_by_its_folder(answers, tmp_path):
+    out = tmp_path / "spring"
+    assert run("fit", answers, "--out", out).code == 0
+    file = out / "calibration.confidential.json"
+    older = json.loads(file.read_text())
+    del older["title"], older["about"]
+    file.write_text(json.dumps(older))
+    assert run("report", out).code == 0
+    assert "<h1>Calibration of spring</h1>" in (out / "report.confidential.html").read_text()
+
+
+def test_a_linked_report_says_what_was_linked_to_what_and_by_how_much(answers, tmp_path):
+    for name in ("spring", "autumn"):
+        assert run("fit", answers, "--out", tmp_path / name).code == 0
+    out = tmp_path / "linked"
+    ended = run("link", tmp_path / "spring", tmp_path / "autumn", "--out", out)
+    assert ended.code == 0, ended.err
+    page = (out / "report.confidential.html").read_text()
+    assert "<h1>Calibration of autumn on the scale of spring</h1>" in page
+    assert "put on the scale of spring through 12 common items: +0.000 logits" in page
+    assert "mean zero" not in page.split('id="methods-text">')[1]
+    assert run("report", out).code == 0
+    assert (out / "report.confidential.html").read_text() == page
+    again = run(
+        *("link", tmp_path / "spring", tmp_path / "autumn", "--out", out),
+        *("--force", "--title", "Both terms"),
+    )
+    assert again.code == 0, again.err
+    assert "<h1>Both terms</h1>" in (out / "report.confidential.html").read_text()
 
 
 def test_the_report_of_a_folder_tells_the_warnings_of_the_fit_once(tmp_path):
@@ -348,7 +399,7 @@ def test_the_report_of_a_folder_tells_the_warnings_of_the_fit_once(tmp_path):
     assert "The estimation says" not in first
     assert run("report", out).code == 0
     second = (out / "report.confidential.html").read_text()
-    assert second.replace("Calibration of out", "Calibration of answers.csv") == first
+    assert second == first
     file = out / "calibration.confidential.json"
     older = json.loads(file.read_text())
     del older["warning_kinds"]

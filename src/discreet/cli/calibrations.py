@@ -78,7 +78,8 @@ def write_calibration(
     estimate: Estimate,
     responses: Responses | None = None,
     *,
-    name: str = "",
+    title: str = "Calibration",
+    about: str = "",
     scale: Scale | None = None,
 ) -> list[Path]:
     """Write the item table, the calibration and its report; return where they are.
@@ -91,8 +92,8 @@ def write_calibration(
         The calibration.
     responses
         The answers behind it; without them the report says nothing about persons and fit.
-    name
-        What was calibrated, for the title of the report.
+    title, about
+        The headline of the report, and how its scale came about where that must be said.
     scale
         On which numbers are reported too.
     """
@@ -102,10 +103,16 @@ def write_calibration(
     diagnostics = None if responses is None else diagnose_answers(responses, estimate)
     with staged(folder, CALIBRATION_FILES) as stage:
         write_csv(stage / ITEMS_FILE, confidential(add_scaled(estimate.to_dict(), scale)))
-        _write_document(stage / CALIBRATION_FILE, estimate, diagnostics, scale)
-        page = write_steward_page(estimate, diagnostics, name=name, scale=scale)
+        heading = {"title": title, "about": about}
+        _write_document(stage / CALIBRATION_FILE, estimate, diagnostics, heading, scale)
+        page = write_steward_page(estimate, diagnostics, **heading, scale=scale)
         (stage / REPORT_FILE).write_text(page, encoding="utf-8", newline="\n")
     return [folder / name for name in CALIBRATION_FILES]
+
+
+def title_of(name: str) -> str:
+    """Return the headline of a report about answers that go by this name."""
+    return f"Calibration of {name}" if name else "Calibration"
 
 
 def diagnose_answers(responses: Responses, estimate: Estimate) -> Diagnostics | None:
@@ -120,7 +127,11 @@ def diagnose_answers(responses: Responses, estimate: Estimate) -> Diagnostics | 
 
 
 def _write_document(
-    path: Path, estimate: Estimate, diagnostics: Diagnostics | None, scale: Scale | None
+    path: Path,
+    estimate: Estimate,
+    diagnostics: Diagnostics | None,
+    heading: dict[str, str],
+    scale: Scale | None,
 ) -> None:
     from discreet import __version__
 
@@ -129,6 +140,7 @@ def _write_document(
         "version": VERSION,
         "access": CONFIDENTIAL,
         "discreet": __version__,
+        **heading,
         **calibration_document(estimate),
         **name_scale(scale),
         "solution": vars(estimate.solution),

@@ -30,9 +30,10 @@ from discreet.cli.calibrations import (
     print_calibration,
     read_anchors,
     read_document,
+    title_of,
     write_calibration,
 )
-from discreet.cli.options import AsJson, Force, Method, OutFolder, argument, option
+from discreet.cli.options import AsJson, Force, Method, OutFolder, Title, argument, option
 from discreet.cli.output import (
     check_writable,
     conclude,
@@ -85,6 +86,7 @@ def fit(
         ),
     ] = None,
     scale: ScaleText = None,
+    title: Title = None,
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -93,6 +95,8 @@ def fit(
     """Estimate item difficulties from answers. The results are confidential."""
     wanted = read_wanted(scale)
     check_writable(out, CALIBRATION_FILES, force=force)
+    if title is not None and out is None:
+        raise BadUsage("--title is the headline of the report, which --out writes; add --out DIR.")
     check_method(method)
     if anchors is not None and (method != "refined" or regularisation != 0):
         raise BadUsage(
@@ -116,9 +120,8 @@ def fit(
     written = []
     if out is not None:
         with working("Writing the report"):
-            written = write_calibration(
-                out, estimate, responses, name=name_answers(file), scale=turned
-            )
+            title = title or title_of(name_answers(file))
+            written = write_calibration(out, estimate, responses, title=title, scale=turned)
     if as_json:
         held = {} if anchored is None else {"anchors": list_rows(anchored.to_dict())}
         print_json(calibration_document(estimate, turned) | held)
@@ -164,6 +167,7 @@ def report(
         ),
     ] = None,
     scale: ScaleText = None,
+    title: Title = None,
     force: Force = False,
     reading: Reading,
 ) -> None:
@@ -177,11 +181,17 @@ def report(
                 "--scale belongs to a calibration or to answers; the page of a release shows what "
                 "was released, in logits. Leave it out."
             )
+        if title is not None:
+            raise BadUsage(
+                "--title belongs to a calibration or to answers; the page of a release has a "
+                "headline that says what it is. Leave it out."
+            )
         _report_release(place, out, force=force)
     elif place.name == CALIBRATION_FILE or (place / CALIBRATION_FILE).is_file():
-        _report_calibration(place, out, wanted, force=force)
+        _report_calibration(place, out, title, wanted, force=force)
     else:
-        _report_answers(source, method, out or Path(), reading, wanted, force=force)
+        title = title or title_of(Path(source).name)
+        _report_answers(source, method, out or Path(), reading, title, wanted, force=force)
 
 
 def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
@@ -205,7 +215,12 @@ def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
 
 
 def _report_calibration(
-    place: Path, out: Path | None, wanted: Scale | Wanted | None, *, force: bool
+    place: Path,
+    out: Path | None,
+    title: str | None,
+    wanted: Scale | Wanted | None,
+    *,
+    force: bool,
 ) -> None:
     from discreet.analysis.diagnostics import Diagnostics
     from discreet.results.estimate import Kind, Notice, Solution
@@ -224,10 +239,13 @@ def _report_calibration(
         stored = document.get("diagnostics")
         diagnostics = None if stored is None else Diagnostics.from_dict(stored)
         kept = build_scale(document.get("scale"))
+        # An older file does not say what it is about; then its folder does.
+        title = title or document.get("title", title_of(file.resolve().parent.name))
+        heading = {"title": str(title), "about": str(document.get("about", ""))}
     if diagnostics is None:
         note("The calibration was written without the answers: no abilities and no fit.")
     scale = kept if wanted is None else _settle(wanted, diagnostics)
-    _finish(estimate, diagnostics, out or file.parent, file.resolve().parent.name, scale)
+    _finish(estimate, diagnostics, out or file.parent, heading, scale)
 
 
 def _settle(wanted: Scale | Wanted, diagnostics: Diagnostics | None) -> Scale:
@@ -248,6 +266,7 @@ def _report_answers(
     method: str,
     out: Path,
     reading: Reading,
+    title: str,
     wanted: Scale | Wanted | None,
     *,
     force: bool,
@@ -260,21 +279,21 @@ def _report_answers(
         estimate = fit(responses, method=method)
         diagnostics = diagnose_answers(responses, estimate)
         scale = settle_scale(wanted, responses, estimate)
-    _finish(estimate, diagnostics, out, Path(source).name, scale)
+    _finish(estimate, diagnostics, out, {"title": title}, scale)
 
 
 def _finish(
     estimate: Estimate,
     diagnostics: Diagnostics | None,
     out: Path,
-    name: str,
+    heading: dict[str, str],
     scale: Scale | None,
 ) -> None:
     from discreet.analysis.findings import find_problems
     from discreet.output.steward import judge, write_steward_page
 
     path = out / REPORT_FILE
-    write_text(path, write_steward_page(estimate, diagnostics, name=name, scale=scale))
+    write_text(path, write_steward_page(estimate, diagnostics, **heading, scale=scale))
     findings, _ = find_problems(estimate, diagnostics)
     say(f"{judge(findings)}{':' if findings else '.'}")
     for finding in findings:

@@ -11,7 +11,7 @@ from discreet.cli.calibrations import (
     read_calibration,
     write_calibration,
 )
-from discreet.cli.options import AsJson, Force, OutFolder, argument, option
+from discreet.cli.options import AsJson, Force, OutFolder, Title, argument, option
 from discreet.cli.output import (
     check_writable,
     conclude,
@@ -21,6 +21,7 @@ from discreet.cli.output import (
     say,
     write_tables,
 )
+from discreet.markup import minus, name_some
 
 if TYPE_CHECKING:
     from discreet.analysis.equate import Link
@@ -36,6 +37,7 @@ def link(
     new: Annotated[Path, argument("B", "The calibration to put on that scale.")],
     *,
     flag_at: FlagAt = 2.7,
+    title: Title = None,
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -48,13 +50,29 @@ def link(
     found = link_calibrations(first, second, flag_at=flag_at)
     written = []
     if out is not None:
-        written += write_calibration(out, found.move(second))
+        names = name_calibration(base), name_calibration(new)
+        headline = title or f"Calibration of {names[1]} on the scale of {names[0]}"
+        about = _describe_link(found, names[0])
+        written += write_calibration(out, found.move(second), title=headline, about=about)
         written += write_tables(out, {LINK_FILE: found.to_dict()})
     if as_json:
         print_json(_link_document(found))
     else:
         _print_link(found)
     conclude(found.warnings, written)
+
+
+def _describe_link(found: Link, base: str) -> str:
+    """Say for a report, in the past tense of a paper, how the difficulties got on their scale."""
+    kept, left = int((~found.flagged).sum()), found.flagged_items
+    drifted = (
+        f" ({len(left)} more had drifted and were left out: {name_some(left)})" if left else ""
+    )
+    return (
+        f"The difficulties were put on the scale of {base} through {kept} common items{drifted}: "
+        f"{minus(f'{found.shift:+.3f}')} logits were added (standard error {found.se:.3f}, which "
+        "every standard error includes)."
+    )
 
 
 def _link_document(found: Link) -> dict[str, Any]:

@@ -74,6 +74,7 @@ Relation = Literal["replace-one", "add-remove"]
 AsJson = Annotated[bool, flag("Print one JSON document and nothing else.", "--json")]
 Force = Annotated[bool, flag("Replace what exists.", "--force")]
 OutFolder = Annotated[Path | None, option("DIR", "Also write the results into DIR.", "--out")]
+Title = Annotated[str | None, option("TEXT", "Headline of the report.")]
 Method = Annotated[
     str, option("NAME", "refined (the default), spectral (the paper's), conditional or marginal.")
 ]

@@ -215,7 +215,7 @@ def _calibrate(out: Path) -> None:
     print_calibration(estimate)
     conclude(estimate.warnings)
     say()
-    for path in write_calibration(out, estimate, answers, name="LSAT, section 6"):
+    for path in write_calibration(out, estimate, answers, title="Calibration of LSAT, section 6"):
         say(f"Wrote {path} (confidential)")
 
 

@@ -38,7 +38,8 @@ def write_steward_page(
     estimate: Estimate,
     diagnostics: Diagnostics | None = None,
     *,
-    name: str = "",
+    title: str = "Calibration",
+    about: str = "",
     scale: Scale | None = None,
 ) -> str:
     """Return the confidential report.
@@ -50,8 +51,10 @@ def write_steward_page(
     diagnostics
         From :func:`discreet.analysis.diagnostics.diagnose`; without it the report says nothing
         about persons and fit.
-    name
-        What was calibrated, for the title.
+    title
+        The headline.
+    about
+        How the scale came about, if it is not that of these answers: whole sentences.
     scale
         On which difficulties are shown too.
     """
@@ -59,8 +62,9 @@ def write_steward_page(
     return write_page(
         "steward.html",
         {
-            "title": f"Calibration of {name}" if name else "Calibration",
+            "title": title,
             "summary": _summarise(test),
+            "about": about,
             "verdict": judge(test.findings),
             "findings": test.findings,
             "checked": _say_checked(test.fine, diagnostics),
@@ -71,7 +75,7 @@ def write_steward_page(
             "pairs": _pair_columns(diagnostics),
             "dimensions": _dimension_columns(diagnostics),
             "ends": _end_columns(diagnostics),
-            "methods": write_methods(test),
+            "methods": write_methods(test, about),
             "computed": _computed(estimate),
             "notes": _notes(estimate, diagnostics),
         },
@@ -252,7 +256,7 @@ def _notes(estimate: Estimate, diagnostics: Diagnostics | None) -> list[str]:
     return notes
 
 
-def write_methods(test: Diagnosis) -> str:
+def write_methods(test: Diagnosis, about: str = "") -> str:
     """Return one paragraph in the past tense, with the references it names."""
     estimate = test.estimate
     words = METHOD_WORDS.get(estimate.method, OTHER_WORDS)
@@ -261,7 +265,8 @@ def write_methods(test: Diagnosis) -> str:
         _describe_data(estimate),
         f"Item difficulties of the Rasch model (Rasch, 1960) were estimated by "
         f"{words.how.format(name=estimate.method)}, with "
-        f"discreet {__version__}; they are in logits and {_describe_scale(estimate)}.",
+        f"discreet {__version__}; they are in logits{'' if about else _describe_scale(estimate)}.",
+        about,
         f"{words.errors}.",
         f"{left_out} of the {len(estimate.items)} items had no estimable difficulty."
         if left_out
@@ -274,7 +279,7 @@ def write_methods(test: Diagnosis) -> str:
 
 def _describe_scale(estimate: Estimate) -> str:
     anchors = sum(status == Status.ANCHORED for status in estimate.status)
-    return f"on the scale of {anchors} anchored items" if anchors else "have mean zero"
+    return f" and on the scale of {anchors} anchored items" if anchors else " and have mean zero"
 
 
 def _describe_data(estimate: Estimate) -> str:
