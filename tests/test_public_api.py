@@ -89,6 +89,7 @@ def public_results():
     objects = [f"object {number}" for number in range(120)]
     published = discreet.release(answers, budget, items=items, noise=noise)
     fitted = analysis.measure_fit(answers, estimate)
+    small = answers.select(items[:5])
     dimensions = analysis.find_dimensions(answers, estimate, simulations=1)
     return [
         sim, answers, estimate, published, published.guarantee, published.noisy, budget, compared,
@@ -112,6 +113,8 @@ def public_results():
         dimensions, dimensions.contrast,
         analysis.run_wald(answers),
         analysis.run_andersen(answers),
+        analysis.run_martin_loef(answers), analysis.measure_alpha(answers),
+        analysis.order_answers(small, discreet.fit(small)),
         discreet.score(answers, estimate, plausible=1).regression,
         analysis.trace_information(estimate),
     ]  # fmt: skip

@@ -15,6 +15,7 @@ from discreet.analysis.item_fit import (
     Reliability,
     measure_fit,
 )
+from discreet.analysis.martin_loef import Alpha, MartinLoefTest, measure_alpha, run_martin_loef
 from discreet.analysis.plausible import LatentRegression
 from discreet.analysis.residuals import (
     InformationCurve,
@@ -22,9 +23,11 @@ from discreet.analysis.residuals import (
     correlate_residuals,
     trace_information,
 )
+from discreet.analysis.scalogram import Scalogram, order_answers
 
 __all__ = [
     "ADJUSTMENTS",
+    "Alpha",
     "AndersenTest",
     "Contrast",
     "DifTable",
@@ -33,16 +36,21 @@ __all__ = [
     "InformationCurve",
     "ItemFit",
     "LatentRegression",
+    "MartinLoefTest",
     "PersonFit",
     "Reliability",
     "ResidualCorrelations",
+    "Scalogram",
     "WaldTest",
     "adjust",
     "correlate_residuals",
     "find_dif",
     "find_dimensions",
+    "measure_alpha",
     "measure_fit",
+    "order_answers",
     "run_andersen",
+    "run_martin_loef",
     "run_wald",
     "trace_information",
 ]

@@ -255,7 +255,7 @@ def run_andersen(responses: Any, groups: Any = "mean score") -> AndersenTest:
     return AndersenTest(
         statistic=statistic,
         degrees=degrees,
-        p_value=_chi_squared_tail(statistic, degrees),
+        p_value=chi_squared_tail(statistic, degrees),
         groups=split.labels,
         persons=tuple(part.n_persons for part in split.parts),
         items=items,
@@ -318,7 +318,8 @@ def _exclusion_warning(excluded: tuple[str, ...]) -> tuple[Notice, ...]:
     return (Notice(Kind.NOT_COMPARED, sentence, excluded),)
 
 
-def _chi_squared_tail(statistic: float, degrees: int) -> float:
+def chi_squared_tail(statistic: float, degrees: int) -> float:
+    """Return how likely chance makes a statistic of this size or larger."""
     from scipy.special import chdtrc
 
     return float(chdtrc(degrees, max(statistic, 0.0)))

@@ -45,6 +45,8 @@ class Kind(StrEnum):
     DISPLACED = "displaced"  # anchors that the answers disagree with
     WEAK_LINK = "weak_link"
     WEAK_PLAN = "weak_plan"
+    INCOMPLETE = "incomplete"  # persons left out because answers are missing
+    ROUGH = "rough"  # a p-value from a law that holds for more persons
     SAMPLED = "sampled"  # some persons only, because there are very many
     UNKNOWN = "unknown"  # read from a file that does not say
 
