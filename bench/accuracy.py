@@ -80,7 +80,7 @@ OURS = {
         fit(count(X), method="spectral", standard_errors=False, regularisation=1.0).difficulty
     ),
     "spectral": lambda X: fit(X, method="spectral", standard_errors=False).difficulty,
-    "refined": lambda X: fit(X, standard_errors=False).difficulty,
+    "refined": lambda X: fit(X, method="refined", standard_errors=False).difficulty,
 }
 PEERS = {"raschpy": fit_raschpy, "girth": fit_girth, "mirt": fit_mirt}
 

@@ -66,9 +66,13 @@ def ours(X):
     frame = pd.DataFrame(np.where(X < 0, np.nan, X))
     frame.columns = frame.columns.astype(str)
     return {
-        "int8": lambda: fit(X, standard_errors=False),
-        "arrow": lambda: fit(Responses.from_dataframe(table), standard_errors=False),
-        "float64 frame": lambda: fit(Responses.from_dataframe(frame), standard_errors=False),
+        "int8": lambda: fit(X, method="refined", standard_errors=False),
+        "arrow": lambda: fit(
+            Responses.from_dataframe(table), method="refined", standard_errors=False
+        ),
+        "float64 frame": lambda: fit(
+            Responses.from_dataframe(frame), method="refined", standard_errors=False
+        ),
     }
 
 

@@ -123,7 +123,7 @@ def one_study(design, rng):
 
 
 def estimate_error(study):
-    estimate = fit(study.responses, standard_errors=False)
+    estimate = fit(study.responses, method="refined", standard_errors=False)
     known = np.isfinite(estimate.difficulty)
     truth = study.difficulty[known] - study.difficulty[known].mean()
     found = estimate.difficulty[known] - estimate.difficulty[known].mean()

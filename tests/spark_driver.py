@@ -156,7 +156,7 @@ def run_connect() -> dict[str, object]:
     counts = discreet.count_pairs(frame)
     memory = Responses.from_dataframe(table).select(counts.items)
     frame.createOrReplaceTempView("answers")
-    ours, theirs = discreet.fit(frame), discreet.fit(memory)
+    ours, theirs = discreet.fit(frame), discreet.fit(memory, method="refined")
     budget = discreet.Budget(epsilon=1.0, delta=1e-6)
     published = discreet.release(frame, budget, items=counts.items, max_answers=5)
     report: dict[str, object] = {

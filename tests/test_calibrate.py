@@ -62,16 +62,16 @@ def test_lsat_agrees_with_conditional_maximum_likelihood(method, within):
 
 def test_lsat_standard_errors_are_within_five_percent_of_conditional_ones():
     known = np.array([float(row["se"]) for row in reference("reference_lsat6.csv")])
-    assert fit(datasets.lsat()).se == pytest.approx(known, rel=0.05)
+    assert fit(datasets.lsat(), method="refined").se == pytest.approx(known, rel=0.05)
 
 
-def test_timss_agrees_with_conditional_maximum_likelihood():
+def test_refined_on_timss_agrees_with_conditional_maximum_likelihood():
     path = SHARED / "timss2011_aut_math_long.csv.gz"
     if not path.exists():
         pytest.skip("the TIMSS file is not beside this repository (../shared/data)")
     with (SHARED / "reference_timss2011_aut_math.csv").open() as file:
         known = {row["item"]: row for row in csv.DictReader(file)}
-    estimate = fit(path)
+    estimate = fit(path, method="refined")
     b = np.array([float(known[item]["cml_difficulty_centered"]) for item in estimate.items])
     se = np.array([float(known[item]["se"]) for item in estimate.items])
     error = estimate.difficulty - b
@@ -227,9 +227,9 @@ def test_the_sandwich_equals_its_formula_written_out_person_by_person(method, mo
 
 def test_the_small_sample_correction_widens_and_vanishes_with_many_persons(monkeypatch):
     few, many = simulate(9, n=60, m=8)[0], simulate(9, n=20_000, m=8)[0]
-    corrected = [fit(X).se for X in (few, many)]
+    corrected = [fit(X, method="refined").se for X in (few, many)]
     monkeypatch.setattr(scores, "MAX_LEVERAGE", 0.0)
-    plain = [fit(X).se for X in (few, many)]
+    plain = [fit(X, method="refined").se for X in (few, many)]
     assert (corrected[0] > plain[0] * 1.005).all()
     assert corrected[1] == pytest.approx(plain[1], rel=1e-3)
 
@@ -258,7 +258,8 @@ def test_counts_of_incomplete_answers_have_no_standard_errors_and_say_why():
 def test_counts_add_up_over_batches_of_persons():
     X, _ = simulate(12)
     parts = [count_pairs(Responses.from_array(part)) for part in (X[:150], X[150:])]
-    assert fit(parts[0] + parts[1]).difficulty == pytest.approx(fit(X).difficulty, abs=1e-10)
+    whole = fit(X, method="refined").difficulty
+    assert fit(parts[0] + parts[1]).difficulty == pytest.approx(whole, abs=1e-10)
 
 
 # --- edges ---------------------------------------------------------------------------------------
@@ -312,7 +313,7 @@ def test_regularisation_is_stated_and_gives_extreme_items_a_number():
 
 
 def test_standard_errors_are_optional():
-    estimate = fit(simulate(17)[0], standard_errors=False)
+    estimate = fit(simulate(17)[0], method="refined", standard_errors=False)
     assert np.isnan(estimate.se).all()
     assert estimate.covariance is None
     assert not estimate.warnings

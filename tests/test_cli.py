@@ -142,7 +142,7 @@ def test_fit_prints_the_item_table(answers):
     ended = discreet("fit", answers)
     assert ended.code == 0
     lines = ended.out.splitlines()
-    assert lines[0] == "5 items, 1,000 persons, refined"
+    assert lines[0] == "5 items, 1,000 persons, conditional"
     assert lines[2].split() == [
         *["item", "difficulty", "se", "95%", "from", "to", "answers", "right", "status"]
     ]
@@ -153,9 +153,12 @@ def test_fit_prints_the_item_table(answers):
 def test_fit_json_is_the_contract_and_nothing_else(answers):
     ended = discreet("fit", answers, "--json")
     document = ended.document
-    assert list(document) == ["persons", "method", "items"]
+    assert list(document) == ["persons", "method", "choice", "model", "items"]
     assert document["persons"] == 1000
-    assert document["method"] == "refined"
+    assert document["method"] == "conditional"
+    assert document["model"] == "rasch"
+    assert document["choice"].startswith("The method is conditional: ")
+    assert document["choice"] in ended.err
     assert [item["item"] for item in document["items"]] == LSAT_ITEMS
     keys = ["item", "difficulty", "se", "status", "answers", "right"]
     assert all(list(item) == keys for item in document["items"])
@@ -166,6 +169,7 @@ def test_fit_json_is_the_contract_and_nothing_else(answers):
 def test_fit_takes_the_method_of_the_paper(answers):
     document = discreet("fit", answers, "--method", "spectral", "--json").document
     assert document["method"] == "spectral"
+    assert document["choice"] == ""
     expected = library.fit(lsat(), method="spectral").difficulty
     np.testing.assert_allclose([item["difficulty"] for item in document["items"]], expected)
 
@@ -260,7 +264,7 @@ def test_repeats_are_settled_as_asked(tmp_path):
 
 def test_top_json_is_the_contract(answers):
     document = discreet("top", answers, "-k", "2", "--json").document
-    assert list(document) == ["top", "surely_in", "possibly_in", "gap"]
+    assert list(document) == ["top", "surely_in", "possibly_in", "gap", "method", "choice"]
     assert document["top"] == ["Item3", "Item2"]
     assert set(document["surely_in"]) <= set(document["top"]) <= set(document["possibly_in"])
 
@@ -543,7 +547,7 @@ def test_warnings_are_one_sentence_on_standard_error(answers, monkeypatch):
         warnings.warn("something to know", UserWarning, stacklevel=1)
         return estimate
 
-    estimate = library.fit(lsat())
+    estimate = library.fit(lsat(), method="conditional")
     monkeypatch.setattr("discreet.models.calibrate.fit", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("default")

@@ -58,7 +58,7 @@ GOOD = {
     "regularisation": SHARES, "target_rmse": SHARES, "memory": ["0.1"], "scale": ["s"],
     "group": ["sex"], "ignore": ["sex"], "engine": ["memory", "duckdb"],
     "mechanism": ["margins", "pairs", "auto", "sparse-pairs", "laplace-margins"],
-    "method": ["refined", "spectral", "marginal", "conditional", "wle"],
+    "method": ["auto", "refined", "spectral", "marginal", "conditional", "wle"],
 }  # fmt: skip
 FILES = {"calibration", "base", "new", "known", "with_", "anchors", "items", "ledger"}
 NUMERIC = {

@@ -47,7 +47,7 @@ def drawn(persons=600, items=10, answered=0.7, seed=3):
 
 def test_one_anchor_is_the_free_estimate_moved():
     responses = drawn().responses
-    free = discreet.fit(responses)
+    free = discreet.fit(responses, method="refined")
     held = fit_anchored(responses, {responses.items[4]: 3.0}).estimate
     assert held.difficulty - held.difficulty[4] == pytest.approx(
         free.difficulty - free.difficulty[4], abs=1e-8
@@ -58,7 +58,7 @@ def test_one_anchor_is_the_free_estimate_moved():
 
 def test_with_one_anchor_standard_errors_are_those_of_differences():
     responses = drawn().responses
-    free = discreet.fit(responses)
+    free = discreet.fit(responses, method="refined")
     held = fit_anchored(responses, {responses.items[0]: 0.0}).estimate
     own = free.covariance.diagonal()
     expected = np.sqrt(own + own[0] - 2 * free.covariance[:, 0])
@@ -68,7 +68,7 @@ def test_with_one_anchor_standard_errors_are_those_of_differences():
 
 def test_anchors_at_the_free_estimate_change_nothing():
     responses = drawn().responses
-    free = discreet.fit(responses)
+    free = discreet.fit(responses, method="refined")
     anchors = dict(zip(free.items[:5], free.difficulty[:5], strict=True))
     anchored = fit_anchored(responses, anchors)
     assert anchored.estimate.difficulty == pytest.approx(free.difficulty, abs=1e-7)
@@ -77,7 +77,7 @@ def test_anchors_at_the_free_estimate_change_nothing():
 
 def test_a_wrong_anchor_is_displaced_by_what_it_is_wrong():
     responses = drawn(persons=4000).responses
-    free = discreet.fit(responses)
+    free = discreet.fit(responses, method="refined")
     anchors = dict(zip(free.items[:8], free.difficulty[:8], strict=True))
     anchors[free.items[2]] += 0.8
     anchored = fit_anchored(responses, anchors)

@@ -221,3 +221,10 @@ def test_the_former_name_still_works_and_says_so(answers):
     with pytest.warns(DeprecationWarning, match="now called Rasch"):
         former = SpectralRasch().fit(answers)
     assert np.array_equal(former.difficulty_, Rasch("refined").fit(answers).difficulty_)
+
+
+def test_rasch_chooses_a_method_and_its_former_name_keeps_refined():
+    X = lsat().to_array()
+    assert Rasch().fit(X).estimate_.method == "conditional"
+    with pytest.warns(DeprecationWarning, match="now called Rasch"):
+        assert SpectralRasch().fit(X).estimate_.method == "refined"

@@ -223,7 +223,8 @@ def test_the_methods_text_has_the_numbers_of_the_estimate(broken):
     text = page.split('id="methods-text">')[1].split("</blockquote>")[0]
     assert f"{int(estimate.answers.sum()):,} answers of 400 persons to 26 items" in text
     assert "7 of the 26 items had no estimable difficulty" in text
-    assert "pairwise conditional maximum likelihood" in text
+    assert "estimated by conditional maximum likelihood" in text
+    assert estimate.choice in page
 
 
 def test_the_report_says_that_it_is_confidential_first(page):

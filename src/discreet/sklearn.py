@@ -17,6 +17,7 @@ from discreet.analysis.abilities import abilities
 from discreet.answers.responses import Responses
 from discreet.errors import MissingExtra
 from discreet.models.calibrate import fit
+from discreet.models.methods import AUTO
 from discreet.privacy.accounting import Budget
 from discreet.publishing.release import release
 from discreet.results.estimate import Estimate
@@ -97,8 +98,8 @@ class Rasch(_Answers):
 
     Parameters
     ----------
-    method : {"refined", "spectral", "conditional", "marginal"}
-        The estimator, as in :func:`discreet.fit`.
+    method : {"auto", "conditional", "refined", "spectral", "marginal"}
+        The estimator, as in :func:`discreet.fit`; ``estimate_.choice`` says what auto took.
     regularisation : float
         Added to both directions of every compared pair; 0 leaves items without a connection
         without a number.
@@ -132,7 +133,7 @@ class Rasch(_Answers):
 
     def __init__(
         self,
-        method: str = "refined",
+        method: str = AUTO,
         *,
         regularisation: float = 0.0,
         at_least: float | None = None,
@@ -161,6 +162,16 @@ class Rasch(_Answers):
 
 class SpectralRasch(Rasch):
     """The former name of :class:`Rasch`; deprecated, with the method ``"refined"`` for ever."""
+
+    def __init__(
+        self,
+        method: str = "refined",
+        *,
+        regularisation: float = 0.0,
+        at_least: float | None = None,
+        missing: Codes = (),
+    ) -> None:
+        super().__init__(method, regularisation=regularisation, at_least=at_least, missing=missing)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Do as :meth:`Rasch.fit`, and warn."""

@@ -6,7 +6,7 @@ for another, with an error, a test and a class. Confidential.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from discreet.analysis.persons import accept_responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.calibrate import fit
+from discreet.models.methods import AUTO
 from discreet.results.estimate import Estimate, Kind, Notice, Status
 from discreet.types import BoolArray, FloatArray
 
@@ -60,7 +61,8 @@ class WaldTest(Tabular):
     """A z-test for every item between two groups, both centred at zero. Confidential.
 
     ``z`` is positive where the item is harder for ``groups[1]``. Items without a number in one
-    of the groups have NaN and a ``status`` that names the group and the reason.
+    of the groups have NaN and a ``status`` that names the group and the reason. ``method`` is the
+    estimator of the difficulties; ``choice`` says why, where that was left open.
     """
 
     groups: tuple[str, str]
@@ -71,6 +73,8 @@ class WaldTest(Tabular):
     p_value: FloatArray
     status: tuple[str, ...]
     warnings: tuple[Notice, ...] = ()
+    method: str = ""
+    choice: str = ""
 
     __repr__ = brief_repr
 
@@ -104,6 +108,8 @@ class DifTable(Tabular):
         Whether the item helped to put the groups on one scale.
     status
         ``compared``, or why not.
+    method, choice
+        The estimator of the difficulties, and why it was taken where that was left open.
     """
 
     item: tuple[str, ...]
@@ -123,6 +129,8 @@ class DifTable(Tabular):
     level: float
     persons: dict[str, int]
     warnings: tuple[Notice, ...] = ()
+    method: str = ""
+    choice: str = ""
 
     __repr__ = brief_repr
 
@@ -132,9 +140,7 @@ class DifTable(Tabular):
         return {"item": list(self.item), "reference": compared, **list_columns(self, *TOLD)}
 
 
-def run_wald(
-    responses: Any, groups: Any = "mean score", *, method: str = "conditional"
-) -> WaldTest:
+def run_wald(responses: Any, groups: Any = "mean score", *, method: str = AUTO) -> WaldTest:
     """Test every item for equal difficulty in two groups. Confidential.
 
     Parameters
@@ -142,7 +148,7 @@ def run_wald(
     responses, groups
         As for :func:`discreet.analysis.groups.run_andersen`, with exactly two groups.
     method
-        The estimator of the difficulties.
+        The estimator of the difficulties, as in :func:`discreet.fit`; the same for all groups.
     """
     source = accept_responses(responses)
     split = split_persons(source, groups)
@@ -163,6 +169,8 @@ def run_wald(
         p_value=contrasts.p_value,
         status=status,
         warnings=(*split.warnings, *_doubt_small(split)),
+        method=first.method,
+        choice=first.choice,
     )
 
 
@@ -173,7 +181,7 @@ def find_dif(
     reference: str | None = None,
     adjustment: str = "benjamini-hochberg",
     level: float = 0.05,
-    method: str = "conditional",
+    method: str = AUTO,
 ) -> DifTable:
     """Find items that are harder for one group than its ability explains. Confidential.
 
@@ -194,7 +202,7 @@ def find_dif(
     level
         A row is flagged where its p-value, confirmed where its adjusted p-value is below.
     method
-        The estimator of the difficulties.
+        The estimator of the difficulties, as in :func:`discreet.fit`; the same for all groups.
 
     Raises
     ------
@@ -216,7 +224,8 @@ def find_dif(
         if g != base
     ]
     focal = [label for g, label in enumerate(split.labels) if g != base]
-    return _tabulate(source.items, focal, split, base, rows, adjustment, level)
+    table = _tabulate(source.items, focal, split, base, rows, adjustment, level)
+    return replace(table, method=estimates[base].method, choice=estimates[base].choice)
 
 
 def _find_reference(split: Split, reference: str | None) -> int:
@@ -243,6 +252,17 @@ def _doubt_small(split: Split) -> tuple[Notice, ...]:
 
 
 def _fit_groups(split: Split, method: str) -> list[Estimate]:
+    """Calibrate the groups apart, all by one method."""
+    estimates = _fit_each(split, method)
+    others = [one for one in estimates if one.method != estimates[0].method]
+    if not others:
+        return estimates
+    # Left alone, each group found its own method: take the one that serves them all.
+    (choice,) = {one.choice for one in estimates if one.method == "refined"}
+    return [replace(one, choice=choice) for one in _fit_each(split, "refined")]
+
+
+def _fit_each(split: Split, method: str) -> list[Estimate]:
     estimates = []
     for label, part in zip(split.labels, split.parts, strict=True):
         try:

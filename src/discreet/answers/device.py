@@ -50,6 +50,8 @@ class DeviceAnswers(Held):
     Everything else is done by a copy in memory, made when it is first asked for.
     """
 
+    in_memory = True
+
     def __init__(self, source: Any) -> None:
         self._source = source
 

@@ -153,6 +153,11 @@ class Answers(Contributions, Protocol):
         """Whether persons can be gone through again; those of a query come once."""
         ...
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether all persons are in the memory of this process, so that passes cost little."""
+        ...
+
     def count(self, weighting: Weighting | None = None) -> PairCounts:
         """Count pairs in one pass, each person with an integer weight of (answered, right)."""
         ...
@@ -195,6 +200,7 @@ class Held:
     __slots__ = ()
 
     lasts = True
+    in_memory = False
 
     def reduce(self, job: Job[T]) -> T:
         """Fold a job over blocks of whole persons."""

@@ -74,6 +74,7 @@ class Responses(Held):
     [[0], [-1]]
     """
 
+    in_memory = True
     __slots__ = ("_groups", "_items", "_n_answers", "_persons", "_persons_made", "_steps", "_store")
 
     _items: tuple[str, ...]

@@ -53,7 +53,7 @@ def top(
     k: Annotated[int, option("K", "How many items.", "-k", "--count", min=0)],
     easiest: Annotated[bool, flag("The easiest instead of the hardest.", "--easiest")] = False,
     level: Annotated[float, option("P", "How sure 'surely' is.")] = 0.95,
-    method: Method = "refined",
+    method: Method = "auto",
     regularisation: Regularisation = 0.0,
     as_json: AsJson = False,
     reading: Reading,
@@ -69,10 +69,11 @@ def top(
         ranking = rank(estimate, k, easiest=easiest, level=level)
     if as_json:
         names = {name: list(getattr(ranking, name)) for name in ("top", "surely_in", "possibly_in")}
-        print_json({**names, "gap": ranking.gap})
+        how = {"method": estimate.method, "choice": estimate.choice}
+        print_json({**names, "gap": ranking.gap, **how})
     else:
         _print_ranking(estimate, ranking, "easiest" if easiest else "hardest", level)
-    conclude(estimate.warnings)
+    conclude(estimate.warnings, choice=estimate.choice)
 
 
 def _print_ranking(estimate: Estimate, ranking: Ranking, kind: str, level: float) -> None:
@@ -220,9 +221,7 @@ def dif(
         flag("How p-values allow for the number of items."),
     ] = "benjamini-hochberg",
     level: Annotated[float, option("P", "Flag items with a p-value below P, 0 to 1.")] = 0.05,
-    method: Annotated[
-        str, option("NAME", "conditional (the default), refined, spectral or marginal.")
-    ] = "conditional",
+    method: Method = "auto",
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
@@ -250,12 +249,12 @@ def dif(
         )
     written = [] if out is None else write_tables(out, {DIF_FILE: confidential(table.to_dict())})
     if as_json:
-        names = ("reference", "persons", "adjustment", "level")
+        names = ("reference", "persons", "adjustment", "level", "method", "choice")
         about = {"group": groups[0]} | {name: getattr(table, name) for name in names}
         print_json({**about, "items": list_rows(table.to_dict())})
     else:
         _print_differences(groups[0], table)
-    conclude(table.warnings, written)
+    conclude(table.warnings, written, choice=table.choice)
 
 
 def _print_differences(group: str, table: DifTable) -> None:

@@ -47,11 +47,12 @@ def print_calibration(estimate: Estimate, scale: Scale | None = None) -> None:
 
 def check_method(name: str) -> None:
     """Refuse an unknown method before a large file is read for nothing."""
-    from discreet.models.methods import METHODS
+    from discreet.models.methods import AUTO, METHODS
 
-    if name not in METHODS:
+    known = (AUTO, *METHODS)
+    if name not in known:
         raise BadUsage(
-            f"--method {name}: there is no such method; choose one of: {', '.join(METHODS)}."
+            f"--method {name}: there is no such method; choose one of: {', '.join(known)}."
         )
 
 
@@ -69,8 +70,9 @@ def calibration_document(estimate: Estimate, scale: Scale | None = None) -> dict
         "right",
     )
     rows = list_rows({name: columns[name] for name in names if name in columns})
-    about = {"persons": estimate.persons, "method": estimate.method, **name_scale(scale)}
-    return {**about, "items": rows}
+    shown = ("persons", "method", "choice", "model")
+    about = {name: getattr(estimate, name) for name in shown}
+    return {**about, **name_scale(scale), "items": rows}
 
 
 def write_calibration(
@@ -270,6 +272,7 @@ def build_estimate(document: dict[str, Any]) -> Estimate:
         se=numbers("se"),
         status=tuple(Status(row["status"]) for row in rows),
         method=str(document["method"]),
+        choice=str(document.get("choice", "")),
         solution=Solution("read from a calibration file", 0, 0.0),
         answers=counts("answers"),
         right=counts("right"),

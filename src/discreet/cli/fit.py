@@ -39,6 +39,7 @@ from discreet.cli.output import (
     conclude,
     list_rows,
     note,
+    note_choice,
     print_columns,
     print_json,
     say,
@@ -76,7 +77,7 @@ Regularisation = Annotated[
 def fit(
     file: AnswersFile,
     *,
-    method: Method = "refined",
+    method: Method = "auto",
     regularisation: Regularisation = 0.0,
     anchors: Annotated[
         Path | None,
@@ -98,7 +99,7 @@ def fit(
     if title is not None and out is None:
         raise BadUsage("--title is the headline of the report, which --out writes; add --out DIR.")
     check_method(method)
-    if anchors is not None and (method != "refined" or regularisation != 0):
+    if anchors is not None and (method not in ("auto", "refined") or regularisation != 0):
         raise BadUsage(
             "--anchors works with the method refined and without regularisation; leave out "
             "--method and --regularisation."
@@ -127,7 +128,7 @@ def fit(
         print_json(calibration_document(estimate, turned) | held)
     else:
         _print(estimate, anchored, turned)
-    conclude(estimate.warnings, written)
+    conclude(estimate.warnings, written, choice=estimate.choice)
 
 
 def _hold(anchors: Path, responses: Responses) -> Anchored:
@@ -158,7 +159,7 @@ def report(
         ),
     ],
     *,
-    method: Method = "refined",
+    method: Method = "auto",
     out: Annotated[
         Path | None,
         option(
@@ -279,6 +280,7 @@ def _report_answers(
         estimate = fit(responses, method=method)
         diagnostics = diagnose_answers(responses, estimate)
         scale = settle_scale(wanted, responses, estimate)
+    note_choice(estimate.choice)
     _finish(estimate, diagnostics, out, {"title": title}, scale)
 
 

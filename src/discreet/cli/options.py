@@ -76,7 +76,8 @@ Force = Annotated[bool, flag("Replace what exists.", "--force")]
 OutFolder = Annotated[Path | None, option("DIR", "Also write the results into DIR.", "--out")]
 Title = Annotated[str | None, option("TEXT", "Headline of the report.")]
 Method = Annotated[
-    str, option("NAME", "refined (the default), spectral (the paper's), conditional or marginal.")
+    str,
+    option("NAME", "auto (the default), conditional, refined, spectral (the paper's) or marginal."),
 ]
 EPSILON = option("E", "One person changes any probability e^E times at most.", "--epsilon")
 Epsilon = Annotated[float, EPSILON]

@@ -79,8 +79,15 @@ def note(text: str) -> None:
         print(hide_passwords(text), file=sys.stderr)
 
 
-def conclude(cautions: Iterable[str], written: Iterable[Path] = ()) -> None:
+def note_choice(choice: str) -> None:
+    """Say what was chosen for the user, and why; nothing where the user chose."""
+    if choice:
+        note(choice)
+
+
+def conclude(cautions: Iterable[str], written: Iterable[Path] = (), *, choice: str = "") -> None:
     """Say what to know about a result, and which confidential files hold it."""
+    note_choice(choice)
     for caution in cautions:
         note(f"Warning: {caution}")
     for path in written:

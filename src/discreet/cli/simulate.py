@@ -213,7 +213,7 @@ def _calibrate(out: Path) -> None:
     say("1. Without privacy, for the steward only")
     say()
     print_calibration(estimate)
-    conclude(estimate.warnings)
+    conclude(estimate.warnings, choice=estimate.choice)
     say()
     for path in write_calibration(out, estimate, answers, title="Calibration of LSAT, section 6"):
         say(f"Wrote {path} (confidential)")

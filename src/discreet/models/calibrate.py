@@ -19,8 +19,8 @@ from discreet.answers.opening import opened
 from discreet.answers.protocol import Answers, Job
 from discreet.counts import PairCounts, name_weighting
 from discreet.errors import BadUsage, OutOfReach
-from discreet.models.connection import Chain, build_chain, doubt_shape
-from discreet.models.methods import ANSWER_METHODS, METHODS, PAIR_METHODS
+from discreet.models.connection import Chain, ItemFacts, build_chain, doubt_shape
+from discreet.models.methods import ANSWER_METHODS, AUTO, METHODS, PAIR_METHODS
 from discreet.models.patterns import GroupPatterns
 from discreet.models.refined import PersonWeight
 from discreet.models.uncertainty import (
@@ -31,7 +31,7 @@ from discreet.models.uncertainty import (
     simulate_uncertainty,
 )
 from discreet.results.estimate import Estimate, Kind, Notice, Solution
-from discreet.types import FloatArray, Int64Array
+from discreet.types import FloatArray
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
@@ -53,12 +53,15 @@ class _Request:
     standard_errors: bool
     regularisation: float
     ability: str
+    undecided: bool = False
+    """Whether conditional likelihood shall be tried."""
+    choice: str = ""
 
 
 def fit(
     data: Responses | PairCounts | npt.NDArray[Any] | str | PathLike[str],
     *,
-    method: str = "refined",
+    method: str = AUTO,
     engine: str = "auto",
     standard_errors: bool = True,
     regularisation: float = 0.0,
@@ -72,12 +75,13 @@ def fit(
         Answers (:class:`Responses`, an array ``[person, item]`` with NaN or -1 for missing,
         or the path of a file), or :class:`PairCounts`.
     method
-        ``"refined"`` (pairwise conditional likelihood), ``"spectral"`` (the paper's Algorithm
-        1), ``"conditional"`` (exact conditional likelihood: about as precise, and the one that
-        other programs report) or ``"marginal"`` (for adaptive and routed tests, where the
-        others are biased).
+        ``"auto"``: ``"conditional"`` (exact conditional likelihood, which other programs report)
+        for answers in memory that are less than about two seconds of work, else ``"refined"``
+        (pairwise conditional likelihood: about as precise, for any size); the estimate's
+        ``choice`` says which and why. Or ``"spectral"`` (the paper's Algorithm 1), or
+        ``"marginal"`` (for adaptive and routed tests, where the others are biased).
     engine
-        Which engine counts the pairs; the numbers do not depend on it.
+        Which engine counts the pairs; the numbers of a method do not depend on it.
     standard_errors
         Whether to make the second pass over persons that standard errors need. It also looks
         for signs that the test was routed by the answers, and warns.
@@ -112,13 +116,27 @@ def fit(
     _check_method(method, ability)
     request = _Request(method, standard_errors, regularisation, ability)
     if isinstance(data, PairCounts):
-        return _fit_counts(data, request)
+        return _fit_counts(data, _decide(request, data))
     with opened(data, engine) as answers:
-        if method in ANSWER_METHODS:
+        request = _decide(request, answers)
+        if request.method in ANSWER_METHODS:
             return _fit_answers(answers, request)
         return (
             _fit_pairs(answers, request) if answers.lasts else _fit_counts(answers.count(), request)
         )
+
+
+def _decide(request: _Request, data: Answers | PairCounts) -> _Request:
+    """Put a method in the place of "auto": refined, after which conditional may be tried."""
+    if request.method != AUTO:
+        return request
+    from discreet.models.automatic import find_obstacle, take_refined
+
+    request = replace(request, method="refined")
+    obstacle = find_obstacle(data, request.regularisation)
+    if obstacle:
+        return replace(request, choice=take_refined(obstacle))
+    return replace(request, undecided=True)
 
 
 def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
@@ -130,9 +148,16 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
     method = PAIR_METHODS[request.method]
     counts, weighting = _count_weighted(answers, method.weighting)
     chain = build_chain(counts, regularisation=request.regularisation * _unit(weighting, counts))
-    facts = _Facts(counts.items, counts.answers, counts.right, counts.persons)
+    facts = ItemFacts(counts.items, counts.answers, counts.right, counts.persons)
     del counts  # with many items the pairs are most of the memory, and the chain has them
     difficulty, solution = method.solve(chain.rates)
+    if request.undecided:
+        from discreet.models.automatic import attempt_conditional
+
+        exact, choice = attempt_conditional(answers, facts, chain, difficulty)
+        request = replace(request, choice=choice)
+        if exact is not None:
+            return _finish_answers(answers, exact, request)
     if not request.standard_errors:
         uncertainty = _unknown(chain, "standard errors were not asked for")
         return _assemble(facts, chain, request, difficulty, solution, uncertainty)
@@ -161,7 +186,7 @@ def _count_weighted(
 
 
 def _go_through(
-    answers: Answers, facts: _Facts, sandwich: Sandwich, chain: Chain, difficulty: FloatArray
+    answers: Answers, facts: ItemFacts, sandwich: Sandwich, chain: Chain, difficulty: FloatArray
 ) -> tuple[Uncertainty, tuple[Notice, ...]]:
     """Make the second pass over persons; return warnings about routing too."""
     jobs: list[Job[Any]] = []
@@ -199,10 +224,17 @@ def _fit_answers(answers: Answers, request: _Request) -> Estimate:
             f"({8 * m * m / 1e9:,.0f} GB; the limit is {MATRIX_ITEMS:,} items); use 'refined' or "
             "'spectral', whose memory follows the pairs that were compared"
         )
-    found = ANSWER_METHODS[name](answers, ability=request.ability)
-    if name == "marginal" or not request.standard_errors:
+    return _finish_answers(answers, ANSWER_METHODS[name](answers, ability=request.ability), request)
+
+
+def _finish_answers(answers: Answers, found: Estimate, request: _Request) -> Estimate:
+    """Say why this method, and warn of routing where it matters."""
+    warnings = (*found.warnings, *_doubts(found.items, answers.n_persons))
+    found = replace(found, choice=request.choice, warnings=warnings)
+    complete = answers.n_answers == answers.n_persons * len(answers.items)
+    if complete or found.method == "marginal" or not request.standard_errors:
         return found
-    from discreet.models.routing import look_for_routing
+    from discreet.models.routing import look_for_routing  # loads SciPy
 
     kept = np.flatnonzero(found.estimated)
     routing = look_for_routing(answers, kept, found.difficulty[kept])
@@ -242,32 +274,19 @@ def _fit_counts(counts: PairCounts, request: _Request) -> Estimate:
             f"most {COVARIANCE_LIMIT} items)"
         )
         uncertainty = _unknown(chain, Notice(Kind.NO_STANDARD_ERRORS, reason))
-    facts = _Facts(counts.items, counts.answers, counts.right, counts.persons)
+    facts = ItemFacts(counts.items, counts.answers, counts.right, counts.persons)
     return _assemble(facts, chain, request, difficulty, solution, uncertainty)
 
 
-@dataclass(frozen=True, eq=False)
-class _Facts:
-    """What an estimate says about the counts behind it."""
-
-    items: tuple[str, ...]
-    answers: Int64Array
-    right: Int64Array
-    persons: int
-
-
 def _assemble(
-    facts: _Facts,
+    facts: ItemFacts,
     chain: Chain,
     request: _Request,
     difficulty: FloatArray,
     solution: Solution,
     uncertainty: Uncertainty,
 ) -> Estimate:
-    warnings = list(chain.warnings)
-    doubt = doubt_shape(len(facts.items), facts.persons)
-    if doubt:
-        warnings.append(Notice(Kind.TRANSPOSED, doubt.rstrip("; ")))
+    warnings = [*chain.warnings, *_doubts(facts.items, facts.persons)]
     amount = request.regularisation
     if amount > 0:
         sentence = (
@@ -288,7 +307,13 @@ def _assemble(
         right=facts.right,
         persons=facts.persons,
         warnings=tuple(warnings),
+        choice=request.choice,
     )
+
+
+def _doubts(items: tuple[str, ...], persons: int) -> tuple[Notice, ...]:
+    doubt = doubt_shape(len(items), persons)
+    return (Notice(Kind.TRANSPOSED, doubt.rstrip("; ")),) if doubt else ()
 
 
 def _unknown(chain: Chain, reason: str) -> Uncertainty:
@@ -296,9 +321,10 @@ def _unknown(chain: Chain, reason: str) -> Uncertainty:
 
 
 def _check_method(name: str, ability: str) -> None:
-    if name not in METHODS:
-        raise BadUsage(f"there is no method called {name!r}; choose one of: {', '.join(METHODS)}")
-    if ability != "normal" and name in PAIR_METHODS:
+    if name not in (AUTO, *METHODS):
+        known = ", ".join([AUTO, *METHODS])
+        raise BadUsage(f"there is no method called {name!r}; choose one of: {known}")
+    if ability != "normal" and name in (AUTO, *PAIR_METHODS):
         raise BadUsage(f"ability is an option of the method 'marginal' only, found {name!r}")
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
-from discreet.models.connection import Chain, build_chain
+from discreet.models.connection import Chain, ItemFacts, build_chain
 from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.models.refined import solve_refined
 from discreet.models.score_groups import conditional_work
@@ -74,7 +74,7 @@ def fit_conditional(responses: Answers) -> Estimate:
     BadUsage
         If there are more items than a dense matrix can hold.
     """
-    return _assemble(*find_maximum(responses))
+    return assemble_conditional(*find_maximum(responses))
 
 
 def find_maximum(responses: Answers) -> tuple[PairCounts, Chain, ConditionalFit]:
@@ -141,7 +141,10 @@ def check_size(patterns: Patterns, steps: int = 1) -> None:
         )
 
 
-def _assemble(counts: PairCounts, chain: Chain, found: ConditionalFit) -> Estimate:
+def assemble_conditional(
+    counts: PairCounts | ItemFacts, chain: Chain, found: ConditionalFit
+) -> Estimate:
+    """Return the estimate of all items, those that are not linked without a number."""
     covariance = found.covariance
     return Estimate(
         items=counts.items,

@@ -40,6 +40,16 @@ class PairTable(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class ItemFacts:
+    """What an estimate says about the counts behind it; without their pairs, which are large."""
+
+    items: tuple[str, ...]
+    answers: Int64Array
+    right: Int64Array
+    persons: int
+
+
+@dataclass(frozen=True, eq=False)
 class Chain:
     """The items that the answers link, and the rates between them.
 

@@ -100,6 +100,9 @@ def _marginal(responses: Answers, *, ability: str) -> Estimate:
 
 ANSWER_METHODS: dict[str, AnswerMethod] = {"conditional": _conditional, "marginal": _marginal}
 
+AUTO = "auto"
+"""Not a method but the wish that one be chosen; see :mod:`discreet.models.automatic`."""
+
 METHODS: dict[str, Method | AnswerMethod] = {**PAIR_METHODS, **ANSWER_METHODS}
 """Every method by name."""
 

@@ -155,6 +155,7 @@ class GroupPatterns(Job[Grouped]):
     kept: IndexArray
     needs: str = "patterns of answers need two numbers of every person here"
     travels: bool = False
+    sample: int | None = None
 
     def block(self, store: AnswerStore) -> Grouped:
         """Find the patterns of some persons."""

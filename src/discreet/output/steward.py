@@ -240,6 +240,7 @@ def _computed(estimate: Estimate) -> dict[str, str]:
     return {
         "program": f"discreet {__version__}",
         "method": estimate.method,
+        **({"choice of the method": estimate.choice} if estimate.choice else {}),
         "solver": estimate.solution.solver,
         "iterations": f"{estimate.solution.iterations:,}",
         "residual": f"{estimate.solution.residual:.2g}",

@@ -118,7 +118,8 @@ class Estimate(Tabular):
     status
         One :class:`Status` per item.
     method
-        ``"refined"``, ``"spectral"``, or the estimator of a release.
+        The method that was taken: ``"conditional"``, ``"refined"``, ``"spectral"``,
+        ``"marginal"``, or the estimator of a release.
     covariance
         Of the estimated items only, in their order; ``None`` where it was not computed.
     answers, right
@@ -131,6 +132,10 @@ class Estimate(Tabular):
         How it was computed.
     steps
         Per item, how many steps it has: 1 for right and wrong.
+    model
+        ``"rasch"``: right and wrong answers.
+    choice
+        Why this method, where the method was left to the library; else empty.
     """
 
     items: tuple[str, ...]
@@ -146,6 +151,8 @@ class Estimate(Tabular):
     guarantee: Guarantee | None = None
     warnings: tuple[Notice, ...] = field(default=())
     steps: tuple[int, ...] = field(default=())
+    model: str = "rasch"
+    choice: str = ""
 
     __repr__ = brief_repr
 

@@ -1,0 +1,88 @@
+"""The method that is taken where none is named: conditional likelihood where it costs little.
+
+In: answers, and the refined estimate that every method starts from. Out: the conditional estimate,
+or none, and a sentence that says why. What conditional likelihood costs is foretold from the
+patterns of missing answers; they are found in one pass, and the likelihood then goes on with them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.answers.protocol import Answers
+from discreet.counts import PairCounts
+from discreet.errors import NotConverged
+from discreet.models.conditional import assemble_conditional, maximise_conditional
+from discreet.models.connection import Chain, ItemFacts
+from discreet.models.patterns import GroupPatterns, Patterns
+from discreet.models.score_groups import SOLVE_SECONDS, conditional_work
+from discreet.results.estimate import Estimate
+from discreet.types import FloatArray, IndexArray
+
+WORK_SECONDS = 2.0
+"""Foretold seconds on one core up to which conditional likelihood is taken."""
+SAMPLE_CELLS = 4_000_000
+"""Cells of a sample of persons; if all their patterns differ, it alone is too much work."""
+FEWEST_SAMPLED = 2000
+
+TOOK_CONDITIONAL = (
+    f"The method is conditional: it is exact, and takes less than {WORK_SECONDS:g} s here."
+)
+TOO_MUCH_WORK = (
+    f"conditional would take more than {WORK_SECONDS:g} s here; name it to have it all the same"
+)
+
+
+def take_refined(reason: str) -> str:
+    """Say that the refined method was taken."""
+    return f"The method is refined: {reason}."
+
+
+def find_obstacle(data: Answers | PairCounts, regularisation: float) -> str:
+    """Say why conditional likelihood is out of the question whatever the answers; "" if not."""
+    if isinstance(data, PairCounts):
+        return "counts of pairs do not say which answers belong to the same person"
+    if regularisation != 0:
+        return "regularisation is added to pairs of items"
+    return "" if data.in_memory else "these answers are not in memory"
+
+
+def attempt_conditional(
+    answers: Answers, facts: ItemFacts, chain: Chain, start: FloatArray
+) -> tuple[Estimate | None, str]:
+    """Estimate by conditional likelihood if that is little work; say what was decided, and why.
+
+    Parameters
+    ----------
+    answers
+        The answers, in memory.
+    facts, chain
+        What is known of the items, and which of them are linked.
+    start
+        The refined estimate of the linked items.
+    """
+    patterns = find_patterns(answers, chain.kept)
+    if patterns is None:
+        return None, take_refined(TOO_MUCH_WORK)
+    try:
+        found = maximise_conditional(patterns, facts.right[chain.kept], start)
+    except NotConverged as error:
+        return None, take_refined(f"conditional found no maximum ({error})")
+    return assemble_conditional(facts, chain, found), TOOK_CONDITIONAL
+
+
+def find_patterns(answers: Answers, kept: IndexArray) -> Patterns | None:
+    """Return the patterns of all persons, or ``None`` where they are too much work."""
+    if SOLVE_SECONDS * len(kept) ** 3 > WORK_SECONDS:
+        return None
+    sample = max(FEWEST_SAMPLED, SAMPLE_CELLS // len(kept))
+    # Very many persons need not all be looked at to see that their patterns are too many.
+    if answers.n_persons > sample and _collect(answers, kept, sample=sample) is None:
+        return None
+    return _collect(answers, kept)
+
+
+def _collect(answers: Answers, kept: IndexArray, **options: Any) -> Patterns | None:
+    job = GroupPatterns(kept, **options)
+    patterns = job.collect(answers.reduce(job))
+    return patterns if conditional_work(patterns) <= WORK_SECONDS else None
