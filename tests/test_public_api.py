@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import discreet
@@ -91,6 +92,8 @@ def public_results():
     fitted = analysis.measure_fit(answers, estimate)
     small = answers.select(items[:5])
     dimensions = analysis.find_dimensions(answers, estimate, simulations=1)
+    letters = pa.table([[str(cell) for cell in column] for column in answers.to_array().T], items)
+    chosen = discreet.Responses.from_dataframe(letters, key=dict.fromkeys(items, "1"))
     return [
         sim, answers, estimate, published, published.guarantee, published.noisy, budget, compared,
         discreet.count_pairs(answers),
@@ -111,6 +114,7 @@ def public_results():
         analysis.correlate_residuals(answers, estimate),
         analysis.find_dif(answers, "mean score"),
         dimensions, dimensions.contrast,
+        analysis.analyse_distractors(chosen),
         analysis.run_wald(answers),
         analysis.run_andersen(answers),
         analysis.run_martin_loef(answers), analysis.measure_alpha(answers),

@@ -7,6 +7,7 @@ plans, which never see data, and links between releases may be shown.
 
 from discreet.analysis.dif import DifTable, WaldTest, find_dif, run_wald
 from discreet.analysis.dimensionality import Contrast, Dimensionality, find_dimensions
+from discreet.analysis.distractors import Distractors, analyse_distractors
 from discreet.analysis.groups import ADJUSTMENTS, AndersenTest, adjust, run_andersen
 from discreet.analysis.item_fit import (
     FitStatistics,
@@ -32,6 +33,7 @@ __all__ = [
     "Contrast",
     "DifTable",
     "Dimensionality",
+    "Distractors",
     "FitStatistics",
     "InformationCurve",
     "ItemFit",
@@ -43,6 +45,7 @@ __all__ = [
     "Scalogram",
     "WaldTest",
     "adjust",
+    "analyse_distractors",
     "correlate_residuals",
     "find_dif",
     "find_dimensions",

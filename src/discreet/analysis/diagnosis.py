@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.analysis.diagnostics import Diagnostics
+from discreet.analysis.distractors import OptionMap, option_maps
 from discreet.analysis.figures import (
     ContrastMap,
     FitMap,
@@ -55,8 +56,9 @@ class Diagnosis:
         Precision along the scale, and up to which standard error it is worth showing.
     difficulties
         The items in order, where there are no persons to show beside them.
-    wright, infit, outfit, curves, contrast
-        Figures about persons, fit and dimensions; ``None`` without answers.
+    wright, infit, outfit, curves, contrast, options
+        Figures about persons, fit, dimensions and chosen options; ``None`` without answers, and
+        options without a key.
     """
 
     estimate: Estimate
@@ -76,6 +78,7 @@ class Diagnosis:
     outfit: FitMap | None = None
     curves: list[ItemCurve] | None = None
     contrast: ContrastMap | None = None
+    options: list[OptionMap] | None = None
 
 
 def diagnose_test(estimate: Estimate, statistics: Diagnostics | None = None) -> Diagnosis:
@@ -113,4 +116,5 @@ def _figures(estimate: Estimate, statistics: Diagnostics | None) -> dict[str, An
         "outfit": fit_map(estimate, statistics.outfit, "outfit"),
         "curves": worst_curves(estimate, statistics, CURVES),
         "contrast": statistics.dimensionality and contrast_map(statistics.dimensionality),
+        "options": statistics.distractors and option_maps(statistics.distractors, CURVES),
     }

@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.analysis.dif import find_dif
 from discreet.analysis.dimensionality import Dimensionality, find_dimensions
+from discreet.analysis.distractors import Distractors, analyse_distractors
 from discreet.analysis.item_fit import measure_fit
 from discreet.analysis.persons import PersonScores, PersonStatus
 from discreet.analysis.residuals import ITEM_LIMIT, correlate_residuals
@@ -228,6 +229,8 @@ class Diagnostics:
         What could not be computed, and why.
     dimensionality
         Components of the residuals against chance; ``None`` where it was not computed.
+    distractors
+        Every option of every item with a key; ``None`` without a key.
     """
 
     ability_starts: tuple[float, ...]
@@ -253,6 +256,7 @@ class Diagnostics:
     notes: tuple[str, ...] = ()
     dependencies: tuple[int, ...] = ()
     dimensionality: Dimensionality | None = None
+    distractors: Distractors | None = None
 
     @property
     def dependent_pairs(self) -> int:
@@ -273,7 +277,15 @@ class Diagnostics:
         if (found := values.get("dimensionality")) is not None:
             columns = {name: _tuples(value) for name, value in found.items()}
             values["dimensionality"] = Dimensionality(**columns)
+        if (found := values.get("distractors")) is not None:
+            lists = {name: _numbers(_tuples(value)) for name, value in found.items()}
+            values["distractors"] = Distractors(**lists)
         return cls(**values, curves=curves)
+
+
+def _numbers(column: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a column with NaN for what JSON has no number for."""
+    return tuple(float("nan") if value is None else value for value in column)
 
 
 def _tuples(value: Any) -> Any:
@@ -320,6 +332,7 @@ def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
         differing=differing,
         notes=(*notes, *said),
         dimensionality=dimensionality,
+        distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
     )
 
 

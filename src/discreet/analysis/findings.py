@@ -356,6 +356,25 @@ def _check_groups(diagnostics: Diagnostics) -> Iterator[Finding]:
     )
 
 
+def _check_options(diagnostics: Diagnostics) -> Iterator[Finding]:
+    found = diagnostics.distractors
+    if found is None or not found.flagged:
+        return
+    names = [
+        f"{found.option[row]} of {found.item[row]} (chosen by {found.share[row]:.0%})"
+        for row in found.flagged
+    ]
+    count = len(names)
+    yield Finding(
+        Severity.SERIOUS,
+        f"{count_of(count, 'wrong option')} attract{'s' * (count == 1)} abler persons",
+        f"Those who chose {name_some(names, NAMED)} are abler than the others who answered the "
+        "item.",
+        "Check the key first: the option may be the right one, or right too. Then read the item "
+        "for a second meaning that only able persons see.",
+    )
+
+
 ESTIMATE_CHECKS: dict[str, Callable[[Estimate], Iterable[Finding]]] = {
     "links between items": lambda estimate: _check_missing(estimate, Status.NOT_CONNECTED),
     "routing": _check_routing,
@@ -378,6 +397,7 @@ TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
     "dimensionality": _check_dimensions,
     "reliability": _check_reliability,
     "groups": _check_groups,
+    "wrong options": _check_options,
     "dependent items": _check_dependence,
     "extreme persons": _check_extreme_persons,
 }
@@ -395,6 +415,8 @@ def find_problems(
             del found["groups"]
         if diagnostics.dimensionality is None:
             del found["dimensionality"]
+        if diagnostics.distractors is None:
+            del found["wrong options"]
     findings = [finding for some in found.values() for finding in some]
     fine = [name for name, some in found.items() if not some]
     return sorted(findings, key=lambda finding: finding.severity), fine

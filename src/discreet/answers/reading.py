@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from discreet.answers.choices import read_choices
 from discreet.answers.intake import RawTable, WideTable, pack_table
 from discreet.answers.pack import (
     BadCell,
@@ -143,7 +144,7 @@ def read_planned(
         said = settle_reading(path, said)
     table = read_tables(path, partial(_take, said), reading=said, progress=progress)
     check_named_items(said, table.items)
-    return Responses(*table)
+    return Responses(*table, choices=read_choices(path, said, table))
 
 
 def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
@@ -172,8 +173,8 @@ def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
     return pack_table(table, reading)
 
 
-def read_frame(frame: Any, reading: Reading) -> RawTable:
-    """Return the answers of a long or wide frame."""
+def read_frame(frame: Any, reading: Reading) -> tuple[RawTable, Reading]:
+    """Return the answers of a long or wide frame, and how they were read in the end."""
     source = FrameSource(as_arrow(frame))
     if not source.names:
         raise BadResponses("The data frame has no columns, so there are no answers in it.")
@@ -183,7 +184,7 @@ def read_frame(frame: Any, reading: Reading) -> RawTable:
         raise BadResponses("The data frame has columns but no rows, so there are no answers in it.")
     made = _take_frame(source, plan, reading)
     check_named_items(reading, made.items)
-    return made
+    return made, reading
 
 
 def _take_frame(source: FrameSource, plan: LongPlan | WidePlan, reading: Reading) -> RawTable:

@@ -38,6 +38,7 @@ from discreet.tables.values import Codes
 from discreet.types import Texts
 
 if TYPE_CHECKING:
+    from discreet.answers.choices import Choices
     from discreet.answers.pairs import Weighting
     from discreet.counts import PairCounts
 
@@ -63,6 +64,8 @@ class Responses(Held):
         Further facts, one text per person ("" where unknown), by column name.
     steps
         Per item, how many steps it has; by default 1 each, for right and wrong.
+    choices
+        What was chosen, where a key turned it into right and wrong.
 
     Examples
     --------
@@ -75,7 +78,10 @@ class Responses(Held):
     """
 
     in_memory = True
-    __slots__ = ("_groups", "_items", "_n_answers", "_persons", "_persons_made", "_steps", "_store")
+    __slots__ = (
+        *("_choices", "_groups", "_items", "_n_answers", "_persons", "_persons_made"),
+        *("_steps", "_store"),
+    )
 
     _items: tuple[str, ...]
     _store: AnswerStore
@@ -84,6 +90,7 @@ class Responses(Held):
     _persons_made: Texts | None
     _n_answers: int
     _steps: tuple[int, ...]
+    _choices: Choices | None
 
     def __init__(
         self,
@@ -92,6 +99,7 @@ class Responses(Held):
         store: AnswerStore,
         groups: Mapping[str, npt.ArrayLike] | None = None,
         steps: Sequence[int] | None = None,
+        choices: Choices | None = None,
     ) -> None:
         n_persons = store.n_persons
         values = {
@@ -102,6 +110,7 @@ class Responses(Held):
             "_persons_made": None,
             "_n_answers": store.n_answers,
             "_steps": (1,) * store.n_items if steps is None else tuple(steps),
+            "_choices": choices,
         }
         for slot, value in values.items():
             object.__setattr__(self, slot, value)
@@ -113,8 +122,8 @@ class Responses(Held):
         raise AttributeError(f"Responses cannot be changed; build a new one instead of '{name}'.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        held = (self._items, self._persons, self._store, dict(self._groups), self._steps)
-        return Responses, held
+        about = (dict(self._groups), self._steps, self._choices)
+        return Responses, (self._items, self._persons, self._store, *about)
 
     # -- made from ---------------------------------------------------------------------------
 
@@ -229,6 +238,7 @@ class Responses(Held):
         >>> Responses.from_dataframe(table)
         <Responses: 2 persons, 2 items, 2 answers (50% filled)>
         """
+        from discreet.answers.choices import read_choices
         from discreet.answers.reading import read_frame
         from discreet.tables.roles import make_reading
 
@@ -236,7 +246,8 @@ class Responses(Held):
             layout, person, item, response, ignore, group, repeats, one_means, at_least, missing,
             key,
         )  # fmt: skip
-        return cls(*read_frame(frame, reading))
+        table, said = read_frame(frame, reading)
+        return cls(*table, choices=read_choices(frame, said, table))
 
     # -- what it holds -----------------------------------------------------------------------
 
@@ -249,6 +260,11 @@ class Responses(Held):
     def steps(self) -> tuple[int, ...]:
         """Per item, how many steps it has: 1 for right and wrong."""
         return self._steps
+
+    @property
+    def choices(self) -> Choices | None:
+        """What was chosen, of answers that were read with a key; else None."""
+        return self._choices
 
     @property
     def persons(self) -> Texts:
@@ -296,7 +312,8 @@ class Responses(Held):
         columns = np.array([place.get(name, ABSENT) for name in names], dtype=np.int64)
         steps = [1 if column == ABSENT else self._steps[column] for column in columns]
         store = select_columns(self._store, columns)
-        return Responses(names, self._persons, store, self._groups, steps)
+        choices = None if self._choices is None else self._choices.select(names)
+        return Responses(names, self._persons, store, self._groups, steps, choices)
 
     def cap(self, max_answers: int, source: RandomSource) -> Responses:
         """Keep a uniformly random ``max_answers`` of the answers of each person with more.

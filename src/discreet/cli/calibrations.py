@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ITEMS_FILE = "items.confidential.csv"
 CALIBRATION_FILE = "calibration.confidential.json"
 REPORT_FILE = "report.confidential.html"
+OPTIONS_FILE = "options.confidential.csv"
 CALIBRATION_FILES = (ITEMS_FILE, CALIBRATION_FILE, REPORT_FILE)
 
 FORMAT, VERSION = "discreet-calibration", 1
@@ -86,6 +87,8 @@ def write_calibration(
 ) -> list[Path]:
     """Write the item table, the calibration and its report; return where they are.
 
+    Answers that were read with a key also give the table of options.
+
     Parameters
     ----------
     folder
@@ -103,13 +106,17 @@ def write_calibration(
     from discreet.output.steward import write_steward_page
 
     diagnostics = None if responses is None else diagnose_answers(responses, estimate)
-    with staged(folder, CALIBRATION_FILES) as stage:
+    options = None if diagnostics is None else diagnostics.distractors
+    files = CALIBRATION_FILES if options is None else (*CALIBRATION_FILES, OPTIONS_FILE)
+    with staged(folder, files) as stage:
+        if options is not None:
+            write_csv(stage / OPTIONS_FILE, confidential(options.to_dict()))
         write_csv(stage / ITEMS_FILE, confidential(add_scaled(estimate.to_dict(), scale)))
         heading = {"title": title, "about": about}
         _write_document(stage / CALIBRATION_FILE, estimate, diagnostics, heading, scale)
         page = write_steward_page(estimate, diagnostics, **heading, scale=scale)
         (stage / REPORT_FILE).write_text(page, encoding="utf-8", newline="\n")
-    return [folder / name for name in CALIBRATION_FILES]
+    return [folder / name for name in files]
 
 
 def title_of(name: str) -> str:

@@ -26,12 +26,15 @@ from discreet.output.svg import (
     draw_difficulties,
     draw_fit,
     draw_information,
+    draw_options,
 )
 from discreet.output.wright import draw_wright
 from discreet.results.estimate import Estimate, Status
 
 PAIRS = 12
 """Dependent pairs shown."""
+OPTIONS = 400
+"""Options shown in the table; of more only the flagged ones."""
 
 
 def write_steward_page(
@@ -73,6 +76,8 @@ def write_steward_page(
             **_pictures(test),
             **_item_table(test, scale),
             "pairs": _pair_columns(diagnostics),
+            "options": _option_columns(diagnostics),
+            "keyed": _count_keyed(diagnostics),
             "dimensions": _dimension_columns(diagnostics),
             "ends": _end_columns(diagnostics),
             "methods": write_methods(test, about),
@@ -149,6 +154,7 @@ def _pictures(test: Diagnosis) -> dict[str, Any]:
         "infit": test.infit and draw_fit(test.infit),
         "outfit": test.outfit and draw_fit(test.outfit),
         "contrast": test.contrast and draw_contrast(test.contrast),
+        "choices": test.options and [(one.item, draw_options(one)) for one in test.options],
         "curves": test.curves and [(curve.item, draw_curve(curve)) for curve in test.curves],
     }
     return {**drawn, "information": draw_information(test.information, test.most_error)}
@@ -206,6 +212,33 @@ def _pair_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
         HtmlColumn("other item", second),
         HtmlColumn("residual correlation above the mean", excess, 2),
         HtmlColumn("persons", persons),
+    ]
+
+
+def _count_keyed(diagnostics: Diagnostics | None) -> int:
+    if diagnostics is None or diagnostics.distractors is None:
+        return 0
+    return len(set(diagnostics.distractors.item))
+
+
+def _option_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
+    """Show every option; of very many only those that are flagged."""
+    if diagnostics is None or diagnostics.distractors is None:
+        return []
+    columns = diagnostics.distractors.to_dict()
+    rows: Sequence[int] = range(len(columns["item"]))
+    if len(rows) > OPTIONS:
+        rows = diagnostics.distractors.flagged
+    columns = {name: [values[row] for row in rows] for name, values in columns.items()}
+    return [
+        HtmlColumn("item", columns["item"]),
+        HtmlColumn("option", columns["option"]),
+        HtmlColumn("key", ["right" if right else "" for right in columns["right"]]),
+        HtmlColumn("chosen", columns["chosen"]),
+        HtmlColumn("%", [100 * share for share in columns["share"]], 1, "of those who answered"),
+        HtmlColumn("mean ability", columns["ability"], 2, "of those who chose it, in logits"),
+        HtmlColumn("corr.", columns["point_biserial"], 2, "of choosing it with ability"),
+        HtmlColumn("remark", columns["flag"]),
     ]
 
 

@@ -11,6 +11,7 @@ from math import ceil
 
 import numpy as np
 
+from discreet.analysis.distractors import OptionMap
 from discreet.analysis.figures import ContrastMap, FitMap, ItemCurve, ItemRows
 from discreet.analysis.residuals import InformationCurve
 from discreet.analysis.rules import FIT_HIGH, FIT_LOW
@@ -25,6 +26,8 @@ MANY_DOTS = 100
 """More dots than this are drawn small, or they hide each other."""
 LINE = 13
 """Height of a line of text."""
+OTHER = ("other", "mute")
+"""Line and dots of a wrong option that nothing is wrong with."""
 NAME_ROOM = 104
 """Room for a name beside a dot or an axis."""
 
@@ -167,3 +170,38 @@ def draw_curve(curve: ItemCurve) -> Sheet:
     for at, share, answers in curve.points:
         sheet.dot("flag", at, share, 3.5, f"{share:.0%} of {answers} persons")
     return sheet
+
+
+def draw_options(shown: OptionMap) -> Sheet:
+    """Draw the shares of an item's options over ability: right ones thick, flagged ones dashed."""
+    sheet = Sheet(
+        x=shown.span,
+        y=(0, 1),
+        description=f"Shares of the options of {shown.item} in groups of persons of rising ability",
+        width=240,
+        height=170,
+        left=34,
+        right=44,
+        top=8,
+        bottom=24,
+    )
+    sheet.y_axis(ticks=(0, 0.5, 1))
+    sheet.x_numbers(162, wanted=5)
+    ends: list[tuple[float, str]] = []
+    rows = zip(shown.options, shown.right, shown.flagged, shown.shares, strict=True)
+    for name, right, flagged, points in rows:
+        kind, dots = ("line", "dot") if right else ("second", "flag") if flagged else OTHER
+        sheet.line(kind, [one[0] for one in points], [one[1] for one in points])
+        for at, share, persons in points:
+            sheet.dot(dots, at, share, 2.5, f"{name}: {share:.0%} of {persons} persons")
+        ends += [(sheet.up(points[-1][1]) + 4, f"{name}{' ✓' * right}")] * bool(points)
+    _name_ends(sheet, ends)
+    return sheet
+
+
+def _name_ends(sheet: Sheet, ends: list[tuple[float, str]]) -> None:
+    """Write names beside the last points, moved up where they would cover each other."""
+    below = sheet.foot + 4 + LINE
+    for wanted, name in sorted(ends, reverse=True):
+        below = min(wanted, below - LINE)
+        sheet.text(shorten(name, sheet.right - 8), sheet.width - sheet.right + 6, below)

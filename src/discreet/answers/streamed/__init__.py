@@ -15,6 +15,7 @@ from contextlib import closing
 from os import PathLike
 from typing import Any, cast
 
+from discreet.answers.choices import take_choices
 from discreet.answers.intake import WideTable, pack_table
 from discreet.answers.pairs import Weighting
 from discreet.answers.planes import AnswerStore
@@ -105,7 +106,9 @@ def _load(shards: Sequence[Shard], plan: Reading) -> Responses:
             wide.add_source(shard.open(), columns)
         if long.n_rows + wide.n_rows == before:
             raise no_rows(shard)
-    return Responses(*pack_table(long if long.n_rows else wide, plan))
+    table = pack_table(long if long.n_rows else wide, plan)
+    again = (shard.open() for shard in shards)
+    return Responses(*table, choices=take_choices(plan, table, again) if plan.key else None)
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@ from discreet.output.figures.scale import (
     curve_plot,
     fit_plot,
     information_plot,
+    option_plot,
     privacy_plot,
     wright_plot,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "fit_plot",
     "information_plot",
     "ladder_plot",
+    "option_plot",
     "pair_plot",
     "privacy_plot",
     "wright_plot",

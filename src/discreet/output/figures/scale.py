@@ -7,11 +7,13 @@ colours, sizes, words and lines.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.analysis.diagnostics import BIN, GROUPS, align_column, bin_abilities
+from discreet.analysis.distractors import option_map
 from discreet.analysis.figures import (
     WrightMap,
     contrast_map,
@@ -37,6 +39,7 @@ from discreet.results.estimate import Estimate
 
 if TYPE_CHECKING:
     from discreet.analysis.dimensionality import Dimensionality
+    from discreet.analysis.distractors import Distractors
     from discreet.analysis.item_fit import FitStatistics
     from discreet.answers.responses import Responses
 
@@ -47,6 +50,8 @@ NAMES_WIDTH = 44
 """Signs of item names that fit on one line of the map."""
 OUTLIERS = 12
 """How many misfitting items are named."""
+WRONG_LINES = ((GREY, "D-."), (ORANGE, "^:"), (GREEN, "v-"), ("black", "P--"))
+"""Wrong options that nothing is wrong with."""
 LINES = ((BLUE, "o-"), (VERMILLION, "s--"), (GREEN, "D-."), (ORANGE, "^:"), ("black", "v-"))
 """Colours and markers: one kind of line for each mechanism or item."""
 
@@ -263,6 +268,44 @@ def curve_plot(
     axes.set_ylim(-0.03, 1.03)
     clean(axes, "Expected curves" if scores is None else "Expected curves and observed shares")
     axes.legend(title="item (difficulty)", frameon=False, loc="upper left")
+    return axes
+
+
+def option_plot(found: Distractors, item: str, *, axes: Any = None) -> Any:
+    """Draw the shares of an item's options in groups of persons of rising ability. Confidential.
+
+    A sound item: the line of the right answer rises, those of wrong ones fall.
+
+    Parameters
+    ----------
+    found
+        From :func:`discreet.analysis.analyse_distractors`.
+    item
+        Which one.
+    axes
+        Draw here; a new figure when left out.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    shown = option_map(found, item)
+    axes = new_axes() if axes is None else axes
+    rows = zip(shown.options, shown.right, shown.flagged, shown.shares, strict=True)
+    styles = cycle(WRONG_LINES)
+    for name, right, flagged, points in rows:
+        colour, style = (BLUE, "o-") if right else (VERMILLION, "s--") if flagged else next(styles)
+        words = " (right)" if right else " (attracts abler persons)" if flagged else ""
+        ability, share, _ = np.array(points, dtype=np.float64).reshape(-1, 3).T
+        width = 2.2 if right or flagged else 1.2
+        axes.plot(
+            ability, share, style, color=colour, linewidth=width, label=f"{name}{words}", ms=5
+        )
+    axes.set_xlabel("ability in logits")
+    axes.set_ylabel("share of the persons who answered")
+    axes.set_ylim(-0.03, 1.03)
+    clean(axes, f"Options of {item}")
+    axes.legend(title="option", frameon=False, loc="best")
     return axes
 
 

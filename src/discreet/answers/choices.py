@@ -1,0 +1,184 @@
+"""What persons chose, where a key says which answers are right.
+
+In: the tables that answers were read from, once more, and the persons and items they became. Out:
+:class:`Choices`, one byte for each person and item. Scores say whether somebody was right; choices
+say what attracted those who were not.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from discreet.answers.intake import RawTable
+from discreet.tables.ids import encode_ids
+from discreet.tables.opener import Source, plan_source, read_tables
+from discreet.tables.roles import LongPlan, Reading, WidePlan
+from discreet.tables.values import (
+    MISSING,
+    Scoring,
+    plain_dictionary,
+    read_integers,
+    score_value,
+    spell,
+)
+from discreet.types import Int8Array, Int64Array
+
+NONE = -1
+"""Stands for no answer."""
+OTHER = "(other)"
+"""Stands for the answers beyond the first hundred of an item: those are texts, not options."""
+_MOST = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """What each person chose of each item with a key.
+
+    Attributes
+    ----------
+    items
+        Items that the key names, in the order of the answers.
+    options
+        Per item what was chosen by anybody, and the right answers, in order.
+    right
+        Per item and option whether it is right.
+    chosen
+        ``[person, item]``: the number of the option, -1 without an answer.
+    """
+
+    items: tuple[str, ...]
+    options: tuple[tuple[str, ...], ...]
+    right: tuple[tuple[bool, ...], ...]
+    chosen: Int8Array
+
+    def select(self, items: Sequence[str]) -> Choices | None:
+        """Return these items, those of them that have a key; None if none has."""
+        known = [self.items.index(name) for name in items if name in self.items]
+        if not known:
+            return None
+        return Choices(
+            tuple(self.items[i] for i in known),
+            tuple(self.options[i] for i in known),
+            tuple(self.right[i] for i in known),
+            self.chosen[:, known],
+        )
+
+
+def read_choices(source: Any, reading: Reading, table: RawTable) -> Choices | None:
+    """Return what was chosen by the persons of a table; None without a key."""
+    if not reading.key:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # all of it was said when the answers were read
+        return read_tables(source, partial(take_choices, reading, table), reading=reading)
+
+
+def take_choices(reading: Reading, table: RawTable, sources: Iterator[Source]) -> Choices:
+    """Go through tables that were read before, with no mistake in them."""
+    items = [name for name in table.items if name in reading.key]
+    taken = _Taken(reading, items, table)
+    for source in sources:
+        plan = plan_source(source, reading)
+        if isinstance(plan, LongPlan):
+            taken.add_long(source, plan)
+        else:
+            taken.add_wide(source, plan)
+    return taken.finish()
+
+
+class _Taken:
+    """Choices as they come in."""
+
+    def __init__(self, reading: Reading, items: list[str], table: RawTable) -> None:
+        self._reading, self._items = reading, items
+        self._columns = {name: number for number, name in enumerate(items)}
+        self._known: list[dict[str, int]] = [{} for _ in items]
+        self._names: list[list[str]] = [[] for _ in items]
+        self._chosen = np.full((table.store.n_persons, len(items)), NONE, dtype=np.int8)
+        ids = None if table.persons is None else table.persons.to_pylist()
+        self._person = None if ids is None else {name: row for row, name in enumerate(ids)}
+        self._rows = 0
+
+    def add_wide(self, source: Source, plan: WidePlan) -> None:
+        """Take in a table with a column for each item."""
+        keyed = [number for number in plan.items if source.names[number] in self._columns]
+        person = () if plan.person is None else (plan.person,)
+        for batch in source.batches((*person, *keyed)):
+            rows = self._find_rows(batch[0] if person else None, len(batch[0]))
+            for number, column in zip(keyed, batch[len(person) :], strict=True):
+                item = self._columns[source.names[number]]
+                self._put(rows, item, self._encode(item, column))
+
+    def add_long(self, source: Source, plan: LongPlan) -> None:
+        """Take in a table with a row for each answer."""
+        for batch in source.batches((plan.person, plan.item, plan.response)):
+            rows = self._find_rows(batch[0], len(batch[0]))
+            items = encode_ids(batch[1])
+            codes = read_integers(items.indices)
+            for code, name in enumerate(items.dictionary.to_pylist()):
+                if name in self._columns:
+                    here = np.flatnonzero(codes == code)
+                    item = self._columns[name]
+                    self._put(rows[here], item, self._encode(item, batch[2].take(here)))
+
+    def _find_rows(self, column: Any, count: int) -> Int64Array:
+        if column is None or self._person is None:
+            self._rows += count
+            return np.arange(self._rows - count, self._rows)
+        ids = encode_ids(column)
+        known = np.array([self._person[name] for name in ids.dictionary.to_pylist()], dtype=np.intp)
+        return np.asarray(known[read_integers(ids.indices)])
+
+    def _encode(self, item: int, column: Any) -> Int8Array:
+        """Return the numbers of options; new ones get the next number."""
+        answers = plain_dictionary(column)
+        scoring = self._reading.scoring_of(self._items[item])
+        codes = [self._number(item, word, scoring) for word in answers.dictionary.to_pylist()]
+        place = answers.indices.cast("int64").fill_null(len(codes))
+        return np.asarray(np.array([*codes, NONE], dtype=np.int8)[read_integers(place)])
+
+    def _number(self, item: int, word: Any, scoring: Scoring) -> int:
+        if score_value(word, scoring) == MISSING:
+            return NONE
+        shown = spell(word)
+        if len(self._names[item]) >= _MOST and shown.lower() not in self._known[item]:
+            shown = OTHER
+        if shown.lower() not in self._known[item]:
+            self._known[item][shown.lower()] = len(self._names[item])
+            self._names[item].append(shown)
+        return self._known[item][shown.lower()]
+
+    def _put(self, rows: Int64Array, item: int, codes: Int8Array) -> None:
+        given = np.flatnonzero(codes != NONE)
+        if self._reading.repeats == "first":
+            given = given[self._chosen[rows[given], item] == NONE][::-1]
+        self._chosen[rows[given], item] = codes[given]
+
+    def finish(self) -> Choices:
+        """Return the choices, options in order."""
+        options, right = [], []
+        for item, name in enumerate(self._items):
+            keyed = self._reading.key[name]
+            for word in keyed:
+                self._number(item, word.upper() if len(word) == 1 else word, Scoring())
+            names = self._names[item]
+            order = sorted(range(len(names)), key=lambda number: _rank(names[number]))
+            place = np.array([*np.argsort(order), NONE], dtype=np.int8)
+            self._chosen[:, item] = place[self._chosen[:, item]]
+            options.append(tuple(names[number] for number in order))
+            right.append(tuple(names[number].lower() in keyed for number in order))
+        return Choices(tuple(self._items), tuple(options), tuple(right), self._chosen)
+
+
+def _rank(name: str) -> tuple[bool, float, str]:
+    """Put numbers by size before words."""
+    try:
+        return False, float(name), name
+    except ValueError:
+        return True, 0.0, name.lower()
