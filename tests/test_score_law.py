@@ -210,6 +210,7 @@ def test_a_plan_serves_near_the_place_it_was_made_for():
 
 def test_threads_change_nothing_but_rounding(monkeypatch):
     monkeypatch.setattr(score_groups, "BATCH_CELLS", 1 << 14)
+    monkeypatch.setattr(score_groups, "CHEAP_PAIRS", 0)
     b, patterns = answers_with_gaps(400, 30, 0.3, seed=7)
     plan = plan_batches(patterns, b)
     assert len(plan.batches) > 3

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -29,6 +30,12 @@ CLOSE = 0.1
 """Standard deviations by which the expected score may miss the score it is meant for."""
 SHARED = 1.0
 """Width, in standard deviations of the score, of the classes of abilities that share tables."""
+STACKED = 2.0
+"""Width, in standard deviations, of the neighbouring scores of one pattern in a block."""
+OWN_PAIRS = 200_000
+"""Pairs of nodes, summed over the blocks of a pattern, that are worth a batch of their own."""
+CHEAP_PAIRS = 1_000_000
+"""Pairs of nodes, summed over blocks, whose products take about a millisecond."""
 ALIKE = 1.2
 """Ratio of the standard deviations of scores within one class."""
 WORTH_SHARING = 16
@@ -73,6 +80,12 @@ class Plan:
     batches: tuple[Batch, ...]
     threshold: FloatArray
     deviation: float
+
+    @cached_property
+    def cheap(self) -> bool:
+        """Second derivatives cost hardly more than gradients."""
+        pairs = sum(batch.products * batch.column.shape[1] ** 2 for batch in self.batches)
+        return bool(pairs * self.threshold.shape[1] ** 2 < CHEAP_PAIRS)
 
     def serves(self, threshold: FloatArray) -> bool:
         """Say whether the tilts are good enough elsewhere: no score moved by its deviation."""
@@ -124,7 +137,10 @@ def _route_seconds(patterns: Patterns, steps: int) -> tuple[FloatArray, FloatArr
     cell = WIDE_CELL if shared else NARROW_CELL
     wide = angles * (cell * all_nodes + WIDE_PAIR * all_nodes**2)
     narrow = angles * (NARROW_CELL * own_nodes + NARROW_PAIR * own_nodes**2)
-    return wide, narrow
+    # Scores of one pattern that stand in one block, at a usual deviation.
+    entries = np.bincount(patterns.pattern, minlength=len(own_nodes))
+    together = np.clip(0.4 * STACKED * np.sqrt(own_nodes), 1, np.maximum(entries, 1))
+    return wide, narrow / together
 
 
 def _is_wide(patterns: Patterns, steps: int) -> BoolArray:
@@ -211,24 +227,49 @@ def _wide_batches(patterns: Patterns, entries: Entries, steps: int) -> Iterator[
             tilt = np.array([some.tilt.mean()])
             yield Batch(column, answered[None], some.score[None], some.persons[None], tilt)
     for part in _chunks(np.concatenate([*alone, np.zeros(0, np.intp)]), nodes):
-        some, answered = entries[part], patterns.answered_by(entries.pattern[part])
-        yield Batch(
-            np.broadcast_to(column, (len(part), patterns.n_items)),
-            answered[:, None],
-            some.score[:, None],
-            some.persons[:, None],
-            some.tilt,
-        )
+        some, answered = entries[part], patterns.answered_by(entries.pattern[part])[:, None]
+        yield Batch(column, answered, some.score[:, None], some.persons[:, None], some.tilt)
 
 
 def _narrow_batches(patterns: Patterns, entries: Entries, steps: int) -> Iterator[Batch]:
-    """Persons over their own items, those with equally many together."""
-    lengths = patterns.lengths[entries.pattern]
-    for length in np.unique(lengths):
+    """Persons over their own items: neighbouring scores of a pattern in one block."""
+    block = _stack_scores(entries)
+    first = np.flatnonzero(np.diff(block, prepend=-1))
+    pattern, blocks = np.unique(entries.pattern[first], return_counts=True)
+    own = blocks * (patterns.lengths[pattern] * steps) ** 2 > OWN_PAIRS
+    own &= blocks > 1
+    many = np.repeat(own, blocks)
+    for one in pattern[own]:
+        items = patterns.items_of(np.array([one]), int(patterns.lengths[one]))
+        for part in _chunks(np.flatnonzero(entries.pattern[first] == one), items.size * steps):
+            yield _fill_blocks(entries, block, part, items)
+    lengths = np.where(many, 0, patterns.lengths[entries.pattern[first]])
+    for length in np.unique(lengths[~many]):
         where = np.flatnonzero(lengths == length)
-        # Persons who need about as many angles stand together.
-        where = where[np.argsort(entries.deviation[where], kind="stable")]
+        # Blocks that need about as many angles stand together.
+        where = where[np.argsort(entries.deviation[first[where]], kind="stable")]
         for part in _chunks(where, int(length) * steps):
-            some = entries[part]
-            items = patterns.items_of(some.pattern, int(length))
-            yield Batch(items, None, some.score[:, None], some.persons[:, None], some.tilt)
+            items = patterns.items_of(entries.pattern[first[part]], int(length))
+            yield _fill_blocks(entries, block, part, items)
+
+
+def _stack_scores(entries: Entries) -> IndexArray:
+    """Give numbers to blocks of neighbouring scores of one pattern, no wider than STACKED."""
+    fresh = np.diff(entries.pattern, prepend=-1) != 0
+    step = np.diff(entries.score, prepend=0.0) / entries.deviation
+    place = np.cumsum(np.where(fresh, 0.0, step))
+    place -= np.maximum.accumulate(np.where(fresh, place, 0.0))
+    number = np.floor(place / STACKED)
+    return np.asarray(np.cumsum(fresh | (np.diff(number, prepend=0.0) != 0)) - 1)
+
+
+def _fill_blocks(
+    entries: Entries, block: IndexArray, chosen: IndexArray, items: IndexArray
+) -> Batch:
+    """Put the entries of some blocks in rows; short blocks are filled up with nobody."""
+    start, stop = np.searchsorted(block, chosen), np.searchsorted(block, chosen, side="right")
+    row = start[:, None] + np.arange(int((stop - start).max()))
+    inside = row < stop[:, None]
+    row = np.minimum(row, stop[:, None] - 1)
+    tilt = (entries.tilt[row] * inside).sum(axis=1) / inside.sum(axis=1)
+    return Batch(items, None, entries.score[row], entries.persons[row] * inside, tilt)

@@ -22,6 +22,7 @@ that covariances of very easy and very hard items keep their digits.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,11 +51,12 @@ class Batch:
     Attributes
     ----------
     column
-        ``[block, column]``: positions of items.
+        ``[block, column]``: positions of items; a single row if they are the same for all blocks.
     answered
         ``[block, row, column]``: who answered what; None if every column was answered.
     score, persons
-        ``[block, row]``: persons with this score on the items they answered.
+        ``[block, row]``: persons with this score on the items they answered; none in rows that
+        only fill up a block.
     tilt
         ``[block]``: an ability at which the expected scores are about the scores.
     """
@@ -64,6 +66,11 @@ class Batch:
     score: FloatArray
     persons: FloatArray
     tilt: FloatArray
+
+    @property
+    def products(self) -> int:
+        """How many sets of deviations enter the second moments."""
+        return len(self.tilt) if self.answered is None else self.score.size
 
     def total(self, values: FloatArray) -> FloatArray:
         """Sum ``[block, column]`` over the answered columns: ``[block, row]``."""
@@ -177,13 +184,13 @@ def tilt_categories(threshold: FloatArray, tilt: FloatArray) -> Tilted:
     Parameters
     ----------
     threshold
-        ``[block, column, step]``; infinite beyond an item's steps.
+        ``[block, column, step]``, or one block for all; infinite beyond an item's steps.
     tilt
         ``[block]``.
     """
     steps = threshold.shape[2]
     # Categories stand in front: loops over a short last axis are slow.
-    log_odds = np.zeros((steps + 1, *threshold.shape[:2]))
+    log_odds = np.zeros((steps + 1, len(tilt), threshold.shape[1]))
     for k in range(steps):
         np.subtract(log_odds[k] + tilt[:, None], threshold[:, :, k], out=log_odds[k + 1])
     top = log_odds.max(axis=0)
@@ -269,7 +276,7 @@ def _characteristic(batch: Batch, factor: ComplexArray, angle: FloatArray) -> Co
     back = np.exp(-1j * batch.score[:, :, None] * angle[:, None, :])
     if batch.answered is None:
         return np.asarray(back * factor.prod(axis=2)[:, None])
-    if batch.score.shape[1] == 1:
+    if batch.score.shape[1] == 1:  # logarithms, which are dear, would serve this row only
         return np.asarray(back * np.where(batch.answered, factor, 1.0).prod(axis=2)[:, None])
     answered = batch.answered.astype(np.float64)
     size = np.matmul(answered, np.log(np.abs(factor)).transpose(0, 2, 1))
@@ -330,6 +337,9 @@ def _deviations(tilted: Tilted, turn: ComplexArray, inverse: ComplexArray) -> Co
 
 
 def _scatter_rows(total: FloatArray, column: IndexArray, values: FloatArray) -> None:
+    if len(column) == 1:
+        total[column[0]] += values.sum(axis=0)
+        return
     for k in range(total.shape[1]):
         total[:, k] += np.bincount(
             column.ravel(), weights=values[:, :, k].ravel(), minlength=len(total)
@@ -342,26 +352,42 @@ def _add_covariance(
     """Add the covariances of nodes of different items."""
     wave, deviation, moved = parts
     blocks, steps = len(moved), moved.shape[3]
-    root = np.sqrt(wave * batch.persons[:, :, None])
-    waves = root[..., None] * deviation.reshape(blocks, 1, deviation.shape[1], -1)
-    moved = (moved * np.sqrt(batch.persons)[:, :, None, None]).reshape(*moved.shape[:2], -1)
+    deviation = deviation.reshape(blocks, 1, deviation.shape[1], -1)
+    wave = wave * batch.persons[:, :, None]
     if batch.answered is None:
-        _scatter_products(total, batch.column, (waves[:, 0], moved), steps)
-        return
-    waves *= np.repeat(batch.answered, steps, axis=2)[:, :, None]
+        # Rows of a block differ in their score only, and their deviations are the same.
+        wave = wave.sum(axis=1, keepdims=True)
+    waves = np.sqrt(wave)[..., None] * deviation
+    if batch.answered is not None:
+        waves *= np.repeat(batch.answered, steps, axis=2)[:, :, None]
+    waves = waves.reshape(blocks, -1, waves.shape[3])
+    moved = (moved * np.sqrt(batch.persons)[:, :, None, None]).reshape(*moved.shape[:2], -1)
+    node = (batch.column[:, :, None] * steps + np.arange(steps)).reshape(len(batch.column), -1)
+    if len(node) == 1:
+        _add_product(total, node[0], (waves, moved))
+    else:
+        _scatter_products(total, node, (waves, moved))
+
+
+def _add_product(
+    total: FloatArray, node: IndexArray, parts: tuple[ComplexArray, FloatArray]
+) -> None:
+    """Add one matrix product over all blocks, which have the same columns."""
+    waves, moved = parts
+    place: Any = slice(None) if len(node) == len(total) else np.ix_(node, node)
     for part, sign in ((waves.real, 1.0), (waves.imag, -1.0), (moved, -1.0)):
-        rows = np.ascontiguousarray(part).reshape(-1, part.shape[-1])
-        total += sign * (rows.T @ rows)
+        rows = np.ascontiguousarray(part).reshape(-1, len(node))
+        total[place] += sign * (rows.T @ rows)
 
 
 def _scatter_products(
-    total: FloatArray, column: IndexArray, parts: tuple[ComplexArray, FloatArray], steps: int
+    total: FloatArray, node: IndexArray, parts: tuple[ComplexArray, FloatArray]
 ) -> None:
+    """Add a matrix product for each block, at the places of its own columns."""
     waves, moved = parts
     left = np.concatenate([waves.real, waves.imag, moved], axis=1)
     right = np.concatenate([waves.real, -waves.imag, -moved], axis=1)
     product = np.matmul(left.transpose(0, 2, 1), right)
-    node = (column[:, :, None] * steps + np.arange(steps)).reshape(len(column), -1)
     code = node[:, :, None] * len(total) + node[:, None, :]
     np.add.at(total.reshape(-1), code.ravel(), product.ravel())
 

@@ -25,8 +25,10 @@ from discreet.models.score_law import Batch, ConditionalSums, add_batch
 from discreet.results.estimate import Solution
 from discreet.types import BoolArray, FloatArray, Int64Array
 
+NEWTON_TOL = 1e-6
+"""Logits; a step with second derivatives of its own point squares the error."""
 STEP_TOL = 1e-9
-"""Logits; one step with fresh second derivatives follows, which squares the error."""
+"""Other steps are repeated until they are this small; then comes one of the kind above."""
 STEPS = 100
 """From the refined estimate 4 to 8 steps are taken; 100 means that something is wrong."""
 SLOW = 0.3
@@ -186,6 +188,12 @@ class Surface:
         value = float(-(self.observed[used] @ threshold[used]) - sums.log_norm)
         return _Point(parameter, plan, sums, value)
 
+    def look_closely(self, point: _Point) -> _Point:
+        """Return the same point with second derivatives."""
+        if point.sums.covariance is not None:
+            return point
+        return self.look(point.parameter, point.plan, information=True)
+
     def gradient(self, point: _Point) -> FloatArray:
         """How the log-likelihood grows with the parameters."""
         return self.structure.project(point.sums.expected - self.observed)
@@ -203,7 +211,8 @@ class Surface:
 
 def evaluate(plan: Plan, threshold: FloatArray, *, information: bool = True) -> ConditionalSums:
     """Sum the normalising part and its derivatives over all persons."""
-    threads = thread_count() if threshold.size <= SHARED_NODES else 1
+    worth = not plan.cheap and threshold.size <= SHARED_NODES
+    threads = thread_count() if worth else 1
     parts = [plan.batches[i::threads] for i in range(threads) if plan.batches[i::threads]]
 
     def add(batches: tuple[Batch, ...]) -> ConditionalSums:
@@ -244,10 +253,11 @@ def _maximise(surface: Surface, start: FloatArray) -> Maximum:
         if length > LONG and surface.gradient(point) @ move < NO_GAIN:
             raise Undetermined(surface.trace(move))
         point = _climb(surface, old, move)
-        if length < STEP_TOL:
-            return _finish(surface, point, step)
-        if length > SLOW * before:
-            point = surface.look(point.parameter, point.plan, information=True)
+        if solver.fresh and length < NEWTON_TOL:
+            near = old if length < STEP_TOL else surface.look_closely(point)
+            return _conclude(surface, point, near, step)
+        if point.plan.cheap or length < STEP_TOL or length > SLOW * before:
+            point = surface.look_closely(point)
             solver = _Solver(surface, point)
         else:
             fall = surface.gradient(old) - surface.gradient(point)
@@ -286,6 +296,11 @@ class _Solver:
             move = move + step * (share - (fall @ move) / (step @ fall))
         return self._structure.centred(move)
 
+    @property
+    def fresh(self) -> bool:
+        """The second derivatives are those of the point itself."""
+        return not self._seen
+
     def learn(self, step: FloatArray, fall: FloatArray) -> None:
         """Remember a step and how far the gradient fell."""
         if step @ fall > 0:
@@ -315,7 +330,7 @@ def _climb(surface: Surface, point: _Point, move: FloatArray) -> _Point:
     """Take the step, halved until the likelihood does not fall (it is concave)."""
     slack = 1e-12 * abs(point.value)
     for _ in range(STEPS):
-        new = surface.look(point.parameter + move, point.plan)
+        new = surface.look(point.parameter + move, point.plan, information=point.plan.cheap)
         if new.value >= point.value - slack:
             return new
         move = move / 2
@@ -325,11 +340,8 @@ def _climb(surface: Surface, point: _Point, move: FloatArray) -> _Point:
     )
 
 
-def _finish(surface: Surface, point: _Point, steps: int) -> Maximum:
-    """Renew the second derivatives, and take a last step with them."""
-    last = surface.look(point.parameter, point.plan, information=True)
-    move = _Solver(surface, last).solve(surface.gradient(last))
-    point = surface.look(last.parameter + move, last.plan)
+def _conclude(surface: Surface, point: _Point, near: _Point, steps: int) -> Maximum:
+    """Put the result together; second derivatives are those of a point that is near enough."""
     residual = float(np.abs(surface.gradient(point)).max())
-    solution = Solution("conditional likelihood, Newton steps", steps + 1, residual)
-    return Maximum(point.parameter, surface.information(last), point.value, solution)
+    solution = Solution("conditional likelihood, Newton steps", steps, residual)
+    return Maximum(point.parameter, surface.information(near), point.value, solution)
