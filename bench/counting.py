@@ -120,7 +120,7 @@ def bench_dense(goal: float | None = None) -> Table:
 
 def bench_weighted() -> Table:
     """Count with a weight per person, relative to counting without."""
-    from discreet.models.refined import PersonWeight
+    from discreet.counts.folds import PersonWeight
     from discreet.privacy.mechanisms.margins import PersonWeights
 
     table: Table = []

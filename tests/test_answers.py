@@ -20,9 +20,9 @@ from discreet.answers.protocol import (
     refuse_travel,
 )
 from discreet.answers.streamed import batches
+from discreet.counts.folds import PersonWeight
 from discreet.errors import BadUsage, OutOfReach
 from discreet.models.patterns import GroupPatterns, group_patterns
-from discreet.models.refined import PersonWeight
 from discreet.models.routing import LookForRouting
 from discreet.privacy.mechanisms.response import CountFlipped
 from discreet.tables.sources import ParquetSource

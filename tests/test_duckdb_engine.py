@@ -580,14 +580,6 @@ def test_fit_out_of_core_finds_what_fit_in_memory_finds(small, tmp_path, order, 
     assert ours.persons == theirs.persons
 
 
-def test_fit_of_a_query_has_no_standard_errors_and_says_so(tmp_path):
-    from discreet.models.calibrate import fit
-
-    folder = write(tmp_path / "answers", table("ordered")[:-1], "parquet", 1)
-    estimate = fit(f"SELECT * FROM '{folder}/*.parquet'", engine="duckdb")  # noqa: S608
-    assert any("no standard errors" in warning for warning in estimate.warnings)
-
-
 def test_rows_of_a_stream_can_be_asked_for_again(small, tmp_path):
     folder = write(tmp_path / "answers", table("shuffled"), "parquet", 1)
     with open_answers(folder, "disk") as answers:

@@ -16,8 +16,8 @@ import discreet
 from discreet.answers import device as gpu
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
+from discreet.counts.folds import PersonWeight
 from discreet.errors import BadResponses, BadUsage
-from discreet.models.refined import PersonWeight
 
 
 def answers(seed, persons, items, missing=0.3):

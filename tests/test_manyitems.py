@@ -19,6 +19,7 @@ from discreet.answers.responses import Responses
 from discreet.answers.streamed.counting import Accumulator, count_source
 from discreet.counts import PairCounts, matrix, merge_counts
 from discreet.counts import sparse_rows as compressed
+from discreet.counts.folds import PersonWeight
 from discreet.counts.matrix import prefers_sparse
 from discreet.errors import BadResponses, BadUsage, NotConverged
 from discreet.models import laplacian as hierarchy
@@ -27,7 +28,7 @@ from discreet.models import random_sign_se as multipliers
 from discreet.models import uncertainty as sandwich
 from discreet.models.calibrate import fit
 from discreet.models.laplacian import build_laplacian
-from discreet.models.refined import PersonWeight, solve_refined
+from discreet.models.refined import solve_refined
 
 CASES = st.tuples(
     st.integers(0, 60), st.integers(1, 90), st.sampled_from([0.3, 0.8, 0.97]), st.integers(0, 9)
@@ -293,7 +294,7 @@ def test_a_sparse_file_is_marked_confidential_and_small(many, tmp_path):
     with np.load(tmp_path / "counts.npz") as archive:
         header = json.loads(str(archive["header"]))
         assert "confidential" in header
-        assert header["version"] == 2
+        assert header["version"] == 3
         assert archive["data"].dtype == np.uint8, "small counts are saved as small numbers"
 
 
@@ -327,7 +328,7 @@ def test_files_of_the_first_version_are_read_and_say_nothing_about_weights(tmp_p
         {"indptr": np.array([0, 5, 2, 1], dtype=np.int32)},
         {"data": np.array([0.5])},
         {"drop": ("indices",)},
-        {"header": {"version": 3}},
+        {"header": {"version": 4}},
         {"data": np.array([-1])},
         {"indices": np.array([0], dtype=np.int32)},
     ],

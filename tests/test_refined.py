@@ -5,10 +5,11 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from discreet.counts.folds import PersonWeight
 from discreet.errors import NotConverged
 from discreet.models import refined
 from discreet.models.laplacian import build_laplacian, factorise, invert, solve
-from discreet.models.refined import PersonWeight, curvature, solve_refined
+from discreet.models.refined import curvature, solve_refined
 
 
 def linked_counts(seed, m=6, mean=2.0):

@@ -407,7 +407,9 @@ def test_a_task_counts_as_memory_does_however_its_rows_come(table, sizes):
     memory = Responses.from_dataframe(table)
     items = sort_naturally(memory.items)
     as_text = pa.types.is_string(table.schema.field("person").type)
-    task = SumUp(View(long_layout(items, as_text=as_text)), lambda store: count_vector(store, None))
+    task = SumUp(
+        View(long_layout(items, as_text=as_text)), lambda persons: count_vector(persons.store, None)
+    )
     m = len(items)
     total = put_together(run_task(task, table, sizes), m * m + 2 * m + 1, np.int64)
     expected = count_vector(memory.select(items).store, None)
@@ -428,7 +430,7 @@ def test_a_task_that_runs_again_keeps_the_same_answers(order, sizes):
     items = tuple(f"q{n}" for n in range(8))
     cap = CapAnswers(capping.draw_cap(3, SeededSource(2)))
     view = View(long_layout(items, as_text=True), (SelectItems(np.arange(6)), cap))
-    task = SumUp(view, lambda store: count_vector(store, None))
+    task = SumUp(view, lambda persons: count_vector(persons.store, None))
     first = put_together(run_task(task, table), 49, np.int64)
     again = put_together(run_task(task, table.take(order), sizes), 49, np.int64)
     assert np.array_equal(first, again)
@@ -449,7 +451,7 @@ def test_rows_without_ids_are_capped_alike_in_any_order():
     items = tuple(f"q{n}" for n in range(4))
     shape = Layout(items, WidePlan(None, (0, 1, 2, 3), ()), items, Reading(), True, True, False)
     view = View(shape, (CapAnswers(capping.draw_cap(2, SeededSource(3))),))
-    task = SumUp(view, lambda store: count_vector(store, None))
+    task = SumUp(view, lambda persons: count_vector(persons.store, None))
 
     def count(rows):
         marks = rows @ np.array([1, 2, 4, 8])  # what the shuffle adds
@@ -477,7 +479,7 @@ def test_rows_without_ids_are_capped_alike_in_any_order():
 )
 def test_a_task_reports_what_is_wrong_instead_of_failing(rows, words):
     table = pa.table({name: [row[n] for row in rows] for n, name in enumerate(("p", "i", "r"))})
-    task = SumUp(View(long_layout(("a", "b"))), lambda store: count_vector(store, None))
+    task = SumUp(View(long_layout(("a", "b"))), lambda persons: count_vector(persons.store, None))
     (batch,) = run_task(task, table)
     assert batch.column("block").to_pylist() == [FAILURE]
     assert words in batch.column("payload")[0].as_py().decode()
@@ -601,6 +603,24 @@ def test_many_tasks_sorted_and_shuffled_and_weighted_rows_give_one_result(spark,
     expected = count_pairs(memory, weighting=weigh)
     assert same(weighted, expected)
     assert weighted.weighting == expected.weighting
+
+
+def test_folds_and_the_sketch_are_those_of_memory(spark, many_tasks):
+    table = answers_table(120, 6)
+    ours = count_pairs(spark.createDataFrame(table), folds=8)
+    theirs = count_pairs(in_memory(table, ours.items), folds=8)
+    assert same(ours, theirs)
+    assert np.array_equal(ours.sketch, theirs.sketch)
+    for name in ("right_wrong", "answers", "persons"):
+        assert np.array_equal(getattr(ours.folds, name), getattr(theirs.folds, name)), name
+    assert (ours.folds.asked, ours.folds.weighting) == (8, theirs.folds.weighting)
+
+
+def test_folds_of_rows_without_ids_are_refused(spark):
+    frame = spark.createDataFrame([(1, 0), (0, 1)], "q1 int, q2 int")
+    with pytest.raises(BadUsage, match="no column of person ids"):
+        count_pairs(frame, folds=8)
+    assert count_pairs(frame, folds=0).sketch is None
 
 
 def test_the_query_for_spark_gives_the_same_counts(spark):

@@ -24,9 +24,10 @@ from discreet.analysis.persons import accept_responses, check_logits, known_diff
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts
+from discreet.counts.folds import PersonWeight
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, name_some, read_cell
-from discreet.models.refined import PersonWeight, RefinedScoring
+from discreet.models.refined import RefinedScoring
 from discreet.models.score_plan import ScorePlan
 from discreet.models.uncertainty import SumProducts
 from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status

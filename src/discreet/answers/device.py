@@ -27,6 +27,7 @@ from discreet.answers.reading import explain_cell
 from discreet.answers.responses import Responses
 from discreet.answers.select import CELLS
 from discreet.counts import PairCounts, name_weighting
+from discreet.counts.folds import Tally
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.secure import RandomSource
 from discreet.types import Int64Array, Texts
@@ -94,8 +95,13 @@ class DeviceAnswers(Held):
         """Keep a uniformly random ``max_answers`` of the answers of each person with more."""
         return DeviceAnswers(self._memory.cap(max_answers, source))
 
-    def count(self, weighting: Weighting | None = None) -> PairCounts:
-        """Count pairs on the processor; in memory, with a warning, where there is none."""
+    def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
+        """Count pairs on the processor; in memory, with a warning, where there is none.
+
+        Folds are counted in memory.
+        """
+        if tally is not None:
+            return self._memory.count(weighting, tally)
         reason = _why_not()
         if reason is not None:
             warnings.warn(f"{reason}; the pairs are counted in memory instead", stacklevel=3)

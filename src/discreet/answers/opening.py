@@ -7,22 +7,26 @@ where answers can be is one module that fulfils the protocol, and one branch of
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
 from discreet.answers.pairs import Weighting
 from discreet.answers.protocol import Answers, Held
 from discreet.counts import PairCounts
+from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
     from discreet.tables.resources import Progress, Resources
     from discreet.tables.roles import Reading
+
+WeightingName = Literal["refined", "none"]
 
 ENGINES = ("memory", "disk", "gpu", "spark")
 SYNONYMS = {"duckdb": "disk"}
@@ -36,7 +40,8 @@ def count_pairs(
     source: Responses | str | PathLike[str],
     *,
     engine: str = "auto",
-    weighting: Weighting | None = None,
+    weighting: Weighting | WeightingName | None = None,
+    folds: int | None = None,
 ) -> PairCounts:
     """Count, for every pair of items, the persons with one right and the other wrong.
 
@@ -54,7 +59,16 @@ def count_pairs(
         free memory.
     weighting
         Integer weight per person as a function of how many items the person answered and
-        how many of them right; None counts every person once.
+        how many of them right, or its name: "refined" (one over the number of answers, as the
+        method of that name has it), "none". By default every person counts once, but in folds
+        as for "refined".
+    folds
+        Also count persons in so many folds (32, say), by a fixed hash of the id's text that is
+        the same in every engine and on every day: :func:`discreet.fit` then finds standard
+        errors from counts alone, also from the sum of counts of several days. A sketch of the
+        ids is kept too, by which counts with the same persons are recognised; 0 keeps the
+        sketch alone. Where folds of many items would take more than a gigabyte there are fewer
+        or none, with a warning. For standard errors of the method "spectral" weight by "none".
 
     Returns
     -------
@@ -71,8 +85,33 @@ def count_pairs(
     array([[0, 2],
            [1, 0]])
     """
+    function, tally = plan_count(weighting, folds)
     with opened(source, engine) as answers:
-        return answers.count(weighting)
+        return say_folds(answers.count(function, tally), tally)
+
+
+def plan_count(
+    weighting: Weighting | str | None, folds: int | None
+) -> tuple[Weighting | None, Tally | None]:
+    """Return how pairs are weighted, and what else is kept of persons."""
+    if isinstance(weighting, str) and weighting not in get_args(WeightingName):
+        raise BadUsage(
+            f"there is no weighting called {weighting!r}; choose 'refined' or 'none', or give a "
+            "function of how many items a person answered and how many of them right"
+        )
+    named = {"refined": PersonWeight(), "none": None}
+    function = named[weighting] if isinstance(weighting, str) else weighting
+    if folds is None:
+        return function, None
+    return function, Tally(folds) if weighting is None else Tally(folds, function)
+
+
+def say_folds(counts: PairCounts, tally: Tally | None) -> PairCounts:
+    """Return the counts, and warn where not all folds fitted into memory."""
+    kept = 0 if counts.folds is None else counts.folds.number
+    if tally is not None and kept != tally.folds:
+        warnings.warn(explain_folds(tally.folds, kept, len(counts.items)), stacklevel=3)
+    return counts
 
 
 @contextmanager

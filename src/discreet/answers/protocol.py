@@ -25,6 +25,7 @@ from discreet.types import IndexArray, Int64Array
 if TYPE_CHECKING:
     from discreet.answers.pairs import Weighting
     from discreet.counts import PairCounts
+    from discreet.counts.folds import Tally
 
 T = TypeVar("T")
 
@@ -158,8 +159,11 @@ class Answers(Contributions, Protocol):
         """Whether all persons are in the memory of this process, so that passes cost little."""
         ...
 
-    def count(self, weighting: Weighting | None = None) -> PairCounts:
-        """Count pairs in one pass, each person with an integer weight of (answered, right)."""
+    def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
+        """Count pairs in one pass, each person with an integer weight of (answered, right).
+
+        ``tally`` says what else to keep of the persons: folds of them, a sketch of their ids.
+        """
         ...
 
     def reduce(self, job: Job[T], /) -> T:

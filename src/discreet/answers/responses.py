@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from discreet.answers.choices import Choices
     from discreet.answers.pairs import Weighting
     from discreet.counts import PairCounts
+    from discreet.counts.folds import Tally
 
 _SAME_CELLS = 1 << 24
 """Cells compared together by ``==``: 16 MB on each side."""
@@ -274,6 +275,11 @@ class Responses(Held):
         return cast(Texts, self._persons_made)
 
     @property
+    def person_ids(self) -> Any:
+        """Ids as Arrow strings; None where persons have none and are numbered."""
+        return self._persons
+
+    @property
     def store(self) -> AnswerStore:
         """The answers, as bit planes or sparse rows."""
         return self._store
@@ -333,7 +339,7 @@ class Responses(Held):
 
     # -- what it is asked --------------------------------------------------------------------
 
-    def count(self, weighting: Weighting | None = None) -> PairCounts:
+    def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
         """Count, for every pair of items, the persons with one right and the other wrong."""
         from discreet.answers.pairs import count_matrix
         from discreet.counts import PairCounts, name_weighting
@@ -346,7 +352,15 @@ class Responses(Held):
             right=right,
             persons=self.n_persons,
             weighting=name_weighting(weighting),
+            **({} if tally is None else self._keep(tally)),
         )
+
+    def _keep(self, tally: Tally) -> dict[str, Any]:
+        from discreet.answers.folding import FoldSums
+
+        sums = FoldSums(tally)
+        sums.add(cast(Any, self._store), self._persons, 0)
+        return sums.finish(self.n_items)
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """Fold jobs over all persons, who are one block."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from discreet.cli.options import AsJson, Force, Layout, argument, flag, option
 from discreet.cli.output import (
@@ -171,7 +171,16 @@ def make_resources(limits: Limits) -> Resources:
 
 @contextmanager
 def open_answers(source: str, reading: Reading, limits: Limits, label: str) -> Iterator[Answers]:
-    """Give answers, large ones where they are, and show progress while they are used."""
+    """Give answers, large ones where they are, and show progress while they are used.
+
+    A file of counts is given as the counts: what needs the answers themselves says so.
+    """
+    from discreet.counts import PairCounts, holds_counts
+
+    if holds_counts(source):
+        counts: Any = PairCounts.load(source)
+        yield counts
+        return
     if not goes_out_of_core(source, limits, reading):
         answers = read_answers(source, reading)
         with working(label):
@@ -239,19 +248,34 @@ Kept = Annotated[
 ]
 
 
+Folds = Annotated[
+    int,
+    option("N", "Count persons in N folds, for standard errors from counts alone (try 32)."),
+]
+PairWeighting = Annotated[
+    Literal["refined", "none"] | None,
+    flag("How persons are weighted. Default: not, but in folds as the method refined does."),
+]
+
+
 def counts(
     source: Source,
     *,
     out: CountsFile,
     limits: Limits,
+    folds: Folds = 0,
+    weighting: PairWeighting = None,
     checkpoint: Kept = None,
     force: Force = False,
     as_json: AsJson = False,
     reading: Reading,
 ) -> None:
     """Count pairs of answers of any size and save them. The file is confidential."""
+    from discreet.answers.opening import plan_count, say_folds
+
     check_writable(out.parent, [out.name], force=force)
     check_engine(limits)
+    weights, tally = plan_count(weighting, folds)
     goes_on = checkpoint is not None and limits.engine == "auto"
     if goes_out_of_core(source, limits, reading) or goes_on:
         from discreet.answers.streamed.counting import count_source
@@ -259,14 +283,16 @@ def counts(
         with counting_rows("Counting") as progress:
             found = count_source(
                 source,
+                weighting=weights,
+                tally=tally,
                 reading=plan_reading(reading),
                 resources=make_resources(limits),
                 checkpoint=checkpoint,
                 progress=progress,
             )
     else:
-        found = read_answers(source, reading).count()
-    _save(found, out, as_json=as_json)
+        found = read_answers(source, reading).count(weights, tally)
+    _save(say_folds(found, tally), out, as_json=as_json)
 
 
 def merge(
@@ -293,6 +319,8 @@ def _save(found: PairCounts, out: Path, *, as_json: bool) -> None:
         "items": len(found.items),
         "answers": int(found.answers.sum()),
         "pairs": int(found.right_wrong.sum()),
+        "folds": 0 if found.folds is None else found.folds.number,
+        "repeated": found.repeated,
         "out": str(out),
     }
     if as_json:
@@ -301,5 +329,8 @@ def _save(found: PairCounts, out: Path, *, as_json: bool) -> None:
     say(
         f"{document['persons']:,} persons, {document['items']:,} items, "
         f"{document['answers']:,} answers, {document['pairs']:,} pairs of right and wrong"
+        + (f", in {document['folds']} folds" if document["folds"] else "")
     )
+    if found.repeated:
+        say(f"About {found.repeated:,} persons are in more than one of the counts")
     conclude((), [out])

@@ -152,6 +152,7 @@ def _write_document(
         **heading,
         **calibration_document(estimate),
         **name_scale(scale),
+        "degrees": estimate.degrees,
         "solution": vars(estimate.solution),
         "warnings": estimate.warnings,
         "warning_kinds": [one.kind for one in estimate.warnings],
@@ -284,4 +285,5 @@ def build_estimate(document: dict[str, Any]) -> Estimate:
         answers=counts("answers"),
         right=counts("right"),
         persons=document.get("persons"),
+        degrees=document.get("degrees"),
     )

@@ -110,6 +110,7 @@ def fit(
     alone = out is None and anchors is None and not needs_persons(wanted)
     limits = Limits() if alone else Limits(engine="memory")
     with open_answers(file, reading, limits, "Estimating difficulties") as answers:
+        from discreet.counts import PairCounts
         from discreet.models.calibrate import fit as calibrate
 
         responses: Any = answers
@@ -124,7 +125,8 @@ def fit(
     if out is not None:
         with working("Writing the report"):
             title = title or title_of(name_answers(file))
-            written = write_calibration(out, estimate, responses, title=title, scale=turned)
+            known = None if isinstance(responses, PairCounts) else responses
+            written = write_calibration(out, estimate, known, title=title, scale=turned)
     if as_json:
         held = {} if anchored is None else {"anchors": list_rows(anchored.to_dict())}
         print_json(calibration_document(estimate, turned) | held)

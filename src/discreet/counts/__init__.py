@@ -7,6 +7,7 @@ it, so it never crosses the wall without noise.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
 from os import PathLike
@@ -16,9 +17,16 @@ from typing import Any
 import numpy as np
 
 from discreet.counts import matrix as form
+from discreet.counts.folds import (
+    FoldCounts,
+    count_common,
+    explain_folds,
+    join_sketches,
+)
 from discreet.counts.matrix import (
     PairMatrix,
     add_matrices,
+    is_archive,
     is_sparse,
     move_cells,
     prefers_sparse,
@@ -26,13 +34,16 @@ from discreet.counts.matrix import (
     settle_matrix,
     write_archive,
 )
+from discreet.counts.wins import ComparisonCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import brief_repr
-from discreet.types import Int64Array
+from discreet.types import Int64Array, UInt64Array
 
 __all__ = [
     "ComparisonCounts",
+    "FoldCounts",
     "PairCounts",
+    "holds_counts",
     "is_sparse",
     "merge_counts",
     "name_weighting",
@@ -41,6 +52,13 @@ __all__ = [
 
 UNWEIGHTED = "none"
 UNKNOWN = "unknown"
+
+COUNTED_TWICE = (
+    "some persons are in more than one of the counts that are added (`repeated` says about how "
+    "many). Where these are other answers of the same persons, all that is lost is the pairs "
+    "between; where they are the same answers, they count twice"
+)
+"""What is said where counts share persons."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +83,14 @@ class PairCounts:
         before this was recorded).
     note
         Facts about a file of counts that are not counts, such as how far a checkpoint came.
+    folds
+        The same pairs for each fold of persons, weighted as the method "refined" weights them,
+        or None: what standard errors are found from.
+    sketch
+        Hashes of some ids, by which counts with the same persons are recognised; None where
+        persons have no ids or nobody asked.
+    repeated
+        About how many persons were in more than one of the counts that were added.
 
     Examples
     --------
@@ -84,6 +110,9 @@ class PairCounts:
     persons: int
     weighting: str = UNWEIGHTED
     note: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    folds: FoldCounts | None = field(default=None, repr=False)
+    sketch: UInt64Array | None = field(default=None, repr=False)
+    repeated: int = 0
 
     __repr__ = brief_repr
 
@@ -104,8 +133,11 @@ class PairCounts:
         return is_sparse(self.right_wrong)
 
     def __add__(self, other: PairCounts) -> PairCounts:
+        if not isinstance(other, PairCounts):
+            return NotImplemented
         if self.items != other.items:
-            raise BadResponses(_explain_items(self.items, other.items))
+            items = tuple(dict.fromkeys((*self.items, *other.items)))
+            return self.select(items) + other.select(items)
         right_wrong = add_matrices(self.right_wrong, other.right_wrong)
         if (_values(right_wrong) < 0).any():
             raise BadResponses(
@@ -119,7 +151,12 @@ class PairCounts:
             right=self.right + other.right,
             persons=self.persons + other.persons,
             weighting=_same_weighting(self.weighting, other.weighting),
+            **_add_persons(self, other),
         )
+
+    def __radd__(self, other: object) -> PairCounts:
+        # sum() begins with 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def dense(self, purpose: str) -> Int64Array:
         """Return ``right_wrong`` as an array, for what cannot do without one.
@@ -143,6 +180,8 @@ class PairCounts:
 
     def divide(self, weight: int) -> PairCounts:
         """Return the counts of persons who all had this weight, each counted once."""
+        if weight == 1:
+            return self
         right_wrong = self.right_wrong.copy()
         _values(right_wrong)[...] //= weight
         return replace(self, right_wrong=right_wrong, weighting=UNWEIGHTED)
@@ -171,7 +210,17 @@ class PairCounts:
         answers, right = np.zeros((2, len(names)), dtype=np.int64)
         answers[known], right[known] = self.answers[old[known]], self.right[old[known]]
         moved = move_cells(self.right_wrong, old)
-        return PairCounts(names, moved, answers, right, self.persons, self.weighting)
+        return PairCounts(
+            items=names,
+            right_wrong=moved,
+            answers=answers,
+            right=right,
+            persons=self.persons,
+            weighting=self.weighting,
+            folds=_select_folds(self.folds, old),
+            sketch=self.sketch,
+            repeated=self.repeated,
+        )
 
     def save(self, path: str | PathLike[str], *, note: Mapping[str, Any] | None = None) -> None:
         """Write the counts to one file. The file is confidential, and says so.
@@ -183,9 +232,15 @@ class PairCounts:
             "persons": self.persons,
             "weighting": self.weighting,
             "note": dict(self.note if note is None else note),
+            "repeated": self.repeated,
         }
-        totals = {"answers": self.answers, "right": self.right}
-        write_archive(Path(path), header, self.right_wrong, totals)
+        arrays: dict[str, Any] = {"answers": self.answers, "right": self.right}
+        if self.sketch is not None:
+            arrays["sketch"] = self.sketch
+        if self.folds is not None:
+            header["folds"] = {"asked": self.folds.asked, "weighting": self.folds.weighting}
+            arrays |= {f"fold_{name}": getattr(self.folds, name) for name in FOLD_PARTS}
+        write_archive(Path(path), header, self.right_wrong, arrays)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> PairCounts:
@@ -196,6 +251,8 @@ class PairCounts:
             persons=int(header["persons"]),
             weighting=str(header.get("weighting", UNKNOWN)),
             note=header.get("note", {}),
+            repeated=int(header.get("repeated", 0)),
+            folds=_take_folds(header, arrays),
             **arrays,
         )
         _check_plausible(counts, str(path))
@@ -205,9 +262,10 @@ class PairCounts:
 def merge_counts(parts: Iterable[PairCounts]) -> PairCounts:
     """Add counts of different persons; items may come in another order or be missing.
 
-    The result has every item of every part, in order of first appearance. That the parts are
-    about different persons cannot be seen from counts: the caller answers for it. Counts that
-    were weighted in different ways are refused.
+    Does what ``sum(parts)`` does, faster where parts have different items. The result has every
+    item of every part, in order of first appearance. Where both know their persons (counts with
+    folds, and files of ``discreet counts``) persons in common are noticed and said. Counts with
+    different folds, or that were weighted in different ways, are refused.
 
     Examples
     --------
@@ -227,6 +285,46 @@ def merge_counts(parts: Iterable[PairCounts]) -> PairCounts:
     for part in listed[1:]:
         total = total + part.select(items)
     return total
+
+
+def holds_counts(path: object) -> bool:
+    """Say whether something is the path of a file of pair counts."""
+    return isinstance(path, str | PathLike) and is_archive(Path(path))
+
+
+def _add_persons(ours: PairCounts, theirs: PairCounts) -> dict[str, Any]:
+    """Add what two counts keep of their persons; a part that one of them lacks is lost."""
+    folds = ours.folds and theirs.folds and ours.folds + theirs.folds
+    distinct = (ours.persons - ours.repeated, theirs.persons - theirs.repeated)
+    common = count_common(ours.sketch, theirs.sketch, *distinct)
+    if common:
+        warnings.warn(COUNTED_TWICE, stacklevel=4)
+    known = ours.sketch is not None and theirs.sketch is not None
+    sketch = join_sketches([ours.sketch, theirs.sketch]) if known else None  # type: ignore[list-item]
+    repeated = ours.repeated + theirs.repeated + common
+    return {"folds": folds, "sketch": sketch, "repeated": repeated}
+
+
+def _select_folds(folds: FoldCounts | None, old: Int64Array) -> FoldCounts | None:
+    if folds is None:
+        return None
+    kept = folds.select(old)
+    number = 0 if kept is None else kept.number
+    if number != folds.number:
+        warnings.warn(explain_folds(folds.asked, number, len(old)), stacklevel=4)
+    return kept
+
+
+FOLD_PARTS = ("right_wrong", "answers", "persons")
+
+
+def _take_folds(header: Mapping[str, Any], arrays: dict[str, Any]) -> FoldCounts | None:
+    """Take the folds out of the arrays of a file."""
+    said = header.get("folds")
+    if said is None:
+        return None
+    parts = {name: arrays.pop(f"fold_{name}").astype(np.int64) for name in FOLD_PARTS}
+    return FoldCounts(asked=int(said["asked"]), weighting=str(said["weighting"]), **parts)
 
 
 def name_weighting(weighting: object | None) -> str:
@@ -259,22 +357,6 @@ def _values(matrix: PairMatrix) -> Int64Array:
     return np.asarray(matrix.data if is_sparse(matrix) else matrix)
 
 
-def _explain_items(ours: tuple[str, ...], theirs: tuple[str, ...]) -> str:
-    if set(ours) == set(theirs):
-        found = "the same items in another order"
-    else:
-        mine, yours = set(ours), set(theirs)
-        only = [name for name in ours if name not in yours]
-        other = [name for name in theirs if name not in mine]
-        example = f"{only[0]!r} only in the first" if only else f"{other[0]!r} only in the second"
-        found = f"different items ({len(ours)} and {len(theirs)}; for example {example})"
-    return (
-        f"these counts are about {found}, so adding them would mix items up. Bring both to one "
-        "item list with select(items), add them with merge_counts (discreet merge), or count "
-        "both with the same item list"
-    )
-
-
 def _check_plausible(counts: PairCounts, path: str) -> None:
     """Refuse arrays that no answers can have given."""
     arrays = (_values(counts.right_wrong), counts.answers, counts.right)
@@ -287,85 +369,11 @@ def _check_plausible(counts: PairCounts, path: str) -> None:
         or counts.right_wrong.diagonal().any()
         or (counts.right > counts.answers).any()
         or (counts.answers > counts.persons).any()
+        or not (
+            counts.folds is None or counts.folds.is_plausible(len(counts.items), counts.persons)
+        )
     ):
         raise BadUsage(
             f"{path} holds numbers that cannot be pair counts (negative, not whole, on the "
             "diagonal, or more answers than persons): it was damaged or changed. Count again."
         )
-
-
-@dataclass(frozen=True, eq=False)
-class ComparisonCounts:
-    """How often one object was preferred to another: all that both estimators need to know.
-
-    An object that is hard to beat is like an item that is hard to answer: where i loses to j, i is
-    the item that is right and j the one that is wrong. So ``right_wrong[i, j]`` is "i lost to j",
-    and the difficulty that the estimators find is the strength. A type of its own, and not
-    :class:`discreet.PairCounts`: there the pairs of one person belong together through the
-    person's ability, and standard errors are made for that.
-
-    Attributes
-    ----------
-    items
-        Names of the objects, in the order of rows and columns.
-    wins
-        ``wins[i, j]``: comparisons (or the sum of their judges' integer weights) in which i beat
-        j. The diagonal is zero.
-    compared, won
-        Per object, in how many comparisons it was and how many it won; never weighted.
-    judges
-        How many judges were counted.
-    """
-
-    items: tuple[str, ...]
-    wins: Int64Array
-    compared: Int64Array
-    won: Int64Array
-    judges: int
-
-    __repr__ = brief_repr
-
-    def __post_init__(self) -> None:
-        m = len(self.items)
-        if self.wins.shape != (m, m) or self.compared.shape != (m,) or self.won.shape != (m,):
-            raise BadUsage(
-                f"wins among {m} objects must be a {m} x {m} matrix, found {self.wins.shape}"
-            )
-        for array in (self.wins, self.compared, self.won):
-            array.setflags(write=False)
-
-    def __add__(self, other: ComparisonCounts) -> ComparisonCounts:
-        if self.items != other.items:
-            raise BadResponses(
-                "these counts are about different objects, or the same in another order; bring "
-                "both to one list with Comparisons.select before counting"
-            )
-        return ComparisonCounts(
-            self.items,
-            self.wins + other.wins,
-            self.compared + other.compared,
-            self.won + other.won,
-            self.judges + other.judges,
-        )
-
-    # The names under which the chain, the estimators and the mechanisms look for the same.
-
-    @property
-    def right_wrong(self) -> Int64Array:
-        """Losses: ``right_wrong[i, j]`` is how often i lost to j."""
-        return self.wins.T
-
-    @property
-    def answers(self) -> Int64Array:
-        """How often each object was compared."""
-        return self.compared
-
-    @property
-    def right(self) -> Int64Array:
-        """How often each object lost."""
-        return self.compared - self.won
-
-    @property
-    def persons(self) -> int:
-        """How many judges."""
-        return self.judges

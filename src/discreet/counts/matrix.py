@@ -130,12 +130,13 @@ def move_cells(matrix: PairMatrix, old: npt.NDArray[np.int64]) -> PairMatrix:
 # Files of pair counts: one NumPy archive, confidential, whole or not at all.
 #
 # In: a header and arrays, or a path. Out: the same. Version 2 may hold sparse counts and says how
-# persons were weighted; files of version 1 are read too.
+# persons were weighted; version 3 may hold folds and a sketch of persons. All are read.
 
 FORMAT = "discreet-pair-counts"
-FORMAT_VERSION = 2
-READABLE = (1, 2)
+FORMAT_VERSION = 3
+READABLE = (1, 2, 3)
 SPARSE_PARTS = ("indptr", "indices", "data")
+FOLD_ARRAYS = ("fold_right_wrong", "fold_answers", "fold_persons")
 QUICK = 1
 """Compression level: higher ones took several times as long for a tenth less on counts."""
 
@@ -151,6 +152,7 @@ def write_archive(
         parts |= {name: _narrow(getattr(right_wrong, name)) for name in SPARSE_PARTS}
     else:
         parts["right_wrong"] = right_wrong
+    parts |= {name: _narrow(parts[name]) for name in FOLD_ARRAYS if name in parts}
     with staged(path.parent, [path.name]) as stage:
         _write_parts(stage / path.name, parts)
 
@@ -178,6 +180,15 @@ def _narrow(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array.astype(np.min_scalar_type(int(array.max(initial=0))))
 
 
+def is_archive(path: Path) -> bool:
+    """Say whether a file is one of pair counts, whatever its name."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("header.npy") as member:
+            return FORMAT in str(np.lib.format.read_array(member, allow_pickle=False))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
+        return False
+
+
 def read_archive(path: Path) -> tuple[dict[str, Any], Arrays]:
     """Return the header and the arrays of a file; the caller checks what they say."""
     if not path.exists():
@@ -199,7 +210,8 @@ def read_archive(path: Path) -> tuple[dict[str, Any], Arrays]:
 def _join_parts(path: Path, header: Mapping[str, Any], arrays: Arrays) -> Arrays:
     """Put the parts of sparse counts together again."""
     matrix_parts = ("right_wrong",) if "right_wrong" in arrays else SPARSE_PARTS
-    if set(arrays) != {"answers", "right", *matrix_parts}:
+    folds = FOLD_ARRAYS if header.get("folds") else ()
+    if set(arrays) - {"sketch"} != {"answers", "right", *matrix_parts, *folds}:
         found = ", ".join(sorted(arrays)) or "nothing"
         raise BadUsage(f"{path} cannot be read as a file of pair counts: it holds {found}")
     if "right_wrong" in arrays:
@@ -213,4 +225,5 @@ def _join_parts(path: Path, header: Mapping[str, Any], arrays: Arrays) -> Arrays
         matrix.check_format(full_check=True)
     except (ValueError, TypeError) as error:
         raise BadUsage(f"{path} cannot be read as a file of pair counts: {error}") from error
-    return {"right_wrong": matrix, "answers": arrays["answers"], "right": arrays["right"]}
+    others = {name: array for name, array in arrays.items() if name not in SPARSE_PARTS}
+    return {"right_wrong": matrix, **others}

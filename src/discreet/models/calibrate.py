@@ -10,19 +10,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.opening import opened
 from discreet.answers.protocol import Answers, Job
-from discreet.counts import PairCounts, name_weighting
+from discreet.counts import PairCounts, holds_counts, name_weighting
+from discreet.counts.folds import FoldCounts, PersonWeight, Tally
 from discreet.errors import BadUsage, OutOfReach
 from discreet.models.connection import Chain, ItemFacts, build_chain, doubt_shape
+from discreet.models.jackknife import leave_folds_out
 from discreet.models.methods import ANSWER_METHODS, AUTO, METHODS, PAIR_METHODS
 from discreet.models.patterns import GroupPatterns
-from discreet.models.refined import PersonWeight
 from discreet.models.uncertainty import (
     COVARIANCE_LIMIT,
     Sandwich,
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 MATRIX_ITEMS = 20_000
 """Items up to which the answer methods may build a matrix between all items (3.2 GB)."""
+
+FOLDS = 32
+"""Folds of persons who can be gone through only once."""
 
 NEEDS_PERSONS = (
     "the method {!r} needs the answers of all persons here ('refined' and 'spectral' do not)"
@@ -73,7 +77,8 @@ def fit(
     ----------
     data
         Answers (:class:`Responses`, an array ``[person, item]`` with NaN or -1 for missing,
-        or the path of a file), or :class:`PairCounts`.
+        or the path of a file), or :class:`PairCounts` (or the path of a file of them), which
+        give standard errors where they have folds.
     method
         ``"auto"``: ``"conditional"`` (exact conditional likelihood, which other programs report)
         for answers in memory that are less than about two seconds of work, else ``"refined"``
@@ -115,15 +120,14 @@ def fit(
     """
     _check_method(method, ability)
     request = _Request(method, standard_errors, regularisation, ability)
-    if isinstance(data, PairCounts):
-        return _fit_counts(data, _decide(request, data))
+    if isinstance(data, PairCounts) or holds_counts(data):
+        counts = data if isinstance(data, PairCounts) else PairCounts.load(cast(Any, data))
+        return _fit_counts(counts, _decide(request, counts))
     with opened(data, engine) as answers:
         request = _decide(request, answers)
         if request.method in ANSWER_METHODS:
             return _fit_answers(answers, request)
-        return (
-            _fit_pairs(answers, request) if answers.lasts else _fit_counts(answers.count(), request)
-        )
+        return _fit_pairs(answers, request) if answers.lasts else _fit_once(answers, request)
 
 
 def _decide(request: _Request, data: Answers | PairCounts) -> _Request:
@@ -174,15 +178,19 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
     return replace(found, warnings=(*found.warnings, *routing))
 
 
+def _fit_once(answers: Answers, request: _Request) -> Estimate:
+    """Fit answers that come only once: one pass counts, and standard errors come from folds."""
+    tally = Tally(FOLDS, PAIR_METHODS[request.method].weighting)
+    return _fit_counts(answers.count(tally=tally if request.standard_errors else None), request)
+
+
 def _count_weighted(
     answers: Answers, weighting: PersonWeight | None
 ) -> tuple[PairCounts, PersonWeight | None]:
     """Count in one pass; where everybody answered everything, a weight changes nothing."""
     counts = answers.count(weighting)
-    if weighting is None or not _is_complete(counts):
-        return counts, weighting
-    m = np.array([len(counts.items)])
-    return counts.divide(int(weighting(m, m)[0])), None
+    weight = _common_weight(counts, weighting)
+    return (counts, weighting) if weight == 1 else (counts.divide(weight), None)
 
 
 def _go_through(
@@ -249,12 +257,19 @@ def _needs_answers(name: str) -> BadUsage:
 
 
 def _fit_counts(counts: PairCounts, request: _Request) -> Estimate:
-    """Fit counts without the answers behind them: no sandwich."""
+    """Fit counts without the answers behind them: standard errors come from their folds."""
     if request.method in ANSWER_METHODS:
         raise _needs_answers(request.method)
     method = PAIR_METHODS[request.method]
+    folds = _usable_folds(counts, method.weighting)
+    if folds is not None:
+        # The integers of a fit of the answers, and so its difficulties to the last bit.
+        total = folds.right_wrong.sum(axis=0)
+        counts = replace(counts, right_wrong=total, weighting=folds.weighting)
     weighted = counts.weighting == name_weighting(method.weighting)
-    unit = _unit(method.weighting, counts) if weighted else 1.0
+    weight = _common_weight(counts, method.weighting) if weighted else 1
+    counts = counts.divide(weight)
+    unit = _unit(method.weighting, counts) / weight if weighted else 1.0
     chain = build_chain(counts, regularisation=request.regularisation * unit)
     difficulty, solution = method.solve(chain.rates)
     complete = _is_complete(counts)
@@ -263,6 +278,8 @@ def _fit_counts(counts: PairCounts, request: _Request) -> Estimate:
         solution = replace(solution, notes=(note,))
     if not request.standard_errors:
         uncertainty = _unknown(chain, "standard errors were not asked for")
+    elif folds is not None:
+        uncertainty = leave_folds_out(folds, chain, method, difficulty, weight)
     elif complete and len(chain.kept) == len(counts.items) <= COVARIANCE_LIMIT:
         laplacian = method.laplacian(chain.rates, difficulty)
         scoring = method.scoring(difficulty)
@@ -270,12 +287,21 @@ def _fit_counts(counts: PairCounts, request: _Request) -> Estimate:
     else:
         reason = (
             "no standard errors: pair counts do not say which items were answered by the same "
-            "person, so they need the answers themselves (or counts of complete answers to at "
-            f"most {COVARIANCE_LIMIT} items)"
+            "person, so they need the answers themselves, counts with folds for this method "
+            "(count_pairs(..., folds=32) or discreet counts --folds 32; for 'spectral' with the "
+            f"weighting 'none'), or counts of complete answers to at most {COVARIANCE_LIMIT} items"
         )
         uncertainty = _unknown(chain, Notice(Kind.NO_STANDARD_ERRORS, reason))
     facts = ItemFacts(counts.items, counts.answers, counts.right, counts.persons)
-    return _assemble(facts, chain, request, difficulty, solution, uncertainty)
+    found = _assemble(facts, chain, request, difficulty, solution, uncertainty)
+    return replace(found, warnings=(*found.warnings, *_doubt_persons(counts)))
+
+
+def _usable_folds(counts: PairCounts, weighting: PersonWeight | None) -> FoldCounts | None:
+    """Return the folds, if there are some and they are weighted as the method weights persons."""
+    if counts.folds is None or counts.folds.weighting != name_weighting(weighting):
+        return None
+    return counts.folds
 
 
 def _assemble(
@@ -308,12 +334,24 @@ def _assemble(
         persons=facts.persons,
         warnings=tuple(warnings),
         choice=request.choice,
+        degrees=uncertainty.degrees,
     )
 
 
 def _doubts(items: tuple[str, ...], persons: int) -> tuple[Notice, ...]:
     doubt = doubt_shape(len(items), persons)
     return (Notice(Kind.TRANSPOSED, doubt.rstrip("; ")),) if doubt else ()
+
+
+def _doubt_persons(counts: PairCounts) -> tuple[Notice, ...]:
+    if not counts.repeated:
+        return ()
+    sentence = (
+        f"about {counts.repeated:,} of the {counts.persons:,} persons were counted before, in "
+        "another of the counts that were added: pairs of their answers here and there are not "
+        "counted, and answers that are in both count twice. Count such answers together"
+    )
+    return (Notice(Kind.COUNTED_TWICE, sentence),)
 
 
 def _unknown(chain: Chain, reason: str) -> Uncertainty:
@@ -331,6 +369,14 @@ def _check_method(name: str, ability: str) -> None:
 def _is_complete(counts: PairCounts) -> bool:
     """Whether everybody answered everything."""
     return bool((counts.answers == counts.persons).all())
+
+
+def _common_weight(counts: PairCounts, weighting: PersonWeight | None) -> int:
+    """Return the weight of everybody where all answered everything, else 1."""
+    if weighting is None or not _is_complete(counts):
+        return 1
+    m = np.array([len(counts.items)])
+    return int(weighting(m, m)[0])
 
 
 def _unit(weighting: PersonWeight | None, counts: PairCounts) -> float:

@@ -183,10 +183,10 @@ def _largest_component(right_wrong: Any, answers: Int64Array) -> tuple[IndexArra
 
 def _linked_to(right_wrong: npt.NDArray[Any], item: int) -> npt.NDArray[np.bool_]:
     """Which items lead to an item and can be reached from it, itself included."""
-    return _reached(right_wrong, item) & _reached(right_wrong.T, item)
+    return find_reached(right_wrong, item) & find_reached(right_wrong.T, item)
 
 
-def _reached(right_wrong: npt.NDArray[Any], item: int) -> npt.NDArray[np.bool_]:
+def find_reached(right_wrong: npt.NDArray[Any], item: int) -> npt.NDArray[np.bool_]:
     """Which items a path of positive counts leads to. Each item's row is read at most once."""
     seen = np.zeros(len(right_wrong), dtype=np.bool_)
     seen[item] = True

@@ -18,9 +18,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from discreet.answers.protocol import Answers
+from discreet.counts.folds import PersonWeight
 from discreet.errors import BadUsage
 from discreet.models.laplacian import Laplacian, build_laplacian, symmetrise_flow
-from discreet.models.refined import PersonWeight, RefinedScoring, curvature, solve_refined
+from discreet.models.refined import RefinedScoring, curvature, solve_refined
 from discreet.models.score_plan import Scoring
 from discreet.models.stationary import solve_stationary
 from discreet.results.estimate import Estimate, Solution

@@ -19,7 +19,7 @@ from discreet.jit import threads_for
 from discreet.models.laplacian import Laplacian, LaplacianSolver, build_laplacian, upper_triangle
 from discreet.models.stationary import draw_slow_direction
 from discreet.results.estimate import Solution
-from discreet.types import FloatArray, Int64Array
+from discreet.types import FloatArray
 
 START_ROUNDS = 8
 """Rounds of the jump chain for the start; Newton needs a direction, not digits."""
@@ -36,26 +36,6 @@ PIECE_PAIRS = 200_000
 """Pairs evaluated together: the arrays of 1.6 MB stay in cache."""
 FULL_STEP = 1.0
 """Range of a step, in logits, below which it is taken in full. See :func:`_damping`."""
-
-
-@dataclass(frozen=True)
-class PersonWeight:
-    """Integer weight of a person: ``scale`` over the number of items answered, rounded.
-
-    With equal difficulties this weight makes the pairwise score equal to the score of
-    conditional maximum likelihood, so that long and short answer records count as they
-    should. The grid of 27,720 (the least common multiple of 1 to 12) is exact for short
-    records; the rounding for longer ones is below 2% up to 1000 answers, and any fixed
-    weight gives a consistent estimate, so it only costs a tiny part of the efficiency.
-    """
-
-    scale: int = 27_720
-
-    def __call__(self, answered: Int64Array, right: Int64Array) -> Int64Array:  # noqa: ARG002
-        """Return one weight per person; the number of right answers is not used."""
-        safe = np.maximum(answered, 1)
-        weight: Int64Array = np.maximum((2 * self.scale + safe) // (2 * safe), 1)
-        return weight
 
 
 @dataclass(frozen=True)

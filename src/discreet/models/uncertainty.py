@@ -44,11 +44,15 @@ NO_COVARIANCE = f"no covariance above {COVARIANCE_LIMIT} items: "
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """Standard errors of the kept items, their covariance where it is small enough, notes."""
+    """Standard errors of the kept items, their covariance where it is small enough, notes.
+
+    ``degrees`` of freedom of the standard errors; None where they count as known.
+    """
 
     se: FloatArray
     covariance: FloatArray | None
     notes: tuple[str, ...] = ()
+    degrees: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

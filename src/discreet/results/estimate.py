@@ -35,6 +35,7 @@ class Kind(StrEnum):
     FLAT_ABILITIES = "flat_abilities"
     REGULARISED = "regularised"
     NO_STANDARD_ERRORS = "no_standard_errors"
+    COUNTED_TWICE = "counted_twice"  # persons in more than one of the counts that were added
     ROUTED = "routed"  # earlier answers seem to have chosen later items
     TRANSPOSED = "transposed"  # so few persons for so many items that rows may be items
     NO_LABEL = "no_label"  # persons outside every group
@@ -136,6 +137,9 @@ class Estimate(Tabular):
         ``"rasch"``: right and wrong answers.
     choice
         Why this method, where the method was left to the library; else empty.
+    degrees
+        Degrees of freedom of the standard errors, where these come from folds of persons:
+        intervals then have Student's quantiles. None where standard errors count as known.
     """
 
     items: tuple[str, ...]
@@ -153,6 +157,7 @@ class Estimate(Tabular):
     steps: tuple[int, ...] = field(default=())
     model: str = "rasch"
     choice: str = ""
+    degrees: int | None = None
 
     __repr__ = brief_repr
 
@@ -170,7 +175,7 @@ class Estimate(Tabular):
 
     def interval(self, level: float = 0.95) -> FloatArray:
         """Lower and upper end of each item's own interval, ``float[item, 2]``."""
-        half = two_sided_quantile(1 - check_level(level)) * self.se
+        half = two_sided_quantile(1 - check_level(level), self.degrees) * self.se
         return np.column_stack([self.difficulty - half, self.difficulty + half])
 
     def simultaneous_interval(
@@ -202,9 +207,9 @@ class Estimate(Tabular):
         """Quantile of the largest error over items, in standard errors."""
         known = int(np.isfinite(self.se).sum())
         if self.covariance is None or known < 2:
-            return two_sided_quantile((1 - level) / max(known, 1))
+            return two_sided_quantile((1 - level) / max(known, 1), self.degrees)
         spread = np.sqrt(self.covariance.diagonal())
-        draws = draw_errors(self.covariance, rng)
+        draws = draw_errors(self.covariance, rng, self.degrees)
         with np.errstate(invalid="ignore", divide="ignore"):
             largest = np.nanmax(np.abs(draws / spread), axis=1)
         return float(np.quantile(largest, level))
@@ -244,16 +249,31 @@ def describe_access(guarantee: Guarantee | None) -> str:
     return "released with privacy" if guarantee.is_private else "not private: noise for tests only"
 
 
-def draw_errors(covariance: FloatArray, rng: np.random.Generator | None) -> FloatArray:
-    """Draw Gaussian errors with a covariance that may be singular, ``float[draw, item]``."""
+def draw_errors(
+    covariance: FloatArray, rng: np.random.Generator | None, degrees: int | None = None
+) -> FloatArray:
+    """Draw Gaussian errors with a covariance that may be singular, ``float[draw, item]``.
+
+    Of a covariance that is estimated with so many degrees of freedom, draw Student's instead.
+    """
     source = np.random.default_rng(0) if rng is None else rng
     values, vectors = np.linalg.eigh(covariance)
     factor = vectors * np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(source.standard_normal((ERROR_DRAWS, len(values))) @ factor.T)
+    draws = source.standard_normal((ERROR_DRAWS, len(values))) @ factor.T
+    if degrees is not None:
+        draws /= np.sqrt(source.chisquare(degrees, (ERROR_DRAWS, 1)) / degrees)
+    return np.asarray(draws)
 
 
-def two_sided_quantile(outside: float) -> float:
-    """Return how many standard errors a normal error exceeds with probability ``outside``."""
+def two_sided_quantile(outside: float, degrees: int | None = None) -> float:
+    """Return how many standard errors an error exceeds with probability ``outside``.
+
+    The error is normal, or Student's where the standard error has degrees of freedom.
+    """
+    if degrees is not None:
+        from scipy.special import stdtrit
+
+        return -float(stdtrit(degrees, outside / 2))
     # The standard library has it to the last digit; scipy.special takes 0.2 s to import.
     from statistics import NormalDist
 

@@ -181,11 +181,11 @@ def _quantile(
     m = int(estimate.estimated.sum())
     pairs = m * (m - 1) / 2
     if estimate.covariance is None or not 2 <= m <= EXACT_ITEMS:
-        return two_sided_quantile((1 - level) / max(pairs, 1))
+        return two_sided_quantile((1 - level) / max(pairs, 1), estimate.degrees)
     first, second = np.triu_indices(m, 1)
     error = errors(slice(None))[first, second]
     scale = 1.0 / np.maximum(error, np.finfo(float).tiny)
-    draws = draw_errors(estimate.covariance, rng)
+    draws = draw_errors(estimate.covariance, rng, estimate.degrees)
     largest = [
         np.abs((block[:, first] - block[:, second]) * scale).max(axis=1)
         for block in np.array_split(draws, max(1, len(draws) // _block_size(m)))

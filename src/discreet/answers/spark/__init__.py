@@ -21,7 +21,7 @@ from discreet.answers.planes import SparseRows, narrow_items
 from discreet.answers.protocol import Held, ItemTotals, Job, refuse_travel
 from discreet.answers.select import ABSENT, CELLS, add_digests, check_cap, digest_store
 from discreet.answers.spark.layout import NAME, FrameRows, plan_frame
-from discreet.answers.spark.reading import find_frame
+from discreet.answers.spark.reading import Persons, find_frame
 from discreet.answers.spark.tasks import (
     SCHEMA,
     AskEach,
@@ -31,13 +31,17 @@ from discreet.answers.spark.tasks import (
     Store,
     SumUp,
     View,
+    ask_store,
     collect_sum,
+    count_fold_vector,
     count_vector,
     draw_cap,
     read_one,
+    sketch_ids,
 )
 from discreet.counts import PairCounts, name_weighting
-from discreet.errors import BadResponses
+from discreet.counts.folds import FoldCounts, Tally, afford_folds, join_sketches
+from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource
 from discreet.tables.ids import check_items
 from discreet.tables.roles import Reading
@@ -111,16 +115,16 @@ class SparkAnswers(Held):
         """Number of answers."""
         return int(self._totals[0, :-1].sum())
 
-    def count(self, weighting: Weighting | None = None) -> PairCounts:
+    def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
         """Count pairs with the kernel in every task; the weighting is sent to executors."""
         counts = self._count(weighting)
         self._check_persons(counts.persons)
         self.n_answers = int(counts.answers.sum())
-        return counts
+        return counts if tally is None else replace(counts, **self._keep(tally))
 
     def _count(self, weighting: Weighting | None) -> PairCounts:
         m = len(self.items)
-        function = partial(count_vector, weighting=weighting)
+        function = partial(ask_store, partial(count_vector, weighting=weighting))
         total = self._sum_up(function, m * m + 2 * m + 1, np.int64)
         return PairCounts(
             items=self.items,
@@ -130,6 +134,33 @@ class SparkAnswers(Held):
             persons=int(total[-1]),
             weighting=name_weighting(weighting),
         )
+
+    def _keep(self, tally: Tally) -> dict[str, Any]:
+        """Return folds and the sketch of the persons: a job for each."""
+        if not self._rows.has_ids:
+            if tally.folds:
+                raise BadUsage(
+                    f"{NAME} has no column of person ids, and its rows have no order: which fold a "
+                    "person is in could not be said twice. Add a column of ids, or count without "
+                    "folds"
+                )
+            return {"sketch": None}
+        frame, _ = self._deal()
+        sketches = read_one(frame.mapInArrow(AskEach(self._view, sketch_ids), SCHEMA))
+        return {"folds": self._count_folds(tally), "sketch": join_sketches(sketches)}
+
+    def _count_folds(self, tally: Tally) -> FoldCounts | None:
+        m = len(self.items)
+        number = afford_folds(tally.folds, m)
+        if not number:
+            return None
+        function = partial(count_fold_vector, tally=tally, number=number)
+        total = self._sum_up(function, number * (m * m + m + 1), np.int64)
+        pairs, answers, persons = np.split(total, [number * m * m, number * m * (m + 1)])
+        name = name_weighting(tally.weighting)
+        matrices = pairs.reshape(number, m, m)
+        self._check_persons(int(persons.sum()))
+        return FoldCounts(tally.folds, matrices, answers.reshape(number, m), persons, name)
 
     def _check_persons(self, found: int) -> None:
         """Refuse a frame that has other persons than when it was first asked."""
@@ -168,12 +199,13 @@ class SparkAnswers(Held):
 
     def _add_up(self, job: Job[Any]) -> Any:
         shape = np.asarray(job.block(self._nobody))
-        return self._sum_up(job.block, shape.size, shape.dtype).reshape(shape.shape)
+        function = partial(ask_store, job.block)
+        return self._sum_up(function, shape.size, shape.dtype).reshape(shape.shape)
 
     def _sum_up(
-        self, function: Callable[[Store], Vector], length: int, dtype: npt.DTypeLike
+        self, function: Callable[[Persons], Vector], length: int, dtype: npt.DTypeLike
     ) -> Vector:
-        """Sum a function of the stored answers over all tasks."""
+        """Sum a function of persons over all tasks."""
         frame, tasks = self._deal()
         parts = frame.mapInArrow(SumUp(self._view, function), SCHEMA)
         return collect_sum(parts, length, dtype, tasks)
@@ -181,14 +213,16 @@ class SparkAnswers(Held):
     def _ask_each(self, function: Callable[[Store], Any]) -> list[Any]:
         """Return a function of the stored answers of every task; for small results."""
         frame, _ = self._deal()
-        return read_one(frame.mapInArrow(AskEach(self._view, function), SCHEMA))
+        asked = AskEach(self._view, partial(ask_store, function))
+        return read_one(frame.mapInArrow(asked, SCHEMA))
 
     def _ask_sample(self, function: Callable[[Store], Any], persons: int) -> list[Any]:
         """Return a function of the stored answers of some persons, computed in one task."""
         # All of a sample is in one task, also of rows that are whole persons.
         view = replace(self._view, layout=replace(self._rows.layout, whole_rows=False))
         some = self._rows.sample(persons, self.n_persons)
-        return read_one(some.mapInArrow(AskEach(view, function), SCHEMA))
+        asked = AskEach(view, partial(ask_store, function))
+        return read_one(some.mapInArrow(asked, SCHEMA))
 
     def _deal(self) -> tuple[Any, int]:
         capped = any(isinstance(step, CapAnswers) for step in self._view.steps)

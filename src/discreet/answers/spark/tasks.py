@@ -23,16 +23,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from discreet.answers.folding import count_folds
 from discreet.answers.pairs import Weighting, count_store
 from discreet.answers.planes import BitPlanes, SparseRows, narrow_items
 from discreet.answers.select import keep_entries, select_columns
 from discreet.answers.spark.layout import Layout
 from discreet.answers.spark.reading import Persons, read_persons
+from discreet.counts.folds import Tally, hash_persons, sketch_persons
 from discreet.counts.sparse_rows import list_rows
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.jit import load_kernels, set_threads, worth_compiling
 from discreet.secure import RandomSource
-from discreet.types import Int64Array, Vector
+from discreet.types import Int64Array, UInt64Array, Vector
 
 Store = BitPlanes | SparseRows
 
@@ -99,8 +101,8 @@ class View:
     layout: Layout
     steps: tuple[Step, ...] = ()
 
-    def stores(self, batches: Iterator[Any]) -> Iterator[Store]:
-        """Yield the answers of one task."""
+    def persons(self, batches: Iterator[Any]) -> Iterator[Persons]:
+        """Yield the persons of one task."""
         # Spark runs a task on each core already.
         set_threads(1)
         if self.layout.many:
@@ -110,21 +112,21 @@ class View:
             found = persons
             for step in steps:
                 found = step(found)
-            yield found.store
+            yield found
 
 
 @dataclass(frozen=True)
 class SumUp:
-    """A task that sends the sum of a function of the stored answers."""
+    """A task that sends the sum of a function of persons."""
 
     view: View
-    function: Callable[[Store], Vector]
+    function: Callable[[Persons], Vector]
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         total: Vector | None = None
         try:
-            for store in self.view.stores(batches):
-                more = np.asarray(self.function(store)).ravel()
+            for persons in self.view.persons(batches):
+                more = np.asarray(self.function(persons)).ravel()
                 total = more if total is None else total + more
         except (BadResponses, BadUsage) as failure:
             yield encode_failure(_part_number(), failure)
@@ -136,18 +138,23 @@ class SumUp:
 
 @dataclass(frozen=True)
 class AskEach:
-    """A task that sends the results of a function of the stored answers, one by one."""
+    """A task that sends the results of a function of persons, one by one."""
 
     view: View
-    function: Callable[[Store], Any]
+    function: Callable[[Persons], Any]
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         try:
-            for store in self.view.stores(batches):
-                yield encode_result(_part_number(), self.function(store))
+            for persons in self.view.persons(batches):
+                yield encode_result(_part_number(), self.function(persons))
         except (BadResponses, BadUsage) as failure:
             yield encode_failure(_part_number(), failure)
         _drain(batches)
+
+
+def ask_store(function: Callable[[Store], Any], persons: Persons) -> Any:
+    """Return a function of the answers of persons, whoever they are."""
+    return function(persons.store)
 
 
 def count_vector(store: Store, weighting: Weighting | None) -> npt.NDArray[np.int64]:
@@ -155,6 +162,17 @@ def count_vector(store: Store, weighting: Weighting | None) -> npt.NDArray[np.in
     answers, right = store.item_totals()
     pairs = count_store(store, weighting)
     return np.concatenate([pairs.ravel(), answers, right, [store.n_persons]])
+
+
+def count_fold_vector(persons: Persons, tally: Tally, number: int) -> npt.NDArray[np.int64]:
+    """Return pair counts, answers and the number of persons of every fold."""
+    found = count_folds(persons.store, hash_persons(persons.ids), tally, number)
+    return np.concatenate([found.right_wrong.ravel(), found.answers.ravel(), found.persons])
+
+
+def sketch_ids(persons: Persons) -> UInt64Array:
+    """Return the sketch of some persons."""
+    return sketch_persons(hash_persons(persons.ids))
 
 
 def _part_number() -> int:

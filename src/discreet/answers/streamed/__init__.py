@@ -30,8 +30,9 @@ from discreet.answers.streamed.counting import (
     count_stream,
     find_totals,
 )
-from discreet.answers.streamed.passes import Passes
+from discreet.answers.streamed.passes import Passes, as_texts
 from discreet.counts import PairCounts
+from discreet.counts.folds import Tally
 from discreet.errors import BadUsage, DiscreetError
 from discreet.secure import RandomSource
 from discreet.tables.dataset import Shard, no_rows, open_dataset, settle_reading
@@ -175,15 +176,16 @@ class _Source:
             self._totals = find_totals(self.passes)
         return self._totals
 
-    def count(self, weighting: Weighting | None) -> PairCounts:
+    def count(self, weighting: Weighting | None, tally: Tally | None) -> PairCounts:
         """Count pairs in one pass, and learn the totals."""
         if self._totals is None and not self.passes.is_steady:
             # A query that nobody has asked before is counted as it comes, without a copy.
-            return count_passes(self.passes, weighting)
-        tally = self.passes.fold(
-            Accumulator, lambda tally, batch: tally.add(batch.items, batch.store, weighting)
+            return count_passes(self.passes, weighting, tally)
+        sums = self.passes.fold(
+            lambda: Accumulator(weighting, tally),
+            lambda sums, batch: sums.add(batch.items, batch.store, batch.persons),
         )
-        counts = tally.counts()
+        counts = sums.counts()
         self.learn(ItemTotals(counts.items, counts.answers, counts.right, counts.persons))
         return counts
 
@@ -282,29 +284,31 @@ class StreamedAnswers(Held):
             return self
         return StreamedAnswers(self._source, self._items, (*self._transforms, Cap(most, source)))
 
-    def batches(self) -> Iterator[Responses]:
-        """Yield batches of whole persons, all with the same items."""
+    def batches(self, *, named: bool = False) -> Iterator[Responses]:
+        """Yield batches of whole persons, all with the same items, and with their ids if asked."""
         for transform in self._transforms:
             transform.begin()
         last = Selection(self.items)
-        persons = 0
+        seen = 0
         for batch in self._source.passes.batches():
-            answers = Responses(batch.items, None, batch.store)
+            persons = as_texts(batch.persons) if named else None
+            answers = Responses(batch.items, persons, batch.store)
             for transform in self._transforms:
                 answers = transform.apply(answers)
-            persons += answers.n_persons
+            seen += answers.n_persons
             yield last.apply(answers)
-        self._source.check_persons(persons)
+        self._source.check_persons(seen)
 
     def _stores(self) -> Iterator[AnswerStore]:
         for batch in self.batches():
             yield batch.store
 
-    def count(self, weighting: Weighting | None = None) -> PairCounts:
+    def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
         """Count pairs in one pass."""
         if not self._transforms:
-            return self._source.count(weighting)
-        return count_stream(self.batches(), items=self.items, weighting=weighting)
+            return self._source.count(weighting, tally)
+        batches = self.batches(named=tally is not None)
+        return count_stream(batches, items=self.items, weighting=weighting, tally=tally)
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """Fold jobs over batches of persons, all of them in one pass."""

@@ -27,12 +27,14 @@ from typing import Any
 
 import numpy as np
 
+from discreet.answers.folding import FoldSums
 from discreet.answers.pairs import Weighting, count_matrix
 from discreet.answers.responses import Responses
 from discreet.answers.streamed.batches import Place
 from discreet.answers.streamed.passes import Passes, Restart
 from discreet.atomic import make_folder
 from discreet.counts import PairCounts, name_weighting
+from discreet.counts.folds import Tally
 from discreet.counts.matrix import add_into, add_matrices, grow_matrix, is_sparse, settle_matrix
 from discreet.errors import BadUsage
 from discreet.tables.resources import Progress, Resources
@@ -55,6 +57,7 @@ def count_source(
     source: str | PathLike[str],
     *,
     weighting: Weighting | None = None,
+    tally: Tally | None = None,
     items: Sequence[str] | None = None,
     reading: Reading | None = None,
     resources: Resources | None = None,
@@ -71,6 +74,8 @@ def count_source(
         (``"postgresql://user@host/database::table"``), or a query in DuckDB's SQL.
     weighting
         Integer weight per person, as in :func:`discreet.count_pairs`.
+    tally
+        What else to keep of the persons: folds of them, a sketch of their ids.
     items
         The item list and its order; an item that is not on it is refused. By default items
         come in order of first appearance, as in memory.
@@ -95,41 +100,44 @@ def count_source(
     with Passes(
         source, items=items, reading=reading, resources=resources, progress=progress
     ) as passes:
-        return count_passes(passes, weighting, checkpoint)
+        return count_passes(passes, weighting, tally, checkpoint)
 
 
 def count_passes(
     passes: Passes,
     weighting: Weighting | None = None,
+    tally: Tally | None = None,
     checkpoint: str | PathLike[str] | None = None,
 ) -> PairCounts:
     """Count in the first pass over a source; see :func:`count_source`."""
     if checkpoint is None:
-        return _count(passes, weighting, None)
-    keeper = Checkpoint(checkpoint, _fingerprint(passes, weighting))
+        return _count(passes, weighting, tally, None)
+    keeper = Checkpoint(checkpoint, _fingerprint(passes, weighting, tally))
     with keeper.lock():
-        counts = _count(passes, weighting, keeper)
+        counts = _count(passes, weighting, tally, keeper)
         keeper.remove()
     return counts
 
 
-def _count(passes: Passes, weighting: Weighting | None, keeper: Checkpoint | None) -> PairCounts:
+def _count(
+    passes: Passes, weighting: Weighting | None, tally: Tally | None, keeper: Checkpoint | None
+) -> PairCounts:
     start, place = (keeper and keeper.load()) or (None, None)
-    sums = Accumulator(start)
+    sums = Accumulator(weighting, tally, start)
     for step in passes.first(place, sums.totals.items, keeper.rows if keeper else None):
         if isinstance(step, Restart):
-            sums = Accumulator(items=step.items)
+            sums = Accumulator(weighting, tally, items=step.items)
         else:
-            sums.add(step.items, step.store, weighting)
+            sums.add(step.items, step.store, step.persons)
         if keeper and keeper.is_due(step.place):
             keeper.save(sums.counts(), step.place)
     return sums.counts()
 
 
-def _fingerprint(passes: Passes, weighting: Weighting | None) -> str:
+def _fingerprint(passes: Passes, weighting: Weighting | None, tally: Tally | None) -> str:
     """Return a digest of everything that decides about the counts."""
     try:
-        weights = pickle.dumps(weighting)
+        weights = pickle.dumps(weighting if tally is None else (weighting, tally))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise BadUsage(
             "a weighting must be picklable when a checkpoint is kept, so that going on with "
@@ -251,24 +259,41 @@ def find_totals(passes: Passes) -> ItemTotals:
 
 
 class Accumulator:
-    """Counts so far."""
+    """Counts so far.
 
-    def __init__(self, start: PairCounts | None = None, items: tuple[str, ...] = ()) -> None:
+    Parameters
+    ----------
+    weighting, tally
+        How persons are weighted, and what else is kept of them.
+    start
+        Counts to go on from.
+    items
+        Items that are known already.
+    """
+
+    def __init__(
+        self,
+        weighting: Weighting | None = None,
+        tally: Tally | None = None,
+        start: PairCounts | None = None,
+        items: tuple[str, ...] = (),
+    ) -> None:
+        self._weighting = weighting
+        self._persons = None if tally is None else FoldSums(tally, start)
         self.totals = ItemTotals()
         self._pairs = _Pairs(np.zeros((0, 0), dtype=np.int64))
-        self._weighting = "none"
         if start is not None:
             self.totals = ItemTotals(start.items, start.answers, start.right, start.persons)
             self._pairs = _Pairs(start.right_wrong.copy())
-            self._weighting = start.weighting
         self._grow(items)
 
-    def add(self, items: tuple[str, ...], store: Any, weighting: Weighting | None) -> None:
-        """Count one batch."""
+    def add(self, items: tuple[str, ...], store: Any, persons: Any) -> None:
+        """Count one batch; ``persons`` are ids, or None where there are none."""
         self._grow(items)
-        self._pairs.add(count_matrix(store, weighting))
+        self._pairs.add(count_matrix(store, self._weighting))
+        if self._persons is not None:
+            self._persons.add(store, persons, self.totals.persons)
         self.totals.add(items, store)
-        self._weighting = name_weighting(weighting)
 
     def _grow(self, items: tuple[str, ...]) -> None:
         if len(items) > len(self.totals.items):
@@ -286,7 +311,8 @@ class Accumulator:
             answers=self.totals.answers,
             right=self.totals.right,
             persons=self.totals.persons,
-            weighting=self._weighting,
+            weighting=name_weighting(self._weighting),
+            **({} if self._persons is None else self._persons.finish(len(self.totals.items))),
         )
 
 
@@ -295,11 +321,12 @@ def count_stream(
     *,
     items: Sequence[str] | None = None,
     weighting: Weighting | None = None,
+    tally: Tally | None = None,
 ) -> PairCounts:
     """Add up the counts of batches of whole persons, each with the items of the one before."""
-    sums = Accumulator()
+    sums = Accumulator(weighting, tally)
     for batch in batches:
-        sums.add(batch.items, batch.store, weighting)
+        sums.add(batch.items, batch.store, batch.person_ids)
     return sums.counts(items or ())
 
 

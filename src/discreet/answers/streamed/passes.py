@@ -336,12 +336,13 @@ def stream_responses(
     """
     with Passes(source, items=items, reading=reading, resources=resources) as passes:
         for batch in passes.batches():
-            answers = Responses(batch.items, _as_texts(batch.persons), batch.store)
+            answers = Responses(batch.items, as_texts(batch.persons), batch.store)
             listed = passes.listed or batch.items
             yield answers if batch.items == listed else answers.select(listed)
 
 
-def _as_texts(ids: Any) -> Any:
+def as_texts(ids: Any) -> Any:
+    """Return the ids of a batch as Arrow strings; None where there are none."""
     if ids is None or isinstance(ids, pa.Array):
         return ids
     if ids.dtype == np.int64:

@@ -1,0 +1,235 @@
+"""What counts keep of persons, so that days can be added: folds of them, and a sketch of their ids.
+
+In: ids of persons, counts of some of them. Out: :class:`FoldCounts`, one matrix of pair counts for
+each fold, of which a fit finds its own standard errors by leaving one fold out at a time; and a
+sketch, by which counts that share persons are recognised. Both use a fixed hash of the id's text,
+MD5, because every database has it: a person is in the same fold in every engine and on every day.
+It hides nobody: whoever guesses an id can find it in a sketch. Confidential, like all counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from hashlib import md5
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import BadResponses, BadUsage
+from discreet.types import IndexArray, Int64Array, UInt64Array
+
+FOLD_BYTES = 1 << 30
+"""Memory for the matrices of all folds: 32 folds of 2,048 items, 8 folds of 4,096."""
+FEWEST_FOLDS = 8
+"""With fewer, standard errors from folds would say next to nothing."""
+MOST_FOLDS = 1024
+SKETCH_SIZE = 1024
+"""Ids in a sketch: persons in common are noticed from about half a percent of all on."""
+
+
+@dataclass(frozen=True)
+class PersonWeight:
+    """Integer weight of a person: ``scale`` over the number of items answered, rounded.
+
+    With equal difficulties this weight makes the pairwise score equal to the score of
+    conditional maximum likelihood, so that long and short answer records count as they
+    should. The grid of 27,720 (the least common multiple of 1 to 12) is exact for short
+    records; the rounding for longer ones is below 2% up to 1000 answers, and any fixed
+    weight gives a consistent estimate, so it only costs a tiny part of the efficiency.
+    """
+
+    scale: int = 27_720
+
+    def __call__(self, answered: Int64Array, right: Int64Array) -> Int64Array:  # noqa: ARG002
+        """Return one weight per person; the number of right answers is not used."""
+        safe = np.maximum(answered, 1)
+        weight: Int64Array = np.maximum((2 * self.scale + safe) // (2 * safe), 1)
+        return weight
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What to keep of persons beside their pairs: a sketch of their ids and, if wanted, folds.
+
+    Attributes
+    ----------
+    folds
+        How many folds; 0 for the sketch alone.
+    weighting
+        Integer weight of a person in the folds: by default the one of the method "refined".
+    """
+
+    folds: int = 0
+    weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = PersonWeight()
+
+    def __post_init__(self) -> None:
+        if self.folds and not FEWEST_FOLDS <= self.folds <= MOST_FOLDS:
+            raise BadUsage(
+                f"the number of folds must be from {FEWEST_FOLDS} to {MOST_FOLDS} (or 0 for none), "
+                f"found {self.folds}; with few folds standard errors say next to nothing. Use 32"
+            )
+
+
+def afford_folds(asked: int, items: int) -> int:
+    """Return how many folds fit into memory: all, a half, a quarter and so on, or none.
+
+    Examples
+    --------
+    >>> [afford_folds(32, items) for items in (200, 2000, 2500, 4000, 5000)]
+    [32, 32, 16, 8, 0]
+    """
+    kept = asked
+    while 8 * kept * items**2 > FOLD_BYTES:
+        if kept % 2 or kept // 2 < FEWEST_FOLDS:
+            return 0
+        kept //= 2
+    return kept
+
+
+def explain_folds(asked: int, kept: int, items: int) -> str:
+    """Say what became of folds that do not fit into memory."""
+    size = f"{asked} folds of {items:,} items would take {8 * asked * items**2 / 1e9:,.1f} GB"
+    if kept:
+        return f"{size}: {kept} folds were kept, and standard errors are less sure"
+    return f"{size}: no folds were kept, so that these counts alone give no standard errors"
+
+
+@dataclass(frozen=True, eq=False)
+class FoldCounts:
+    """Pair counts of persons in folds.
+
+    Attributes
+    ----------
+    asked
+        How many folds were asked for; persons are dealt by it.
+    right_wrong
+        ``int64[fold, item, item]``, weighted. There are ``asked`` folds or, where these did not
+        fit into memory, a half, a quarter and so on: fold f then holds f, f + number and so on.
+    answers
+        ``int64[fold, item]``: how many persons of a fold answered an item; not weighted.
+    persons
+        ``int64[fold]``: how many persons are in it.
+    weighting
+        The name of the weighting.
+    """
+
+    asked: int
+    right_wrong: Int64Array
+    answers: Int64Array
+    persons: Int64Array
+    weighting: str
+
+    def __post_init__(self) -> None:
+        for array in (self.right_wrong, self.answers, self.persons):
+            array.setflags(write=False)
+
+    @property
+    def number(self) -> int:
+        """How many folds there are."""
+        return len(self.persons)
+
+    def __add__(self, other: FoldCounts) -> FoldCounts:
+        if self.asked != other.asked or self.weighting != other.weighting:
+            raise BadResponses(
+                f"these counts have different folds ({self.asked}, weighted by {self.weighting}, "
+                f"and {other.asked}, by {other.weighting}), so that a person would be in one fold "
+                "here and in another there. Count both with the same number of folds and weighting"
+            )
+        number = min(self.number, other.number)
+        ours, theirs = self.join(number), other.join(number)
+        return replace(
+            ours,
+            right_wrong=ours.right_wrong + theirs.right_wrong,
+            answers=ours.answers + theirs.answers,
+            persons=ours.persons + theirs.persons,
+        )
+
+    def join(self, number: int) -> FoldCounts:
+        """Put folds together, so that ``number`` are left: a part of those that there are."""
+        if number == self.number:
+            return self
+
+        def add(array: Int64Array) -> Int64Array:
+            parts = array.reshape(self.number // number, number, *array.shape[1:])
+            return np.asarray(parts.sum(axis=0))
+
+        right_wrong, answers, persons = map(add, (self.right_wrong, self.answers, self.persons))
+        return FoldCounts(self.asked, right_wrong, answers, persons, self.weighting)
+
+    def select(self, old: IndexArray) -> FoldCounts | None:
+        """Return the counts of other items; ``old[k]`` is where item k was, or -1 for a new one.
+
+        None where the folds of so many items do not fit into memory.
+        """
+        m, known = len(old), np.flatnonzero(old >= 0)
+        number = afford_folds(self.asked, m)
+        if not number:
+            return None
+        ours = self.join(min(number, self.number))
+        right_wrong = np.zeros((ours.number, m, m), dtype=np.int64)
+        place = old[known]
+        for fold, matrix in enumerate(ours.right_wrong):
+            right_wrong[fold][np.ix_(known, known)] = matrix[np.ix_(place, place)]
+        answers = np.zeros((ours.number, m), dtype=np.int64)
+        answers[:, known] = ours.answers[:, place]
+        return replace(ours, right_wrong=right_wrong, answers=answers)
+
+    def is_plausible(self, items: int, persons: int) -> bool:
+        """Say whether answers can have given these numbers."""
+        arrays = (self.right_wrong, self.answers, self.persons)
+        shapes = ((self.number, items, items), (self.number, items), (self.number,))
+        return (
+            self.number > 0
+            and self.asked % self.number == 0
+            and all(a.dtype == np.int64 and a.min(initial=0) >= 0 for a in arrays)
+            and tuple(a.shape for a in arrays) == shapes
+            and int(self.persons.sum()) == persons
+        )
+
+
+# -- hashes of ids -----------------------------------------------------------------------------
+
+
+def hash_persons(ids: Any) -> UInt64Array:
+    """Return ``[person, 2]``: the halves of the MD5 of each id's text, the first deals persons.
+
+    Examples
+    --------
+    >>> [hex(half) for half in hash_persons(np.array(["ann"], dtype=object))[0].tolist()]
+    ['0x7e0d7f8a5d96c24f', '0xfcc840f31bce72b2']
+    """
+    texts = ids.to_pylist() if hasattr(ids, "to_pylist") else map(str, ids.tolist())
+    digests = b"".join([md5(text.encode(), usedforsecurity=False).digest() for text in texts])
+    return np.frombuffer(digests, dtype=">u8").astype(np.uint64).reshape(-1, 2)
+
+
+def deal_persons(hashes: UInt64Array, folds: int) -> IndexArray:
+    """Return everybody's fold: the first four digits of the hash, modulo the number of folds."""
+    return ((hashes[:, 0] >> np.uint64(48)) % np.uint64(folds)).astype(np.intp)
+
+
+def sketch_persons(hashes: UInt64Array) -> UInt64Array:
+    """Return the smallest second halves of the hashes: a sample of ids that is always the same."""
+    return join_sketches([hashes[:, 1]])
+
+
+def join_sketches(parts: Iterable[UInt64Array]) -> UInt64Array:
+    """Return the sketch of the persons of all parts."""
+    return np.unique(np.concatenate([np.zeros(0, np.uint64), *parts]))[:SKETCH_SIZE]
+
+
+def count_common(
+    ours: UInt64Array | None, theirs: UInt64Array | None, persons: int, others: int
+) -> int:
+    """Return about how many persons are in both of two counts; 0 where a sketch is missing.
+
+    The smallest hashes of the union are a random sample of it, so the share of them that is in
+    both sketches estimates the share of persons that is in both.
+    """
+    if ours is None or theirs is None:
+        return 0
+    union = join_sketches([ours, theirs])
+    both = np.isin(union, ours, assume_unique=True) & np.isin(union, theirs, assume_unique=True)
+    share = both.mean() if len(union) else 0.0
+    return round(float(share * (persons + others) / (1 + share)))
