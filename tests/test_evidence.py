@@ -8,7 +8,9 @@ from scipy.optimize import minimize
 
 import discreet
 from discreet.analysis import measure_alpha, order_answers, run_martin_loef
+from discreet.analysis.diagnostics import Diagnostics, diagnose
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.output.steward import write_steward_page
 
 
 def draw(persons, items, seed, second=None):
@@ -161,6 +163,37 @@ def test_equal_rows_are_one_row_and_their_persons_are_counted():
     table = found.to_dict()
     assert [*table][:2] == ["persons", "ability"]
     assert [*table][2:] == list(found.items)
+
+
+def test_the_report_of_a_small_test_shows_its_scalogram_and_alpha():
+    answers = discreet.datasets.lsat()
+    estimate = discreet.fit(answers)
+    diagnostics = diagnose(answers, estimate)
+    assert Diagnostics.from_dict(diagnostics.to_dict()).scalogram == diagnostics.scalogram
+    page = write_steward_page(estimate, diagnostics)
+    assert "Answers in order" in page
+    marked = page.count('class="cell odd"') + page.count('class="cell right odd"')
+    assert marked == np.array(diagnostics.scalogram.surprising).sum() > 0
+    assert "KR-20 (alpha)" in page
+
+
+def test_the_report_of_a_large_test_has_no_scalogram():
+    answers = discreet.Responses.from_array(draw(300, 20, 11))
+    estimate = discreet.fit(answers)
+    diagnostics = diagnose(answers, estimate)
+    assert diagnostics.scalogram is None
+    assert "Answers in order" not in write_steward_page(estimate, diagnostics)
+
+
+def test_a_reliability_below_zero_is_shown_as_zero_with_the_remark():
+    rng = np.random.default_rng(12)
+    answers = discreet.Responses.from_array((rng.random((200, 6)) < 0.5).astype(int))
+    estimate = discreet.fit(answers)
+    diagnostics = diagnose(answers, estimate)
+    assert diagnostics.reliability < 0
+    page = write_steward_page(estimate, diagnostics)
+    assert "Person reliability is 0 (errors exceed the differences)" in page
+    assert "<dd>0 (errors exceed the differences)</dd>" in page
 
 
 def test_surprising_answers_are_marked_in_the_text():

@@ -18,9 +18,11 @@ from discreet.analysis.dif import find_dif
 from discreet.analysis.dimensionality import Dimensionality, find_dimensions
 from discreet.analysis.distractors import Distractors, analyse_distractors
 from discreet.analysis.item_fit import measure_fit
+from discreet.analysis.martin_loef import measure_alpha
 from discreet.analysis.persons import PersonScores, PersonStatus
 from discreet.analysis.residuals import ITEM_LIMIT, correlate_residuals
 from discreet.analysis.rules import DEPENDENT
+from discreet.analysis.scalogram import Scalogram, order_answers
 from discreet.answers.pack import pack_rows
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
@@ -181,6 +183,9 @@ PAIR_LIMIT = 40_000_000_000
 DEPENDENT_SHOWN = 50
 """Pairs with the largest residual correlations that are kept."""
 
+SCALOGRAM_ROWS = 60
+"""Different rows of answers that a page shows."""
+
 FEW_PERSONS = 175
 """Below, chance alone makes a correlation that would look like a design."""
 
@@ -231,6 +236,10 @@ class Diagnostics:
         Components of the residuals against chance; ``None`` where it was not computed.
     distractors
         Every option of every item with a key; ``None`` without a key.
+    alpha
+        Cronbach's alpha (KR-20) of raw scores; ``None`` where nobody answered everything.
+    scalogram
+        The answers in order, of a small test; ``None`` of a large one.
     """
 
     ability_starts: tuple[float, ...]
@@ -257,6 +266,8 @@ class Diagnostics:
     dependencies: tuple[int, ...] = ()
     dimensionality: Dimensionality | None = None
     distractors: Distractors | None = None
+    alpha: float | None = None
+    scalogram: Scalogram | None = None
 
     @property
     def dependent_pairs(self) -> int:
@@ -274,9 +285,9 @@ class Diagnostics:
         if "dependencies" not in values:  # an older file knows the largest pairs only
             values["dependent"] = None
         curves = {item: _tuples(points) for item, points in plain["curves"].items()}
-        if (found := values.get("dimensionality")) is not None:
-            columns = {name: _tuples(value) for name, value in found.items()}
-            values["dimensionality"] = Dimensionality(**columns)
+        for name, kind in (("dimensionality", Dimensionality), ("scalogram", Scalogram)):
+            if (found := values.get(name)) is not None:
+                values[name] = kind(**{one: _tuples(value) for one, value in found.items()})
         if (found := values.get("distractors")) is not None:
             lists = {name: _numbers(_tuples(value)) for name, value in found.items()}
             values["distractors"] = Distractors(**lists)
@@ -333,6 +344,8 @@ def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
         notes=(*notes, *said),
         dimensionality=dimensionality,
         distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
+        alpha=_finite(measure_alpha(looked).alpha),
+        scalogram=_order_answers(looked, estimate),
     )
 
 
@@ -417,6 +430,15 @@ def _find_dimensions(
     except BadUsage as error:
         return None, (f"dimensionality was not checked: {error}",)
     return found, tuple(map(str, found.warnings))
+
+
+def _order_answers(responses: Responses, estimate: Estimate) -> Scalogram | None:
+    """Return the scalogram where a page can show it."""
+    try:
+        found = order_answers(responses, estimate)
+    except BadUsage:
+        return None
+    return found if len(found.persons) <= SCALOGRAM_ROWS else None
 
 
 def _curves(responses: Responses, estimate: Estimate, scores: PersonScores) -> dict[str, Curve]:

@@ -37,6 +37,7 @@ from discreet.analysis.rules import (
     WEAK_CORRELATION,
     Finding,
     Severity,
+    say_reliability,
 )
 from discreet.markup import count_of, minus, name_some
 from discreet.results.estimate import Estimate, Kind, Status
@@ -249,7 +250,7 @@ def _check_reliability(diagnostics: Diagnostics) -> Iterator[Finding]:
     yield Finding(
         Severity.SERIOUS if poor else Severity.LOOK,
         f"Persons are told apart {'poorly' if poor else 'only moderately'}",
-        f"Person reliability is {minus(f'{value:.2f}')} with {diagnostics.answered:g} answers "
+        f"Person reliability is {say_reliability(value)} with {diagnostics.answered:g} answers "
         "per person (median).",
         f"Report groups rather than single persons, or give each person "
         f"{_wanted_answers(value, diagnostics.answered)}. Difficulties are not affected.",

@@ -79,3 +79,10 @@ class Finding:
     title: str
     found: str
     advice: str
+
+
+def say_reliability(value: float | None) -> str:
+    """Write a reliability; below 0, where errors exceed the differences, it says no more than 0."""
+    if value is None:
+        return "–"
+    return f"{value:.2f}" if value >= 0 else "0 (errors exceed the differences)"

@@ -16,7 +16,7 @@ import numpy as np
 from discreet import __version__
 from discreet.analysis.diagnosis import Diagnosis, diagnose_test
 from discreet.analysis.diagnostics import Diagnostics
-from discreet.analysis.rules import DEPENDENT, Finding, Severity
+from discreet.analysis.rules import DEPENDENT, Finding, Severity, say_reliability
 from discreet.analysis.scale import Scale
 from discreet.markup import HtmlColumn, count_of, minus, write_page
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
@@ -27,6 +27,7 @@ from discreet.output.svg import (
     draw_fit,
     draw_information,
     draw_options,
+    draw_scalogram,
 )
 from discreet.output.wright import draw_wright
 from discreet.results.estimate import Estimate, Status
@@ -142,8 +143,9 @@ def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str
         for label, value in (
             ("person reliability", diagnostics.reliability),
             ("item reliability", diagnostics.item_reliability),
+            ("KR-20 (alpha)", diagnostics.alpha),
         ):
-            facts[label] = "–" if value is None else minus(f"{value:.2f}")
+            facts[label] = say_reliability(value)
     return facts
 
 
@@ -155,6 +157,9 @@ def _pictures(test: Diagnosis) -> dict[str, Any]:
         "outfit": test.outfit and draw_fit(test.outfit),
         "contrast": test.contrast and draw_contrast(test.contrast),
         "choices": test.options and [(one.item, draw_options(one)) for one in test.options],
+        "scalogram": test.statistics
+        and test.statistics.scalogram
+        and draw_scalogram(test.statistics.scalogram),
         "curves": test.curves and [(curve.item, draw_curve(curve)) for curve in test.curves],
     }
     return {**drawn, "information": draw_information(test.information, test.most_error)}
@@ -335,7 +340,11 @@ def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
         "Fit was assessed by infit and outfit mean squares (Wright & Masters, 1982).",
     ]
     if diagnostics.reliability is not None:
-        sentences.append(f"Person separation reliability was {diagnostics.reliability:.2f}.")
+        sentences.append(
+            f"Person separation reliability was {say_reliability(diagnostics.reliability)}."
+        )
+    if diagnostics.alpha is not None:
+        sentences.append(f"Cronbach's alpha (KR-20) of raw scores was {diagnostics.alpha:.2f}.")
     if (found := diagnostics.dimensionality) is not None:
         sentences.append(
             f"The first component of the standardised residuals had an eigenvalue of "

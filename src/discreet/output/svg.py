@@ -15,6 +15,7 @@ from discreet.analysis.distractors import OptionMap
 from discreet.analysis.figures import ContrastMap, FitMap, ItemCurve, ItemRows
 from discreet.analysis.residuals import InformationCurve
 from discreet.analysis.rules import FIT_HIGH, FIT_LOW
+from discreet.analysis.scalogram import Scalogram
 from discreet.output.sheet import Sheet, shorten, text_width
 from discreet.results.kinds import KINDS, Kind
 
@@ -104,6 +105,38 @@ def draw_fit(shown: FitMap) -> Sheet:
         sheet.dot("ring flag" if outside else "ring", difficulty, height, radius, tip)
     _name_dots(sheet, [(shown.items[i], b[i], value[i]) for i in shown.worst[:NAMED_DOTS]])
     return sheet
+
+
+def draw_scalogram(shown: Scalogram) -> Sheet:
+    """Draw answers in order: full cells are right, empty ones wrong, surprises flagged."""
+    rows, items = len(shown.persons), len(shown.items)
+    sheet = Sheet(
+        x=(-0.5, items - 0.5),
+        y=(rows - 0.5, -0.5),  # rows count downwards from the ablest
+        description=f"Answers of {sum(shown.persons)} persons to {items} items, the ablest "
+        f"persons on top, the easiest items to the left; reproducibility "
+        f"{shown.reproducibility:.2f}",
+        height=46 + 13 * rows,
+        left=64,
+        top=26,
+        bottom=20,
+    )
+    sheet.text("persons", 2, 18, kind="quiet")
+    sheet.text("easiest item", sheet.left, 18, kind="quiet")
+    sheet.text("hardest", sheet.width - sheet.right, 18, anchor="end", kind="quiet")
+    for row, number in enumerate(shown.persons):
+        sheet.text(f"{number:,}", sheet.left - 8, sheet.up(row) + 4, anchor="end")
+        for place, answer in enumerate(shown.answers[row]):
+            if answer >= 0:
+                _draw_cell(sheet, shown, row, place)
+    return sheet
+
+
+def _draw_cell(sheet: Sheet, shown: Scalogram, row: int, place: int) -> None:
+    right, odd = shown.answers[row][place] == 1, shown.surprising[row][place]
+    kind = f"cell{' right' if right else ''}{' odd' if odd else ''}"
+    words = f"{shown.items[place]}: {'right' if right else 'wrong'}{', a surprise' if odd else ''}"
+    sheet.box(kind, (place - 0.42, place + 0.42), (row - 0.4, row + 0.4), words)
 
 
 def draw_contrast(shown: ContrastMap) -> Sheet:
