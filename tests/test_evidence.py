@@ -193,7 +193,7 @@ def test_a_reliability_below_zero_is_shown_as_zero_with_the_remark():
     assert diagnostics.reliability < 0
     page = write_steward_page(estimate, diagnostics)
     assert "Person reliability is 0 (errors exceed the differences)" in page
-    assert "<dd>0 (errors exceed the differences)</dd>" in page
+    assert "<dt>person reliability (errors exceed the differences)</dt><dd>0</dd>" in page
 
 
 def test_surprising_answers_are_marked_in_the_text():

@@ -145,7 +145,8 @@ def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str
             ("item reliability", diagnostics.item_reliability),
             ("KR-20 (alpha)", diagnostics.alpha),
         ):
-            facts[label] = say_reliability(value)
+            number, _, remark = say_reliability(value).partition(" ")
+            facts[f"{label} {remark}".strip()] = number
     return facts
 
 
@@ -344,7 +345,9 @@ def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
             f"Person separation reliability was {say_reliability(diagnostics.reliability)}."
         )
     if diagnostics.alpha is not None:
-        sentences.append(f"Cronbach's alpha (KR-20) of raw scores was {diagnostics.alpha:.2f}.")
+        sentences.append(
+            f"Cronbach's alpha (KR-20) of raw scores was {say_reliability(diagnostics.alpha)}."
+        )
     if (found := diagnostics.dimensionality) is not None:
         sentences.append(
             f"The first component of the standardised residuals had an eigenvalue of "
