@@ -121,6 +121,7 @@ def public_results():
         analysis.order_answers(small, discreet.fit(small)),
         discreet.score(answers, estimate, plausible=1).regression,
         analysis.trace_information(estimate),
+        (checked := analysis.check_model(answers, estimate)), checked.tests[0],
     ]  # fmt: skip
 
 

@@ -12,8 +12,9 @@ import pytest
 import discreet
 from browser import add_script, needs_browser, visit
 from commandline import discreet as run
+from discreet.analysis.diagnosis import remarks_on_items
 from discreet.analysis.diagnostics import Diagnostics, diagnose
-from discreet.analysis.findings import find_problems, remarks_on_items
+from discreet.analysis.findings import find_problems
 from discreet.analysis.residuals import correlate_residuals
 from discreet.analysis.rules import Severity
 from discreet.answers.responses import Responses
@@ -274,12 +275,14 @@ def test_every_person_is_in_the_histogram_or_has_no_answers(broken):
 
 
 def test_very_many_persons_are_sampled_and_the_report_says_so(monkeypatch):
-    monkeypatch.setattr("discreet.analysis.diagnostics.CELL_LIMIT", 2000)
-    monkeypatch.setattr("discreet.analysis.diagnostics.CHUNK_CELLS", 100)
+    monkeypatch.setattr("discreet.analysis.evidence.CELL_LIMIT", 2000)
+    monkeypatch.setattr("discreet.analysis.evidence.CHUNK_CELLS", 100)
     answers = lsat()
     estimate = fit(answers)
     diagnostics = diagnose(answers, estimate)
-    third = Responses.from_array(answers.store.rows(0, 1000)[::3].astype(float), answers.items)
+    third = Responses.from_array(
+        answers.store.rows(0, 1000)[::3].astype(float), answers.items, answers.persons[::3]
+    )
     assert diagnostics.sampled == third.n_persons == 334
     monkeypatch.undo()
     assert replace(diagnostics, sampled=None) == diagnose(third, estimate)

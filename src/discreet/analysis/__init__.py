@@ -5,6 +5,7 @@ it is computed from the answers without any protection, and stays with the data 
 plans, which never see data, and links between releases may be shown.
 """
 
+from discreet.analysis.check import ModelCheck, ModelTest, check_model
 from discreet.analysis.dif import DifTable, WaldTest, find_dif, run_wald
 from discreet.analysis.dimensionality import Contrast, Dimensionality, find_dimensions
 from discreet.analysis.distractors import Distractors, analyse_distractors
@@ -39,6 +40,8 @@ __all__ = [
     "ItemFit",
     "LatentRegression",
     "MartinLoefTest",
+    "ModelCheck",
+    "ModelTest",
     "PersonFit",
     "Reliability",
     "ResidualCorrelations",
@@ -46,6 +49,7 @@ __all__ = [
     "WaldTest",
     "adjust",
     "analyse_distractors",
+    "check_model",
     "correlate_residuals",
     "find_dif",
     "find_dimensions",

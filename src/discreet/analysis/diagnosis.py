@@ -6,19 +6,23 @@ a page turns into words, tables and pictures without asking anything else. Confi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.analysis.check import tabulate_tests
 from discreet.analysis.diagnostics import Diagnostics
 from discreet.analysis.distractors import OptionMap, option_maps
 from discreet.analysis.figures import (
     ContrastMap,
     FitMap,
+    GroupRows,
     ItemCurve,
     ItemRows,
     ItemSummary,
     WrightMap,
     contrast_map,
+    difference_rows,
     difficulty_rows,
     error_ceiling,
     fit_map,
@@ -26,11 +30,25 @@ from discreet.analysis.figures import (
     worst_curves,
     wright_map,
 )
-from discreet.analysis.findings import find_problems, remarks_on_items
+from discreet.analysis.findings import find_problems, fit_remarks, weak_items
 from discreet.analysis.residuals import InformationCurve, trace_information
-from discreet.analysis.rules import Finding
-from discreet.results.estimate import Estimate
+from discreet.analysis.rules import ROUGH_SE, Finding
+from discreet.analysis.tables import (
+    Table,
+    list_dimension_tables,
+    tabulate_items,
+    tabulate_raw_scores,
+)
+from discreet.results.estimate import Estimate, Status
 from discreet.types import BoolArray
+
+WORDS = {
+    Status.NOT_CONNECTED: "not linked",
+    Status.ALWAYS_RIGHT: "always right",
+    Status.ALWAYS_WRONG: "always wrong",
+    Status.NO_ANSWERS: "no answers",
+}
+"""What the table says of items without a number."""
 
 CURVES = 12
 """Item curves shown: those of the items that fit worst."""
@@ -44,8 +62,10 @@ class Diagnosis:
     ----------
     estimate, statistics
         The calibration, and what the answers say beyond it; ``None`` without answers.
-    known, columns, summary
-        Which items have a difficulty, the table of all of them, and four facts about them.
+    known, summary
+        Which items have a difficulty, and four facts about them.
+    tables
+        Every table that can be made without the answers, by name.
     findings, fine
         What is wrong, the most serious first; and the checks that found nothing.
     remarks
@@ -56,15 +76,15 @@ class Diagnosis:
         Precision along the scale, and up to which standard error it is worth showing.
     difficulties
         The items in order, where there are no persons to show beside them.
-    wright, infit, outfit, curves, contrast, options
-        Figures about persons, fit, dimensions and chosen options; ``None`` without answers, and
-        options without a key.
+    wright, infit, outfit, curves, contrast, options, differences
+        Figures about persons, fit, dimensions, chosen options and groups; ``None`` without
+        answers, and options without a key.
     """
 
     estimate: Estimate
     statistics: Diagnostics | None
     known: BoolArray
-    columns: dict[str, list[Any]]
+    tables: dict[str, Table]
     summary: ItemSummary
     findings: list[Finding]
     fine: list[str]
@@ -79,26 +99,40 @@ class Diagnosis:
     curves: list[ItemCurve] | None = None
     contrast: ContrastMap | None = None
     options: list[OptionMap] | None = None
+    differences: list[GroupRows] | None = None
 
 
 def diagnose_test(estimate: Estimate, statistics: Diagnostics | None = None) -> Diagnosis:
     """Run all checks and compute all figures of a report."""
     findings, fine = find_problems(estimate, statistics)
     information = trace_information(estimate)
+    remarks = remarks_on_items(estimate, statistics)
     return Diagnosis(
         estimate=estimate,
         statistics=statistics,
         known=estimate.estimated,
-        columns=estimate.to_dict(),
+        tables={table.name: table for table in _list_tables(estimate, statistics, remarks)},
         summary=summarise_items(estimate),
         findings=findings,
         fine=fine,
-        remarks=remarks_on_items(estimate, statistics),
+        remarks=remarks,
         dependent_pairs=0 if statistics is None else statistics.dependent_pairs,
         information=information,
         most_error=error_ceiling(information),
         **_figures(estimate, statistics),
     )
+
+
+def _list_tables(
+    estimate: Estimate, statistics: Diagnostics | None, remarks: list[list[str]]
+) -> Iterator[Table]:
+    yield tabulate_items(estimate, statistics, remarks)
+    if (scores := tabulate_raw_scores(estimate)) is not None:
+        yield scores
+    if statistics is not None:
+        yield tabulate_tests(estimate, statistics)
+        yield from statistics.tables
+        yield from list_dimension_tables(statistics)
 
 
 def _figures(estimate: Estimate, statistics: Diagnostics | None) -> dict[str, Any]:
@@ -117,4 +151,30 @@ def _figures(estimate: Estimate, statistics: Diagnostics | None) -> dict[str, An
         "curves": worst_curves(estimate, statistics, CURVES),
         "contrast": statistics.dimensionality and contrast_map(statistics.dimensionality),
         "options": statistics.distractors and option_maps(statistics.distractors, CURVES),
+        "differences": [
+            rows
+            for table in statistics.tables
+            if table.name == "groups"
+            for rows in difference_rows(table.columns)
+        ],
     }
+
+
+def remarks_on_items(estimate: Estimate, diagnostics: Diagnostics | None) -> list[list[str]]:
+    """Say what is remarkable about each item, in few words; empty lists where nothing is."""
+    remarks: list[list[str]] = [[] for _ in estimate.items]
+    for index, status in enumerate(estimate.status):
+        if status in WORDS:
+            remarks[index].append(WORDS[status])
+        elif estimate.se[index] > ROUGH_SE:
+            remarks[index].append("few answers")
+    if diagnostics is not None:
+        for index in range(len(estimate.items)):
+            remarks[index] += fit_remarks(diagnostics, index)
+        for index, value in weak_items(estimate, diagnostics).items():
+            remarks[index].append("wrong direction?" if value < 0 else "hardly discriminates")
+        for row in diagnostics.differing or ():
+            remarks[estimate.items.index(row[0])].append(f"differs by {row[1]}")
+        for index in (k for k, pairs in enumerate(diagnostics.dependencies) if pairs):
+            remarks[index].append("dependent")
+    return [list(dict.fromkeys(one)) for one in remarks]

@@ -8,24 +8,30 @@ about the persons behind it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from discreet.analysis.dif import find_dif
-from discreet.analysis.dimensionality import Dimensionality, find_dimensions
-from discreet.analysis.distractors import Distractors, analyse_distractors
-from discreet.analysis.item_fit import measure_fit
+from discreet.analysis.dimensionality import Dimensionality
+from discreet.analysis.distractors import Distractors
+from discreet.analysis.evidence import Evidence, gather_evidence
 from discreet.analysis.martin_loef import measure_alpha
 from discreet.analysis.persons import PersonScores, PersonStatus
-from discreet.analysis.residuals import ITEM_LIMIT, correlate_residuals
+from discreet.analysis.residuals import ResidualCorrelations
 from discreet.analysis.rules import DEPENDENT
 from discreet.analysis.scalogram import Scalogram, order_answers
-from discreet.answers.pack import pack_rows
+from discreet.analysis.tables import (
+    FIT_COLUMNS,
+    Table,
+    flag_persons,
+    tabulate_differences,
+    tabulate_misfits,
+    tabulate_persons,
+)
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage, DisconnectedItems, NotConverged
+from discreet.errors import BadUsage
 from discreet.results.estimate import Estimate, two_sided_quantile
 from discreet.types import FloatArray, Int64Array
 
@@ -129,57 +135,6 @@ def observe_curves(
 Difference = tuple[str, str, str, str, float, str]
 """Item, group column, group, reference group, logits harder for the group, ETS class."""
 
-MOST_GROUPS = 12
-"""Groups of one column that are compared: a column of schools or of ages says nothing here."""
-
-
-def find_differences(
-    responses: Responses,
-) -> tuple[tuple[Difference, ...] | None, tuple[str, ...]]:
-    """Compare groups by every group column: what differs, and what could not be compared.
-
-    Returns
-    -------
-    tuple
-        Rows that hold for all items together and are of ETS class B or C, the largest first
-        (``None`` without a group column); and sentences about columns that were left out.
-    """
-    if not responses.groups:
-        return None, ()
-    found: list[Difference] = []
-    notes: list[str] = []
-    for column, labels in responses.groups.items():
-        number = len({str(label) for label in labels})
-        if number > MOST_GROUPS:
-            notes.append(f"groups by {column} were not compared: {number} groups are too many")
-            continue
-        try:
-            found += _compare(responses, column)
-        except (BadUsage, DisconnectedItems, NotConverged) as error:
-            notes.append(f"groups by {column} were not compared: {error}")
-    return tuple(sorted(found, key=lambda row: -abs(row[4]))), tuple(notes)
-
-
-def _compare(responses: Responses, column: str) -> list[Difference]:
-    table = find_dif(responses, column)
-    rows = np.flatnonzero(table.confirmed)
-    return [
-        (table.item[i], column, table.focal[i], table.reference, size, table.ets[i])
-        for i in rows
-        if table.ets[i] in ("B", "C") and np.isfinite(size := float(table.difference[i]))
-    ]
-
-
-CELL_LIMIT = 4_000_000
-"""Cells (persons times items) that are looked at; above, an even sample of the persons is. That
-takes some seconds, and more persons would hardly change the two digits shown."""
-
-CHUNK_CELLS = 1 << 22
-"""Cells unpacked at a time (one byte each)."""
-
-PAIR_LIMIT = 40_000_000_000
-"""Persons times items squared up to which residual correlations are worth their wait."""
-
 DEPENDENT_SHOWN = 50
 """Pairs with the largest residual correlations that are kept."""
 
@@ -240,6 +195,15 @@ class Diagnostics:
         Cronbach's alpha (KR-20) of raw scores; ``None`` where nobody answered everything.
     scalogram
         The answers in order, of a small test; ``None`` of a large one.
+    point_measure_expected, discrimination
+        Per item as well; empty in older files.
+    andersen
+        Statistic, degrees of freedom and p-value of Andersen's test by mean score; ``None``
+        where it was not computed.
+    misfitting
+        Persons with unexpected answers.
+    tables
+        Differences between groups and the least expected persons, for the report.
     """
 
     ability_starts: tuple[float, ...]
@@ -268,6 +232,11 @@ class Diagnostics:
     distractors: Distractors | None = None
     alpha: float | None = None
     scalogram: Scalogram | None = None
+    point_measure_expected: tuple[float | None, ...] = ()
+    discrimination: tuple[float | None, ...] = ()
+    andersen: tuple[float, int, float] | None = None
+    misfitting: int | None = None
+    tables: tuple[Table, ...] = ()
 
     @property
     def dependent_pairs(self) -> int:
@@ -291,6 +260,7 @@ class Diagnostics:
         if (found := values.get("distractors")) is not None:
             lists = {name: _numbers(_tuples(value)) for name, value in found.items()}
             values["distractors"] = Distractors(**lists)
+        values["tables"] = tuple(Table(**one) for one in plain.get("tables", ()))
         return cls(**values, curves=curves)
 
 
@@ -304,25 +274,27 @@ def _tuples(value: Any) -> Any:
 
 
 def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
-    """Score the persons, measure the fit, and keep what the report shows.
+    """Run all analyses and keep what the report shows.
 
     Raises
     ------
     BadUsage
         If no person has both right and wrong answers to items with a difficulty.
     """
-    looked = _sample(responses)
-    fit = measure_fit(looked, estimate, method="warm")
-    scores = fit.persons.scores
+    return summarise_evidence(gather_evidence(responses, estimate))
+
+
+def summarise_evidence(evidence: Evidence) -> Diagnostics:
+    """Keep of the evidence what the report shows."""
+    scores, fit, estimate = evidence.scores, evidence.fit, evidence.estimate
     known = np.isfinite(scores.ability)
     starts, counts = bin_abilities(scores.ability[known])
     columns: dict[str, Any] = {
         name: tuple(align_column(fit.items.items, getattr(fit.items, name), estimate.items))
-        for name in ("infit", "infit_t", "outfit", "outfit_t", "point_measure")
+        for name in FIT_COLUMNS
     }
-    differing, notes = find_differences(looked)
-    dependent, dependencies = _dependent(looked, estimate)
-    dimensionality, said = _find_dimensions(looked, estimate)
+    dependent, dependencies = _dependent(evidence.pairs, estimate)
+    found = evidence.andersen
     return Diagnostics(
         ability_starts=tuple(starts.tolist()),
         ability_counts=tuple(counts.tolist()),
@@ -334,19 +306,41 @@ def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
         answered=float(np.median(scores.answered)),
         reliability=_finite(fit.person_reliability.reliability),
         item_reliability=_finite(fit.item_reliability.reliability),
-        matching=_matching(looked, estimate, scores),
+        matching=_matching(evidence.responses, estimate, scores),
         **columns,
         dependent=dependent,
         dependencies=dependencies,
-        curves=_curves(looked, estimate, scores),
-        sampled=None if looked is responses else looked.n_persons,
-        differing=differing,
-        notes=(*notes, *said),
-        dimensionality=dimensionality,
-        distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
-        alpha=_finite(measure_alpha(looked).alpha),
-        scalogram=_order_answers(looked, estimate),
+        curves=_curves(evidence.responses, estimate, scores),
+        sampled=evidence.sampled,
+        differing=_differing(evidence),
+        notes=evidence.notes,
+        dimensionality=evidence.dimensionality,
+        distractors=evidence.distractors,
+        alpha=_finite(measure_alpha(evidence.responses).alpha),
+        scalogram=_order_answers(evidence.responses, estimate),
+        andersen=None if found is None else (found.statistic, found.degrees, found.p_value),
+        misfitting=int(flag_persons(fit.persons).sum()),
+        tables=tuple(_kept_tables(evidence)),
     )
+
+
+def _differing(evidence: Evidence) -> tuple[Difference, ...] | None:
+    """Rows that hold for all items together and are of ETS class B or C, the largest first."""
+    if not evidence.responses.groups:
+        return None
+    found: list[Difference] = [
+        (table.item[i], column, table.focal[i], table.reference, size, table.ets[i])
+        for column, table in evidence.differences.items()
+        for i in np.flatnonzero(table.confirmed)
+        if table.ets[i] in ("B", "C") and np.isfinite(size := float(table.difference[i]))
+    ]
+    return tuple(sorted(found, key=lambda row: -abs(row[4])))
+
+
+def _kept_tables(evidence: Evidence) -> Iterator[Table]:
+    """Yield the tables that nothing else in the diagnostics could make again."""
+    made = tabulate_differences(evidence.differences), tabulate_misfits(tabulate_persons(evidence))
+    yield from (table for table in made if table is not None)
 
 
 def align_column(
@@ -355,23 +349,6 @@ def align_column(
     """Return a column in the order of ``items``; ``None`` where it has no number for one."""
     found = dict(zip(names, column.tolist(), strict=True))
     return [value if np.isfinite(value := found.get(item, np.nan)) else None for item in items]
-
-
-def _sample(responses: Responses) -> Responses:
-    """Return all answers, or those of evenly spaced persons where there are very many."""
-    cells = responses.n_persons * responses.n_items
-    if cells <= CELL_LIMIT:
-        return responses
-    step = -(-cells // CELL_LIMIT)
-    # Chunks start at a chosen person, so that their first row is always one of the sample.
-    length = step * max(1, CHUNK_CELLS // (step * responses.n_items))
-    parts = [
-        responses.rows(start, start + length)[::step]
-        for start in range(0, responses.n_persons, length)
-    ]
-    groups = {name: labels[::step] for name, labels in responses.groups.items()}
-    store = pack_rows(np.concatenate(parts))
-    return Responses(responses.items, responses.persons[::step], store, groups=groups)
 
 
 def _finite(value: float) -> float | None:
@@ -397,13 +374,11 @@ def _matching(responses: Responses, estimate: Estimate, scores: PersonScores) ->
 
 
 def _dependent(
-    responses: Responses, estimate: Estimate
+    found: ResidualCorrelations | None, estimate: Estimate
 ) -> tuple[tuple[tuple[str, str, float, int], ...] | None, tuple[int, ...]]:
     """Return the most dependent pairs, and in how many dependent pairs every item is."""
-    m = int(estimate.estimated.sum())
-    if m > ITEM_LIMIT or responses.n_persons * m**2 > PAIR_LIMIT:
+    if found is None:
         return None, ()
-    found = correlate_residuals(responses, estimate, method="warm")
     first, second = np.triu_indices(len(found.items), 1)
     excess = found.q3[first, second] - found.mean
     persons = found.together[first, second]
@@ -420,16 +395,6 @@ def _dependent(
         for p in best
     )
     return shown, tuple(times.get(item, 0) for item in estimate.items)
-
-
-def _find_dimensions(
-    responses: Responses, estimate: Estimate
-) -> tuple[Dimensionality | None, tuple[str, ...]]:
-    try:
-        found = find_dimensions(responses, estimate)
-    except BadUsage as error:
-        return None, (f"dimensionality was not checked: {error}",)
-    return found, tuple(map(str, found.warnings))
 
 
 def _order_answers(responses: Responses, estimate: Estimate) -> Scalogram | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -128,9 +128,41 @@ def dif_rows(table: DifTable, focal: str) -> ItemRows:
     if not len(rows):
         raise BadUsage(f"no item could be compared for the group {focal!r}; see table.status")
     rows = rows[np.argsort(-table.difference[rows], kind="stable")]
-    x, half = table.difference[rows], 1.96 * table.se[rows]
-    names, classes = (tuple(column[row] for row in rows) for column in (table.item, table.ets))
-    return ItemRows(names, x, x - half, x + half, classes)
+    return _difference_rows(table.to_dict(), rows.tolist())
+
+
+@dataclass(frozen=True, eq=False)
+class GroupRows:
+    """Differences between two groups: the column, the groups, and the items, largest first."""
+
+    column: str
+    focal: str
+    reference: str
+    rows: ItemRows
+
+
+def difference_rows(columns: Mapping[str, Sequence[Any]]) -> list[GroupRows]:
+    """Return a picture's rows for every comparison in the table of differences between groups."""
+    pairs = zip(columns["group"], columns["focal"], columns["reference"], strict=True)
+    found = []
+    for compared in dict.fromkeys(pairs):
+        mine = [
+            i
+            for i, value in enumerate(columns["difference"])
+            if value is not None
+            and np.isfinite(value)
+            and compared == tuple(columns[name][i] for name in ("group", "focal", "reference"))
+        ]
+        mine.sort(key=lambda i: -columns["difference"][i])
+        if mine:
+            found.append(GroupRows(*compared, _difference_rows(columns, mine)))
+    return found
+
+
+def _difference_rows(columns: Mapping[str, Sequence[Any]], rows: Sequence[int]) -> ItemRows:
+    x, se = (np.array([columns[name][i] for i in rows]) for name in ("difference", "se"))
+    names, classes = (tuple(columns[name][i] for i in rows) for name in ("item", "ets"))
+    return ItemRows(names, x, x - 1.96 * se, x + 1.96 * se, classes)
 
 
 def choose_focal(table: DifTable, focal: str | None) -> str:

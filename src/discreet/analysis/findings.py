@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.analysis.rules import (
+    ANDERSEN_LEVEL,
     CONTRAST_ALARM,
     CONTRAST_CLEAR,
     CONTRAST_FAR,
@@ -28,6 +29,7 @@ from discreet.analysis.rules import (
     FIT_HIGH,
     FIT_LOW,
     MATCHED,
+    MISFIT_SHARE,
     NAMED,
     OFF_TARGET,
     RELIABILITY_GOOD,
@@ -48,15 +50,6 @@ if TYPE_CHECKING:
 
 MANY_TIMES = 10
 """A test this many times as long is beyond what the formula can promise."""
-
-WORDS = {
-    Status.NOT_CONNECTED: "not linked",
-    Status.ALWAYS_RIGHT: "always right",
-    Status.ALWAYS_WRONG: "always wrong",
-    Status.NO_ANSWERS: "no answers",
-}
-"""What the table says of items without a number."""
-
 
 _EXTREME_ADVICE = (
     "Check the answer key and the wording. If both are right, replace the item or give it to a "
@@ -394,6 +387,36 @@ ITEM_CHECKS: dict[str, Callable[[Estimate, Diagnostics], Iterable[Finding]]] = {
     "targeting": _check_targeting,
 }
 
+
+def _check_equal(diagnostics: Diagnostics) -> Iterator[Finding]:
+    if diagnostics.andersen is None or diagnostics.andersen[2] >= ANDERSEN_LEVEL:
+        return
+    statistic, degrees, p_value = diagnostics.andersen
+    yield Finding(
+        Severity.LOOK,
+        "Items are not equally hard for persons with low and with high scores",
+        f"Andersen's test: chi-squared {statistic:.1f} with {degrees} degrees of freedom, p "
+        f"{'below 0.0001' if p_value < 1e-4 else f'{p_value:.4f}'}.",
+        "With many persons small differences are enough. See in the Wald tests which items "
+        "differ, and by how much; these often discriminate more or less than the others.",
+    )
+
+
+def _check_misfits(diagnostics: Diagnostics) -> Iterator[Finding]:
+    count = diagnostics.misfitting or 0
+    share = count / max(diagnostics.measured, 1)
+    if share <= MISFIT_SHARE:
+        return
+    yield Finding(
+        Severity.LOOK,
+        f"{share:.0%} of the persons answered unexpectedly",
+        f"Infit or outfit of {count:,} of {diagnostics.measured:,} persons is above {FIT_HIGH:g} "
+        "by more than chance.",
+        "Look at the table of persons for guessing, carelessness, copied or lost answers, and "
+        "for a second skill that some have.",
+    )
+
+
 TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
     "dimensionality": _check_dimensions,
     "reliability": _check_reliability,
@@ -401,6 +424,8 @@ TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
     "wrong options": _check_options,
     "dependent items": _check_dependence,
     "extreme persons": _check_extreme_persons,
+    "equal difficulties": _check_equal,
+    "unexpected persons": _check_misfits,
 }
 
 
@@ -418,26 +443,8 @@ def find_problems(
             del found["dimensionality"]
         if diagnostics.distractors is None:
             del found["wrong options"]
+        if diagnostics.andersen is None:
+            del found["equal difficulties"]
     findings = [finding for some in found.values() for finding in some]
     fine = [name for name, some in found.items() if not some]
     return sorted(findings, key=lambda finding: finding.severity), fine
-
-
-def remarks_on_items(estimate: Estimate, diagnostics: Diagnostics | None) -> list[list[str]]:
-    """Say what is remarkable about each item, in few words; empty lists where nothing is."""
-    remarks: list[list[str]] = [[] for _ in estimate.items]
-    for index, status in enumerate(estimate.status):
-        if status in WORDS:
-            remarks[index].append(WORDS[status])
-        elif estimate.se[index] > ROUGH_SE:
-            remarks[index].append("few answers")
-    if diagnostics is not None:
-        for index in range(len(estimate.items)):
-            remarks[index] += fit_remarks(diagnostics, index)
-        for index, value in weak_items(estimate, diagnostics).items():
-            remarks[index].append("wrong direction?" if value < 0 else "hardly discriminates")
-        for row in diagnostics.differing or ():
-            remarks[estimate.items.index(row[0])].append(f"differs by {row[1]}")
-        for index in (k for k, pairs in enumerate(diagnostics.dependencies) if pairs):
-            remarks[index].append("dependent")
-    return [list(dict.fromkeys(one)) for one in remarks]

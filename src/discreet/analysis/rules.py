@@ -54,6 +54,13 @@ ENDS_DIFFER, ENDS_APART = 0.7, 0.3
 """Correlation of abilities on the two ends: below 0.7 they share less than half of their variance,
 below 0.3 less than a tenth."""
 
+ANDERSEN_LEVEL = 0.01
+"""P-value of Andersen's test below which it is a finding: one alarm in a hundred sound tests."""
+
+MISFIT_SHARE = 0.05
+"""Share of persons with unexpected answers; in simulations where the model holds, with 5 to 100
+items, it is 0 to 0.025."""
+
 NAMED = 6
 """Items that a finding names; the table has them all."""
 

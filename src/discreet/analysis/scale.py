@@ -23,7 +23,7 @@ PLACES = ("difficulty", "ability", "lower", "upper")
 """Columns of tables that are places on the scale."""
 DRAWN = re.compile(r"pv\d+")
 """Columns of plausible values, which are places too."""
-DISTANCES = ("se",)
+DISTANCES = ("se", "difference")
 """Columns that are distances: a scale stretches them and does not move them."""
 PREFIX = "scaled_"
 """Before the names of turned columns; the logits stay beside them."""

@@ -15,6 +15,7 @@ from typer.main import get_command
 
 from discreet.cli.analysis import dif, score, top
 from discreet.cli.answers import counts, merge
+from discreet.cli.check import check
 from discreet.cli.compare import rank
 from discreet.cli.compare import release as release_ranking
 from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
@@ -50,7 +51,7 @@ def describe() -> None:
 
 
 app.callback()(spread(describe))
-for command in (demo, fit, report, top, score, dif, link, simulate):
+for command in (demo, fit, check, report, top, score, dif, link, simulate):
     register(app, command)
 register(app, release, mechanisms="answers")
 register(app, verify)

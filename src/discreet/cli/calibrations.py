@@ -17,18 +17,29 @@ from discreet.cli.scaling import add_scaled, name_scale
 from discreet.errors import BadResponses, BadUsage
 
 if TYPE_CHECKING:
+    from discreet.analysis.diagnosis import Diagnosis
     from discreet.analysis.diagnostics import Diagnostics
+    from discreet.analysis.evidence import Evidence
     from discreet.analysis.scale import Scale
+    from discreet.analysis.tables import Table
     from discreet.answers.responses import Responses
     from discreet.results.estimate import Estimate
 
 
 # The word is part of the names: a file that leaves its folder still says what it is.
-ITEMS_FILE = "items.confidential.csv"
 CALIBRATION_FILE = "calibration.confidential.json"
 REPORT_FILE = "report.confidential.html"
-OPTIONS_FILE = "options.confidential.csv"
-CALIBRATION_FILES = (ITEMS_FILE, CALIBRATION_FILE, REPORT_FILE)
+WORKBOOK_FILE = "analysis.confidential.xlsx"
+TABLE_FILES = {
+    name: f"{name}.confidential.csv"
+    for name in (
+        *("items", "persons", "raw_scores", "tests", "andersen", "wald", "pairs"),
+        *("dimensions", "contrast", "groups", "options"),
+    )
+}
+"""Files of the tables of an analysis, by their names."""
+CALIBRATION_FILES = (*TABLE_FILES.values(), WORKBOOK_FILE, CALIBRATION_FILE, REPORT_FILE)
+"""All that may be written; which of the tables there are depends on the answers."""
 
 FORMAT, VERSION = "discreet-calibration", 1
 
@@ -60,16 +71,8 @@ def check_method(name: str) -> None:
 def calibration_document(estimate: Estimate, scale: Scale | None = None) -> dict[str, Any]:
     """Return what ``discreet fit --json`` prints."""
     columns = add_scaled(estimate.to_dict(), scale)
-    names = (
-        "item",
-        "difficulty",
-        "se",
-        "scaled_difficulty",
-        "scaled_se",
-        "status",
-        "answers",
-        "right",
-    )
+    scaled = ("scaled_difficulty", "scaled_se")
+    names = ("item", "difficulty", "se", *scaled, "status", "answers", "right")
     rows = list_rows({name: columns[name] for name in names if name in columns})
     shown = ("persons", "method", "choice", "model")
     about = {name: getattr(estimate, name) for name in shown}
@@ -85,9 +88,7 @@ def write_calibration(
     about: str = "",
     scale: Scale | None = None,
 ) -> list[Path]:
-    """Write the item table, the calibration and its report; return where they are.
-
-    Answers that were read with a key also give the table of options.
+    """Write all tables, the calibration and its report; return where they are.
 
     Parameters
     ----------
@@ -102,21 +103,29 @@ def write_calibration(
     scale
         On which numbers are reported too.
     """
+    from discreet.analysis.diagnosis import diagnose_test
     from discreet.output.formats import write_csv
-    from discreet.output.steward import write_steward_page
+    from discreet.output.steward import write_diagnosis
 
-    diagnostics = None if responses is None else diagnose_answers(responses, estimate)
-    options = None if diagnostics is None else diagnostics.distractors
-    files = CALIBRATION_FILES if options is None else (*CALIBRATION_FILES, OPTIONS_FILE)
-    with staged(folder, files) as stage:
-        if options is not None:
-            write_csv(stage / OPTIONS_FILE, confidential(options.to_dict()))
-        write_csv(stage / ITEMS_FILE, confidential(add_scaled(estimate.to_dict(), scale)))
+    evidence = None if responses is None else gather_answers(responses, estimate)
+    test = diagnose_test(estimate, _summarise(evidence))
+    tables = [table.turn(scale) for table in _list_tables(test, evidence)]
+    files = [TABLE_FILES[table.name] for table in tables]
+    workbook = [WORKBOOK_FILE] if _can_write_workbook() else []
+    written = [*files, *workbook, CALIBRATION_FILE, REPORT_FILE]
+    with staged(folder, written) as stage:
+        for table, file in zip(tables, files, strict=True):
+            write_csv(stage / file, confidential(table.to_dict()))
+        for file in workbook:
+            _write_workbook(stage / file, tables)
         heading = {"title": title, "about": about}
-        _write_document(stage / CALIBRATION_FILE, estimate, diagnostics, heading, scale)
-        page = write_steward_page(estimate, diagnostics, **heading, scale=scale)
+        _write_document(stage / CALIBRATION_FILE, estimate, test.statistics, heading, scale)
+        page = write_diagnosis(test, **heading, scale=scale)
         (stage / REPORT_FILE).write_text(page, encoding="utf-8", newline="\n")
-    return [folder / name for name in files]
+    # A table of an earlier calibration beside the new ones would pass for one of them.
+    for stale in {*CALIBRATION_FILES} - {*written}:
+        (folder / stale).unlink(missing_ok=True)
+    return [folder / file for file in written]
 
 
 def title_of(name: str) -> str:
@@ -124,15 +133,52 @@ def title_of(name: str) -> str:
     return f"Calibration of {name}" if name else "Calibration"
 
 
-def diagnose_answers(responses: Responses, estimate: Estimate) -> Diagnostics | None:
-    """Return the diagnostics of a calibration, or ``None`` where the answers allow none."""
-    from discreet.analysis.diagnostics import diagnose
+def _list_tables(test: Diagnosis, evidence: Evidence | None) -> list[Table]:
+    """Return the tables that get a file, in their order."""
+    from discreet.analysis.tables import list_evidence_tables
+
+    found = {**test.tables}
+    if evidence is not None:
+        found |= {table.name: table for table in list_evidence_tables(evidence)}
+    return [found[name] for name in TABLE_FILES if name in found and found[name].rows]
+
+
+def _can_write_workbook() -> bool:
+    from discreet.errors import MissingExtra
+    from discreet.output.workbook import can_write_workbooks
+
+    if can_write_workbooks():
+        return True
+    note(f"Note: {MissingExtra(f'{WORKBOOK_FILE}, all tables in one workbook,', 'files')}.")
+    return False
+
+
+def _write_workbook(path: Path, tables: list[Table]) -> None:
+    from discreet.output.workbook import write_workbook
+
+    write_workbook(path, tables, warning=CONFIDENTIAL[:1].upper() + CONFIDENTIAL[1:])
+
+
+def gather_answers(responses: Responses, estimate: Estimate) -> Evidence | None:
+    """Return all analyses of a calibration, or ``None`` where the answers allow none."""
+    from discreet.analysis.evidence import gather_evidence
 
     try:
-        return diagnose(responses, estimate)
+        return gather_evidence(responses, estimate)
     except BadUsage as error:
         note(f"Warning: the report is without abilities and fit: {error}")
         return None
+
+
+def _summarise(evidence: Evidence | None) -> Diagnostics | None:
+    from discreet.analysis.diagnostics import summarise_evidence
+
+    return None if evidence is None else summarise_evidence(evidence)
+
+
+def diagnose_answers(responses: Responses, estimate: Estimate) -> Diagnostics | None:
+    """Return the diagnostics of a calibration, or ``None`` where the answers allow none."""
+    return _summarise(gather_answers(responses, estimate))
 
 
 def _write_document(

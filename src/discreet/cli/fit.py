@@ -21,7 +21,6 @@ from discreet.cli.answers import (
 from discreet.cli.calibrations import (
     CALIBRATION_FILE,
     CALIBRATION_FILES,
-    OPTIONS_FILE,
     REPORT_FILE,
     build_estimate,
     calibration_document,
@@ -96,8 +95,7 @@ def fit(
 ) -> None:
     """Estimate item difficulties from answers. The results are confidential."""
     wanted = read_wanted(scale)
-    options = () if reading.key is None else (OPTIONS_FILE,)
-    check_writable(out, (*CALIBRATION_FILES, *options), force=force)
+    check_writable(out, CALIBRATION_FILES, force=force)
     if title is not None and out is None:
         raise BadUsage("--title is the headline of the report, which --out writes; add --out DIR.")
     check_method(method)

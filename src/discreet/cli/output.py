@@ -164,23 +164,15 @@ def print_table(columns: Sequence[Column]) -> None:
         _write_table(columns)
 
 
-NUMBERS = (
-    "difficulty",
-    "strength",
-    "ability",
-    "se",
-    "lower",
-    "upper",
-    "drift",
-    "difference",
-    "coefficient",
-)
-DIGITS = dict.fromkeys((*NUMBERS, "anchor", "displacement"), 3) | {"z": 2}
+NUMBERS = ("difficulty", "strength", "ability", "se", "lower", "upper", "drift", "difference")
+MORE_NUMBERS = ("anchor", "displacement", "statistic", "coefficient")
+DIGITS = dict.fromkeys((*NUMBERS, *MORE_NUMBERS), 3) | {"z": 2}
 DIGITS |= dict.fromkeys(("p_value", "p_adjusted", "epsilon"), 4)
 """Digits of the columns that are no whole numbers."""
 TITLES = {"lower": "95% from", "upper": "to", "focal": "group", "reason": "why not"}
 TITLES |= {"p_value": "p", "p_adjusted": "adjusted", "ets": "ETS"}
 TITLES |= {"number": "release", "reserved_at": "reserved at"}
+TITLES |= {"name": "test", "degrees": "df"}
 TITLES |= {"scaled_difficulty": "scaled", "scaled_ability": "scaled", "scaled_se": "scaled se"}
 """What columns are called on paper, where they have another name in files."""
 

@@ -18,11 +18,13 @@ from discreet.analysis.diagnosis import Diagnosis, diagnose_test
 from discreet.analysis.diagnostics import Diagnostics
 from discreet.analysis.rules import DEPENDENT, Finding, Severity, say_reliability
 from discreet.analysis.scale import Scale
+from discreet.analysis.tables import COLUMN_WORDS, Table, Words
 from discreet.markup import HtmlColumn, count_of, minus, write_page
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
 from discreet.output.svg import (
     draw_contrast,
     draw_curve,
+    draw_differences,
     draw_difficulties,
     draw_fit,
     draw_information,
@@ -36,6 +38,20 @@ PAIRS = 12
 """Dependent pairs shown."""
 OPTIONS = 400
 """Options shown in the table; of more only the flagged ones."""
+MOST_ROWS = 300
+"""Rows of a table beside that of the items; the files of ``fit --out`` have all of them."""
+
+TEST_COLUMNS = ("name", "statistic", "degrees", "p_value", "verdict", "found", "advice")
+GROUP_COLUMNS = (
+    *("item", "group", "focal", "reference", "difference", "se"),
+    *("p_value", "p_adjusted", "ets", "status"),
+)
+MISFIT_COLUMNS = (
+    *("person", "ability", "se", "scaled_ability", "scaled_se", "score", "answered"),
+    *("infit", "infit_t", "outfit", "outfit_t"),
+)
+SCORE_COLUMNS = ("score", "ability", "se", "scaled_ability", "scaled_se", "status")
+"""Columns of the tables that a report shows."""
 
 
 def write_steward_page(
@@ -63,6 +79,14 @@ def write_steward_page(
         On which difficulties are shown too.
     """
     test = diagnose_test(estimate, diagnostics)
+    return write_diagnosis(test, title=title, about=about, scale=scale)
+
+
+def write_diagnosis(
+    test: Diagnosis, *, title: str = "Calibration", about: str = "", scale: Scale | None = None
+) -> str:
+    """Return the confidential report of a test that was diagnosed."""
+    estimate, diagnostics = test.estimate, test.statistics
     return write_page(
         "steward.html",
         {
@@ -76,6 +100,10 @@ def write_steward_page(
             "items": len(estimate.items),
             **_pictures(test),
             **_item_table(test, scale),
+            "tests": _show(test, "tests", TEST_COLUMNS, scale),
+            "groups": _show(test, "groups", GROUP_COLUMNS, scale),
+            "misfits": _show(test, "misfits", MISFIT_COLUMNS, scale),
+            "scores": _show(test, "raw_scores", SCORE_COLUMNS, scale),
             "pairs": _pair_columns(diagnostics),
             "options": _option_columns(diagnostics),
             "keyed": _count_keyed(diagnostics),
@@ -161,6 +189,10 @@ def _pictures(test: Diagnosis) -> dict[str, Any]:
         "scalogram": test.statistics
         and test.statistics.scalogram
         and draw_scalogram(test.statistics.scalogram),
+        "differences": [
+            (f"{one.focal} compared with {one.reference} ({one.column})", draw_differences(one))
+            for one in test.differences or ()
+        ],
         "curves": test.curves and [(curve.item, draw_curve(curve)) for curve in test.curves],
     }
     return {**drawn, "information": draw_information(test.information, test.most_error)}
@@ -170,19 +202,43 @@ def _scale_fact(scale: Scale | None) -> dict[str, str]:
     return {} if scale is None else {"scaled": minus(str(scale))}
 
 
+def _show(
+    test: Diagnosis, name: str, columns: Sequence[str], scale: Scale | None
+) -> tuple[Table, list[HtmlColumn]] | None:
+    """Return a table for the page, and those of its columns that are shown."""
+    table = test.tables.get(name)
+    if table is None or not table.rows:
+        return None
+    cut = table.take(MOST_ROWS)
+    return table, list_html_columns(cut.turn(scale), columns, scale)
+
+
+def list_html_columns(
+    table: Table, names: Sequence[str], scale: Scale | None = None
+) -> list[HtmlColumn]:
+    """Return columns of a table under the titles and with the digits that readers know."""
+    digits = 2 if scale is None else max(0, scale.digits - 1)
+    shown = []
+    for name in names:
+        if name in table.columns:
+            words = COLUMN_WORDS.get(name, Words(name))
+            scaled = name.startswith("scaled_")
+            values = [said.replace("_", " ") if name == "status" else said
+                      for said in table.columns[name]]  # fmt: skip
+            shown.append(
+                HtmlColumn(words.title, values, digits if scaled else words.digits, words.meaning)
+            )
+    return shown
+
+
+ITEM_COLUMNS = ("item", "difficulty", "se", "lower", "upper", "scaled_difficulty", "scaled_se")
+FIT_SHOWN = ("infit", "outfit", "point_measure", "point_measure_expected")
+
+
 def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
-    columns, remarks, diagnostics = test.columns, test.remarks, test.statistics
-    shown = [
-        HtmlColumn("item", columns["item"]),
-        HtmlColumn("difficulty", columns["difficulty"], 2, "logits; harder is larger"),
-        HtmlColumn("SE", columns["se"], 2, "standard error of the difficulty"),
-        HtmlColumn("95% from", columns["lower"], 2),
-        HtmlColumn("to", columns["upper"], 2),
-    ]
-    if scale is not None:
-        turned, digits = scale.add_to(columns), max(0, scale.digits - 1)
-        shown.append(HtmlColumn("scaled", turned["scaled_difficulty"], digits, str(scale)))
-        shown.append(HtmlColumn("scaled se", turned["scaled_se"], digits))
+    table, remarks = test.tables["items"].turn(scale), test.remarks
+    columns = table.columns
+    shown = list_html_columns(table, ITEM_COLUMNS, scale)
     if "answers" in columns:
         share = [
             100 * r / a if a else None
@@ -190,15 +246,10 @@ def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
         ]
         shown.append(HtmlColumn("answers", columns["answers"]))
         shown.append(HtmlColumn("% right", share, 1))
-    if diagnostics is not None:
-        shown.append(HtmlColumn("infit", diagnostics.infit, 2, "mean square; 1 is expected"))
-        shown.append(HtmlColumn("outfit", diagnostics.outfit, 2, "mean square; 1 is expected"))
-        shown.append(
-            HtmlColumn("corr.", diagnostics.point_measure, 2, "of the answer with ability")
-        )
+    shown += list_html_columns(table, FIT_SHOWN)
     if len(set(columns["status"])) > 1:
-        shown.append(HtmlColumn("status", [one.replace("_", " ") for one in columns["status"]]))
-    shown.append(HtmlColumn("remarks", [", ".join(one) for one in remarks]))
+        shown += list_html_columns(table, ["status"])
+    shown += list_html_columns(table, ["remarks"])
     tags = [
         " ".join(["remark"] * bool(one) + ["number" if test.known[i] else "none"])
         for i, one in enumerate(remarks)
@@ -317,6 +368,11 @@ def write_methods(test: Diagnosis, about: str = "") -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
+def say_chance(p_value: float) -> str:
+    """Write a p-value as papers do."""
+    return f"p = {p_value:.3f}" if p_value >= 0.001 else "p < 0.001"
+
+
 def _describe_scale(estimate: Estimate) -> str:
     anchors = sum(status == Status.ANCHORED for status in estimate.status)
     return f" and on the scale of {anchors} anchored items" if anchors else " and have mean zero"
@@ -338,8 +394,15 @@ def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
     sentences = [
         "Abilities were estimated by weighted likelihood (Warm, 1989) with the difficulties held "
         f"fixed (mean {diagnostics.ability_mean:.2f}, SD {diagnostics.ability_sd:.2f}).",
-        "Fit was assessed by infit and outfit mean squares (Wright & Masters, 1982).",
+        "Fit was assessed by infit and outfit mean squares (Wright & Masters, 1982) at maximum "
+        "likelihood abilities, without persons who had everything right or wrong.",
     ]
+    if diagnostics.andersen is not None:
+        statistic, degrees, p_value = diagnostics.andersen
+        sentences.append(
+            "Andersen's (1973) likelihood ratio test, with persons split at the mean score, gave "
+            f"chi-squared({degrees}) = {statistic:.2f}, {say_chance(p_value)}."
+        )
     if diagnostics.reliability is not None:
         sentences.append(
             f"Person separation reliability was {say_reliability(diagnostics.reliability)}."

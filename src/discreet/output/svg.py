@@ -12,7 +12,7 @@ from math import ceil
 import numpy as np
 
 from discreet.analysis.distractors import OptionMap
-from discreet.analysis.figures import ContrastMap, FitMap, ItemCurve, ItemRows
+from discreet.analysis.figures import ContrastMap, FitMap, GroupRows, ItemCurve, ItemRows
 from discreet.analysis.residuals import InformationCurve
 from discreet.analysis.rules import FIT_HIGH, FIT_LOW
 from discreet.analysis.scalogram import Scalogram
@@ -44,20 +44,48 @@ def _thin(rows: ItemRows) -> ItemRows:
 
 def draw_difficulties(rows: ItemRows, kind: Kind = KINDS["answers"]) -> Sheet:
     """Draw items in order of difficulty (or objects, of strength) with their intervals."""
+    return _draw_rows(
+        rows,
+        f"{kind.title} with 95% intervals; the table has the numbers",
+        f"{kind.number} in logits, {kind.scale} to the right",
+        kind.items,
+    )
+
+
+def draw_differences(shown: GroupRows) -> Sheet:
+    """Draw how much harder items are for a group than its ability explains; 0 is no difference."""
+    return _draw_rows(
+        shown.rows,
+        f"Differences between {shown.focal} and {shown.reference} with 95% intervals; the table "
+        "has the numbers",
+        f"logits harder for {shorten(shown.focal, NAME_ROOM)}",
+        "items",
+        zero=True,
+    )
+
+
+def _draw_rows(
+    rows: ItemRows, description: str, label: str, noun: str, *, zero: bool = False
+) -> Sheet:
     shown = _thin(rows)
-    low, high = float(np.min(shown.lower)), float(np.max(shown.upper))
+    ends = [0.0] if zero else []
+    low, high = (
+        float(end([*side, *ends])) for end, side in ((min, shown.lower), (max, shown.upper))
+    )
     pad = 0.05 * max(high - low, 0.5)
     count = len(shown.items)
     sheet = Sheet(
         x=(low - pad, high + pad),
         y=(count - 0.5, -0.5),  # rows count downwards from the hardest
-        description=f"{kind.title} with 95% intervals; the table has the numbers",
+        description=description,
         height=60 + 18 * count,
         left=116,
     )
     if shown is not rows:
-        sheet.note = f"{count} of {len(rows.items)} {kind.items}, evenly chosen by rank."
-    sheet.x_axis(f"{kind.number} in logits, {kind.scale} to the right")
+        sheet.note = f"{count} of {len(rows.items)} {noun}, evenly chosen by rank."
+    sheet.x_axis(label)
+    if zero:
+        sheet.line("axis", (0, 0), sheet.y)
     for place, name in enumerate(shown.items):
         sheet.text(shorten(name, NAME_ROOM), sheet.left - 8, sheet.up(place) + 4, anchor="end")
         sheet.line("bar", (shown.lower[place], shown.upper[place]), (place, place))

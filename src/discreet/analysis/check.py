@@ -1,0 +1,227 @@
+"""Whether the model holds: the tests of a calibration, each with a number, a verdict and advice.
+
+In: answers and an estimate, or its diagnostics. Out: a :class:`ModelCheck`, one row per test. The
+numbers come from the diagnostics and the verdicts from the findings, so that a report says the
+same. A verdict tells where to look; no model holds exactly. Confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from discreet.analysis.diagnostics import Diagnostics, diagnose
+from discreet.analysis.findings import ITEM_CHECKS, TEST_CHECKS
+from discreet.analysis.persons import accept_responses
+from discreet.analysis.rules import DEPENDENT, FIT_HIGH, FIT_LOW, Finding
+from discreet.analysis.tables import Table
+from discreet.markup import Tabular, brief_repr, count_of
+from discreet.models.calibrate import fit
+from discreet.results.estimate import Estimate
+
+HOLDS, UNTESTED = "holds", "not tested"
+"""Verdicts where there is no finding; the others are words of its severity."""
+
+
+@dataclass(frozen=True)
+class ModelTest(Tabular):
+    """One test of the model.
+
+    Attributes
+    ----------
+    name, asks
+        What is tested, and the question behind it.
+    statistic, degrees, p_value
+        The number, what it is compared with, and how likely one as large is by chance; ``None``
+        where the test has no such thing.
+    verdict
+        ``holds``, ``worth a look``, ``serious``, ``alarm``, or ``not tested``.
+    found, advice
+        What the number means, and what to do.
+    """
+
+    name: str
+    asks: str
+    statistic: float | None
+    degrees: int | None
+    p_value: float | None
+    verdict: str
+    found: str
+    advice: str
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, Any]:
+        """One row."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCheck(Tabular):
+    """All tests of a model, with the estimate that they are about. Confidential.
+
+    Attributes
+    ----------
+    estimate, diagnostics
+        The calibration, and what the answers say beyond it.
+    tests
+        One :class:`ModelTest` for each question.
+    """
+
+    estimate: Estimate
+    diagnostics: Diagnostics
+    tests: tuple[ModelTest, ...]
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One row per test."""
+        return {
+            field.name: [getattr(test, field.name) for test in self.tests]
+            for field in fields(ModelTest)
+        }
+
+
+def check_model(responses: Any, estimate: Estimate | None = None) -> ModelCheck:
+    """Test whether the model holds for these answers. Confidential.
+
+    Parameters
+    ----------
+    responses
+        Answers, an array ``[person, item]`` or a path. Group columns are compared too.
+    estimate
+        Their calibration; without one they are calibrated first.
+
+    Raises
+    ------
+    BadUsage
+        If no person has both right and wrong answers to items with a difficulty.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> found = check_model(discreet.datasets.lsat())
+    >>> [(test.name, test.verdict) for test in found.tests][:2]
+    [('Andersen', 'holds'), ('dimensionality', 'holds')]
+    """
+    source = accept_responses(responses)
+    known = fit(source) if estimate is None else estimate
+    diagnostics = diagnose(source, known)
+    return ModelCheck(known, diagnostics, list_tests(known, diagnostics))
+
+
+def tabulate_tests(estimate: Estimate, diagnostics: Diagnostics) -> Table:
+    """Return the tests as a table of an analysis."""
+    tests = list_tests(estimate, diagnostics)
+    return Table(
+        "tests",
+        "Tests of the model",
+        "What each number means, and what to do. No model holds exactly: with many persons small "
+        "deviations show.",
+        ModelCheck(estimate, diagnostics, tests).to_dict(),
+    )
+
+
+def list_tests(estimate: Estimate, diagnostics: Diagnostics) -> tuple[ModelTest, ...]:
+    """Return every test of the model that was made, and those that could not be."""
+    made = (_andersen, _dimensionality, _dependence, _item_fit, _person_fit, _groups)
+    return tuple(test for one in made if (test := one(estimate, diagnostics)) is not None)
+
+
+Numbers = tuple[float | None, int | None, float | None]
+
+
+def _tell(
+    name: str, asks: str, numbers: Numbers | None, fine: str, findings: Iterable[Finding]
+) -> ModelTest:
+    """Put a test together: its verdict is that of the worst finding, if there is one."""
+    if numbers is None:
+        return ModelTest(name, asks, None, None, None, UNTESTED, fine, "")
+    found = sorted(findings, key=lambda finding: finding.severity)
+    if not found:
+        return ModelTest(name, asks, *numbers, HOLDS, fine, "")
+    said, advice = (
+        " ".join(getattr(finding, part) for finding in found) for part in ("found", "advice")
+    )
+    return ModelTest(name, asks, *numbers, found[0].severity.word, said, advice)
+
+
+def _andersen(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
+    numbers = diagnostics.andersen
+    fine = "Persons with low and with high scores could not be compared; the notes say why."
+    if numbers is not None:
+        fine = (
+            f"Calibrating them apart explains no more than chance (chi-squared {numbers[0]:.2f}, "
+            f"{numbers[1]} degrees of freedom)."
+        )
+    asks = (
+        "Are the items equally hard, relative to each other, for persons with low and high scores?"
+    )
+    return _tell("Andersen", asks, numbers, fine, TEST_CHECKS["equal difficulties"](diagnostics))
+
+
+def _dimensionality(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
+    found = diagnostics.dimensionality
+    fine, numbers = "The notes say why.", None
+    if found is not None:
+        numbers = (found.eigenvalue[0], None, found.p_value[0])
+        fine = (
+            f"What one ability leaves unexplained shares a component worth {numbers[0]:.2f} items; "
+            f"chance gives {found.expected[0]:.2f} (95% point {found.limit[0]:.2f})."
+        )
+    findings = TEST_CHECKS["dimensionality"](diagnostics)
+    return _tell("dimensionality", "Do the items measure one thing?", numbers, fine, findings)
+
+
+def _dependence(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
+    pairs = diagnostics.dependent
+    numbers = None if pairs is None else (pairs[0][2] if pairs else None, None, None)
+    fine = (
+        "Too many items and persons for all pairs."
+        if pairs is None
+        else f"No pair of items has a residual correlation (Q3) more than {DEPENDENT:g} above the "
+        "mean and beyond chance."
+    )
+    findings = TEST_CHECKS["dependent items"](diagnostics)
+    asks = "Do pairs of items share more than the ability?"
+    return _tell("dependence", asks, numbers, fine, findings)
+
+
+def _item_fit(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest:
+    squares = {
+        name: [value for value in getattr(diagnostics, name) if value is not None]
+        for name in ("infit", "outfit")
+    }
+    ranges = [
+        f"{name} from {min(values):.2f} to {max(values):.2f}"
+        for name, values in squares.items()
+        if values
+    ]
+    numbers = (max(max(values, default=1.0) for values in squares.values()), None, None)
+    fine = f"Mean squares: {', '.join(ranges)}; {FIT_LOW:g} to {FIT_HIGH:g} is usual."
+    asks = "Are answers to each item as predictable as the model says?"
+    findings = ITEM_CHECKS["item fit"](estimate, diagnostics)
+    return _tell("item fit", asks, numbers, fine, findings)
+
+
+def _person_fit(_: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
+    if diagnostics.misfitting is None:  # an older calibration
+        return None
+    share = diagnostics.misfitting / max(diagnostics.measured, 1)
+    fine = (
+        f"{count_of(diagnostics.misfitting, 'person')} of {diagnostics.measured:,} ({share:.1%}) "
+        "with unexpected answers: about as many as by chance."
+    )
+    asks = "Do persons answer as their ability says?"
+    findings = TEST_CHECKS["unexpected persons"](diagnostics)
+    return _tell("person fit", asks, (share, None, None), fine, findings)
+
+
+def _groups(_: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
+    if diagnostics.differing is None:
+        return None
+    numbers = (float(len({row[0] for row in diagnostics.differing})), None, None)
+    asks = "Are the items equally hard for groups of persons of equal ability?"
+    fine = "No item differs by more than chance and more than negligibly."
+    return _tell("groups", asks, numbers, fine, TEST_CHECKS["groups"](diagnostics))

@@ -1,0 +1,185 @@
+"""Everything that answers say about a calibration: computed once, for tables, checks and reports.
+
+In: answers and their estimate. Out: :class:`Evidence`, the results of all analyses side by side.
+Very many answers are looked at through an even sample of the persons. What takes too long, or is
+impossible with these answers, is left out with a sentence that says so. Confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from discreet.analysis.dif import DifTable, WaldTest, find_dif, run_wald
+from discreet.analysis.dimensionality import Dimensionality, find_dimensions
+from discreet.analysis.distractors import Distractors, analyse_distractors
+from discreet.analysis.groups import AndersenTest, run_andersen
+from discreet.analysis.item_fit import FitStatistics, measure_fit
+from discreet.analysis.persons import PersonScores, score
+from discreet.analysis.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
+from discreet.answers.pack import pack_rows
+from discreet.answers.responses import Responses
+from discreet.errors import BadUsage, DisconnectedItems, NotConverged
+from discreet.models.patterns import group_patterns
+from discreet.models.score_groups import conditional_work
+from discreet.results.estimate import Estimate
+
+CELL_LIMIT = 4_000_000
+"""Cells (persons times items) that are looked at; above, an even sample of the persons is. That
+takes some seconds, and more persons would hardly change the two digits shown."""
+
+CHUNK_CELLS = 1 << 22
+"""Cells unpacked at a time (one byte each)."""
+
+PAIR_LIMIT = 40_000_000_000
+"""Persons times items squared up to which residual correlations are worth their wait."""
+
+TEST_SECONDS = 10.0
+"""Foretold seconds of one conditional fit up to which groups of persons are tested."""
+
+MOST_GROUPS = 12
+"""Groups of one column that are compared: a column of schools or of ages says nothing here."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The results of all analyses of a calibration. Confidential.
+
+    Attributes
+    ----------
+    responses
+        The answers that were looked at.
+    sampled
+        How many persons these are of; ``None`` for all.
+    estimate
+        The calibration.
+    scores
+        Abilities by weighted likelihood, which has a number for every score.
+    fit
+        Infit, outfit and the like, at maximum likelihood abilities as other programs have them.
+    pairs, dimensionality, andersen, wald
+        ``None`` where it was not computed.
+    distractors
+        What was chosen, by all persons; ``None`` without a key.
+    differences
+        Differential functioning for every group column that could be compared.
+    notes
+        What could not be computed, and why.
+    """
+
+    responses: Responses
+    sampled: int | None
+    estimate: Estimate
+    scores: PersonScores
+    fit: FitStatistics
+    pairs: ResidualCorrelations | None
+    dimensionality: Dimensionality | None
+    distractors: Distractors | None
+    andersen: AndersenTest | None
+    wald: WaldTest | None
+    differences: Mapping[str, DifTable]
+    notes: tuple[str, ...]
+
+
+def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
+    """Run all analyses of a calibration.
+
+    Raises
+    ------
+    BadUsage
+        If no person has both right and wrong answers to items with a difficulty.
+    """
+    looked = _sample(responses)
+    notes: list[str] = []
+    differences = _compare_groups(looked, notes)
+    dimensionality = _attempt(
+        "dimensionality was not checked", lambda: find_dimensions(looked, estimate), notes
+    )
+    if dimensionality is not None:
+        notes += map(str, dimensionality.warnings)
+    andersen, wald = _compare_scores(looked, estimate, notes)
+    return Evidence(
+        responses=looked,
+        sampled=None if looked is responses else looked.n_persons,
+        estimate=estimate,
+        scores=score(looked, estimate),
+        fit=measure_fit(looked, estimate),
+        pairs=_correlate(looked, estimate),
+        dimensionality=dimensionality,
+        distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
+        andersen=andersen,
+        wald=wald,
+        differences=differences,
+        notes=tuple(notes),
+    )
+
+
+def _attempt(what: str, run: Callable[[], Result], notes: list[str]) -> Result | None:
+    """Return a result, or note why the answers do not allow it."""
+    try:
+        return run()
+    except (BadUsage, DisconnectedItems, NotConverged) as error:
+        notes.append(f"{what}: {error}")
+        return None
+
+
+def _sample(responses: Responses) -> Responses:
+    """Return all answers, or those of evenly spaced persons where there are very many."""
+    cells = responses.n_persons * responses.n_items
+    if cells <= CELL_LIMIT:
+        return responses
+    step = -(-cells // CELL_LIMIT)
+    # Chunks start at a chosen person, so that their first row is always one of the sample.
+    length = step * max(1, CHUNK_CELLS // (step * responses.n_items))
+    parts = [
+        responses.rows(start, start + length)[::step]
+        for start in range(0, responses.n_persons, length)
+    ]
+    groups = {name: labels[::step] for name, labels in responses.groups.items()}
+    store = pack_rows(np.concatenate(parts))
+    return Responses(responses.items, responses.persons[::step], store, groups=groups)
+
+
+def _correlate(responses: Responses, estimate: Estimate) -> ResidualCorrelations | None:
+    m = int(estimate.estimated.sum())
+    if m > ITEM_LIMIT or responses.n_persons * m**2 > PAIR_LIMIT:
+        return None
+    return correlate_residuals(responses, estimate)
+
+
+def _compare_groups(responses: Responses, notes: list[str]) -> dict[str, DifTable]:
+    """Compare groups by every group column that can be compared."""
+    found = {}
+    for column, labels in responses.groups.items():
+        what = f"groups by {column} were not compared"
+        number = len({str(label) for label in labels})
+        if number > MOST_GROUPS:
+            notes.append(f"{what}: {number} groups are too many")
+            continue
+        table = _attempt(what, partial(find_dif, responses, column), notes)
+        if table is not None:
+            found[column] = table
+    return found
+
+
+def _compare_scores(
+    responses: Responses, estimate: Estimate, notes: list[str]
+) -> tuple[AndersenTest | None, WaldTest | None]:
+    """Compare persons with low and high scores: all items together, and item by item."""
+    what = "persons with low and high scores were not compared"
+    known = [estimate.items[i] for i in np.flatnonzero(estimate.estimated)]
+    chosen = responses.select(known)
+    if conditional_work(group_patterns(chosen.store, np.arange(len(known)))) > TEST_SECONDS:
+        notes.append(f"{what}: with so many items and patterns that would take too long")
+        return None, None
+    andersen = _attempt(what, lambda: run_andersen(chosen), notes)
+    if andersen is None:
+        return None, None
+    notes += map(str, andersen.warnings)
+    return andersen, _attempt(what, lambda: run_wald(chosen), notes)

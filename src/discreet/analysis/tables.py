@@ -1,0 +1,295 @@
+"""Every table of an analysis: for files, workbooks, data frames, the terminal and the report.
+
+In: an estimate, its diagnostics and the evidence behind them. Out: :class:`Table` values, each with
+a name, a title, a sentence and plain columns. Whoever shows a table takes it from here and computes
+nothing; what columns are called for readers, and with how many digits, is said here too.
+Confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from discreet.analysis.persons import tabulate_scores
+from discreet.analysis.rules import FIT_HIGH, FIT_LOW, SURE_T
+from discreet.markup import Tabular, brief_repr
+from discreet.results.estimate import Estimate
+from discreet.types import BoolArray
+
+if TYPE_CHECKING:
+    from discreet.analysis.diagnostics import Diagnostics
+    from discreet.analysis.dif import DifTable
+    from discreet.analysis.evidence import Evidence
+    from discreet.analysis.item_fit import PersonFit
+    from discreet.analysis.scale import Scale
+
+FIT_COLUMNS = (
+    *("infit", "infit_t", "outfit", "outfit_t"),
+    *("point_measure", "point_measure_expected", "discrimination"),
+)
+"""What is said of the fit of an item."""
+
+MOST_PAIRS = 50_000
+"""Rows of the table of pairs: those with the largest residual correlations."""
+
+MOST_SCORED = 1000
+"""Items of a test that somebody might answer as a whole."""
+
+MOST_MISFITS = 30
+"""Misfitting persons that a report shows; the table of persons has them all."""
+
+
+class Words(NamedTuple):
+    """How a column is shown: its title, its digits, and what it means."""
+
+    title: str
+    digits: int = 2
+    meaning: str = ""
+
+
+COLUMN_WORDS = {
+    "difficulty": Words("difficulty", 2, "logits; harder is larger"),
+    "se": Words("SE", 2, "standard error"),
+    "lower": Words("95% from"),
+    "upper": Words("to"),
+    "infit": Words("infit", 2, "mean square; 1 is expected"),
+    "infit_t": Words("infit t", 1, "standardised; beyond 2 hardly chance"),
+    "outfit": Words("outfit", 2, "mean square; 1 is expected"),
+    "outfit_t": Words("outfit t", 1, "standardised; beyond 2 hardly chance"),
+    "point_measure": Words("corr.", 2, "of the answer with ability"),
+    "point_measure_expected": Words("expected", 2, "what the correlation is by the model"),
+    "discrimination": Words("discr.", 2, "slope as a multiple of the model's; 1 is expected"),
+    "p_value": Words("p", 4),
+    "p_adjusted": Words("adjusted p", 4, "for the number of comparisons"),
+    "ets": Words("ETS", 2, "A negligible, B moderate, C large"),
+    "focal": Words("for group"),
+    "reference": Words("compared with"),
+    "group": Words("by"),
+    "q3": Words("Q3", 2, "correlation of the residuals"),
+    "excess": Words("above the mean", 2, "correlation of the residuals, less the mean one"),
+    "other": Words("other item"),
+    "degrees": Words("df"),
+    "scaled_difficulty": Words("scaled"),
+    "scaled_ability": Words("scaled"),
+    "scaled_se": Words("scaled SE"),
+    "name": Words("test"),
+    "found": Words("what was found"),
+    "advice": Words("what to do"),
+}
+"""Columns whose name alone does not say it, or whose digits are not two."""
+
+
+@dataclass(frozen=True)
+class Table(Tabular):
+    """One table of an analysis.
+
+    Attributes
+    ----------
+    name
+        A word, which files and sheets are called by.
+    title, about
+        For readers: a heading, and one sentence on what the rows are.
+    columns
+        Lists of equal length. Difficulties and abilities are in logits.
+    """
+
+    name: str
+    title: str
+    about: str
+    columns: Mapping[str, list[Any]]
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column."""
+        return dict(self.columns)
+
+    def take(self, most: int) -> Table:
+        """Return the first rows."""
+        return replace(self, columns={name: one[:most] for name, one in self.columns.items()})
+
+    def turn(self, scale: Scale | None) -> Table:
+        """Return the table with its numbers on a reported scale too."""
+        return self if scale is None else replace(self, columns=scale.add_to(self.columns))
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return len(next(iter(self.columns.values())))
+
+
+def tabulate_items(
+    estimate: Estimate, diagnostics: Diagnostics | None, remarks: list[list[str]] | None = None
+) -> Table:
+    """Return every item: difficulty, error, fit and remarks."""
+    columns = estimate.to_dict()
+    if diagnostics is not None:
+        # An older calibration does not have all of them.
+        found = {name: [*getattr(diagnostics, name)] for name in FIT_COLUMNS}
+        columns |= {name: values for name, values in found.items() if values}
+    if remarks is not None:
+        columns["remarks"] = [", ".join(one) for one in remarks]
+    return Table(
+        "items",
+        "All items",
+        "Difficulties in logits, harder is larger; infit and outfit are 1 and the discrimination "
+        "is 1 where the model holds.",
+        columns,
+    )
+
+
+def tabulate_raw_scores(estimate: Estimate) -> Table | None:
+    """Return the ability for every raw score on all items; None where nobody answers so many."""
+    if estimate.estimated.sum() > MOST_SCORED:
+        return None
+    columns = tabulate_scores(estimate).to_dict()
+    return Table(
+        "raw_scores",
+        "From raw score to ability",
+        "For somebody who answered every item that has a difficulty; weighted likelihood (Warm).",
+        columns,
+    )
+
+
+def flag_persons(fit: PersonFit) -> BoolArray:
+    """Say whose answers are noisier than the model expects, by more than chance."""
+    with np.errstate(invalid="ignore"):
+        inner = (fit.infit > FIT_HIGH) & (fit.infit_t > SURE_T)
+        outer = (fit.outfit > FIT_HIGH) & (fit.outfit_t > SURE_T)
+    return np.asarray(inner | outer)
+
+
+def tabulate_persons(evidence: Evidence) -> Table:
+    """Return every person: ability, error, fit and flags."""
+    fit = evidence.fit.persons
+    misfit = flag_persons(fit).tolist()
+    with np.errstate(invalid="ignore"):
+        steady = ((fit.outfit < FIT_LOW) & (fit.infit_t < -SURE_T)).tolist()
+    flags = [
+        "unexpected answers" if odd else "too predictable" if flat else ""
+        for odd, flat in zip(misfit, steady, strict=True)
+    ]
+    names = ("infit", "infit_t", "outfit", "outfit_t")
+    numbers = {name: getattr(fit, name).tolist() for name in names}
+    some = "" if evidence.sampled is None else " These are evenly chosen ones of very many; "
+    some += "`discreet score` has them all." if some else ""
+    return Table(
+        "persons",
+        "Persons",
+        "Abilities by weighted likelihood, which has a number for every score; fit at the maximum "
+        f"likelihood ability, for persons with right and wrong answers.{some}",
+        {**evidence.scores.to_dict(), **numbers, "flag": flags},
+    )
+
+
+def tabulate_misfits(persons: Table) -> Table | None:
+    """Return the persons with unexpected answers, the least expected first."""
+    columns = persons.columns
+    rows = [i for i, flag in enumerate(columns["flag"]) if flag == "unexpected answers"]
+    if not rows:
+        return None
+    worst = sorted(rows, key=lambda i: -max(columns["infit_t"][i], columns["outfit_t"][i]))
+    names = (
+        "person",
+        "ability",
+        "se",
+        "score",
+        "answered",
+        "infit",
+        "infit_t",
+        "outfit",
+        "outfit_t",
+    )
+    shown = worst[:MOST_MISFITS]
+    most = f" The {len(shown)} worst of {len(rows):,}." if len(rows) > len(shown) else ""
+    return Table(
+        "misfits",
+        "Persons with unexpected answers",
+        "Wrong where they should be right, or right where they should be wrong: look for guessing, "
+        f"carelessness, copied or lost answers.{most}",
+        {name: [columns[name][i] for i in shown] for name in names},
+    )
+
+
+def tabulate_differences(differences: Mapping[str, DifTable]) -> Table | None:
+    """Return every comparison of groups, item by item."""
+    if not differences:
+        return None
+    parts = []
+    for group, table in differences.items():
+        part = table.to_dict()
+        parts.append({"item": part.pop("item"), "group": [group] * len(table.item), **part})
+    return Table(
+        "groups",
+        "Differences between groups of persons",
+        "How much harder an item is for a group than its ability explains, in logits "
+        "(differential item functioning).",
+        {name: [value for part in parts for value in part[name]] for name in parts[0]},
+    )
+
+
+def tabulate_pairs(evidence: Evidence) -> Table | None:
+    """Return pairs of items, those with the largest residual correlations first."""
+    if evidence.pairs is None:
+        return None
+    columns = evidence.pairs.to_dict()
+    return Table(
+        "pairs",
+        "Residual correlations of pairs of items",
+        f"Q3 (Yen 1984), and how far it lies above the mean {evidence.pairs.mean:.3f}; 0.2 and "
+        "more deserves a look.",
+        {name: values[:MOST_PAIRS] for name, values in columns.items()},
+    )
+
+
+def list_evidence_tables(evidence: Evidence) -> Iterator[Table]:
+    """Yield the tables that need the evidence itself, beyond what diagnostics keep of it."""
+    yield tabulate_persons(evidence)
+    if evidence.andersen is not None:
+        yield Table(
+            "andersen",
+            "Difficulties of persons with low and high scores",
+            "Behind Andersen's test: each group calibrated on its own, mean zero in each.",
+            evidence.andersen.to_dict(),
+        )
+    if evidence.wald is not None:
+        yield Table(
+            "wald",
+            "Wald tests, item by item",
+            "Whether an item has the same difficulty for persons with low and with high scores.",
+            evidence.wald.to_dict(),
+        )
+    if evidence.distractors is not None:
+        yield Table(
+            "options",
+            "What was chosen",
+            "Every option: its share, the mean ability of those who chose it, and a flag where a "
+            "wrong one attracts abler persons.",
+            evidence.distractors.to_dict(),
+        )
+    pairs = tabulate_pairs(evidence)
+    if pairs is not None:
+        yield pairs
+
+
+def list_dimension_tables(diagnostics: Diagnostics) -> Iterator[Table]:
+    """Yield the components of the residuals, and the loadings of the first."""
+    found = diagnostics.dimensionality
+    if found is None:
+        return
+    yield Table(
+        "dimensions",
+        "Components of the residuals",
+        "Eigenvalues, in items, beside those of answers simulated from the model.",
+        found.to_dict(),
+    )
+    yield Table(
+        "contrast",
+        "Loadings on the first component",
+        "The two ends may measure different things.",
+        found.contrast.to_dict(),
+    )
