@@ -1,6 +1,7 @@
 """The confidential report: what it says, and that it works in a real browser."""
 
 import json
+import re
 import sys
 from dataclasses import replace
 from html import escape
@@ -19,10 +20,10 @@ from discreet.analysis.residuals import correlate_residuals
 from discreet.analysis.rules import Severity
 from discreet.answers.responses import Responses
 from discreet.datasets import lsat
-from discreet.markup import HtmlColumn, html_table
+from discreet.markup import TEMPLATES, HtmlColumn, html_table, name_some
 from discreet.models.calibrate import fit
 from discreet.models.methods import METHOD_WORDS, METHODS
-from discreet.output.sheet import round_ticks
+from discreet.output.sheet import round_ticks, shorten, text_width
 from discreet.output.steward import write_steward_page
 from discreet.results.estimate import Kind, Notice, Status
 from discreet.simulation import simulate
@@ -271,6 +272,7 @@ def test_every_person_is_in_the_histogram_or_has_no_answers(broken):
     estimate, diagnostics = broken
     counted = diagnostics.measured + diagnostics.extreme
     assert sum(diagnostics.ability_counts) == counted
+    assert f"Abilities of {counted} persons" in write_steward_page(estimate, diagnostics)
     assert counted + diagnostics.empty == estimate.persons
 
 
@@ -533,12 +535,39 @@ def test_filters_by_name_and_kind_work_together(page, broken, tmp_path):
     assert said == "1 of 26 items"
 
 
+STRANGE = (
+    "x" * 120,
+    "Reading comprehension, text 4, question b, as revised for the second form",
+    "מה בירת צרפת?",
+    "次の文章を読んで質問に答えなさい、それから次の問題に進みなさい",
+    "عاصمة فرنسا",
+    "\N{FAMILY}\N{ZERO WIDTH JOINER}\N{GIRL} W@MWMW%",
+)
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory):
+    """Many items with long, broad and right-to-left names, and more that crowd the middle."""
+    rng = np.random.default_rng(6)
+    b = np.concatenate([np.linspace(-2, 2, len(STRANGE)), rng.normal(0, 0.6, 240)])
+    names = [*STRANGE, *(f"RC{number:03d}" for number in range(240))]
+    answers = simulate(120, len(b), difficulty=b, rng=rng).responses.to_array().astype(float)
+    answers[:, 30:60] = 1 - answers[:, 30:60]
+    responses = Responses.from_array(answers, items=names)
+    estimate = fit(responses, method="refined")
+    path = tmp_path_factory.mktemp("crowded") / "report.confidential.html"
+    path.write_text(write_steward_page(estimate, diagnose(responses, estimate), title="y" * 300))
+    return path
+
+
 @needs_browser
+@pytest.mark.parametrize("which", ["page", "crowded"])
 @pytest.mark.parametrize("width", [400, 1000])
-def test_nothing_overflows_a_phone_or_a_desk(page, tmp_path, width):
+def test_nothing_overflows_a_phone_or_a_desk(request, tmp_path, which, width):
+    page = request.getfixturevalue(which)
     # A headless window is never narrower than 500 pixels, but a frame in it is.
     probe = (
-        "const far = [...document.querySelectorAll('main > *, main svg, main p, li')]"
+        "const far = [...document.querySelectorAll('main > *, figure, main svg, main p, li')]"
         ".filter(e => e.getBoundingClientRect().right > innerWidth + 0.5);"
         "parent.document.title = JSON.stringify([innerWidth,"
         " document.documentElement.scrollWidth - document.documentElement.clientWidth,"
@@ -552,6 +581,101 @@ def test_nothing_overflows_a_phone_or_a_desk(page, tmp_path, width):
     )
     title, _, _ = visit(frame, tmp_path, width=width + 100)
     assert json.loads(title) == [width, 0, 0]
+
+
+OVERLAPS = """
+const over = [], outside = [];
+let count = 0;
+for (const svg of document.querySelectorAll('svg')) {
+  const all = svg.viewBox.baseVal;
+  const marks = [...svg.querySelectorAll('text')].map(t => [t.firstChild.data, t.getBBox()]);
+  count += marks.length;
+  marks.forEach(([name, a], place) => {
+    if (a.x < -1 || a.x + a.width > all.width + 1 || a.y + a.height > all.height + 2)
+      outside.push(name);
+    for (const [other, b] of marks.slice(place + 1)) {
+      const across = Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x);
+      const down = Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y);
+      // Boxes have room above and below the letters.
+      if (across > 0 && down > 4) over.push([name, other]);
+    }
+  });
+}
+return JSON.stringify([over, outside, count > 20]);
+"""
+
+
+@needs_browser
+@pytest.mark.parametrize("which", ["page", "crowded"])
+def test_no_words_of_a_picture_overlap_or_leave_it(request, tmp_path, which):
+    found, _, _ = visit(request.getfixturevalue(which), tmp_path, OVERLAPS)
+    assert json.loads(found) == [[], [], True]
+
+
+def test_names_are_cut_to_their_room_and_broad_letters_count_as_such():
+    for name in (*STRANGE, "M07", "ii", "WW"):
+        assert text_width(shorten(name, 60)) <= 60
+    assert shorten("M07", 60) == "M07"
+    assert shorten("x" * 120, 60).endswith("x…")
+    assert text_width("次の") > text_width("ab") > text_width("il")
+    assert text_width("e\N{COMBINING ACUTE ACCENT}") == text_width("e")
+
+
+def test_names_from_right_to_left_keep_to_themselves():
+    assert (
+        name_some(["a", "אב", "c"]) == "a, \N{FIRST STRONG ISOLATE}אב\N{POP DIRECTIONAL ISOLATE}, c"
+    )
+
+
+@needs_browser
+def test_a_crowded_fit_picture_names_few_items_and_only_outliers(crowded, tmp_path):
+    script = (
+        "return JSON.stringify([...document.querySelectorAll('figure')]"
+        ".filter(f => /^(In|Out)fit/.test(f.textContent))"
+        ".map(f => [...f.querySelectorAll('text.name')].map(t => t.textContent)));"
+    )
+    for names in json.loads(visit(crowded, tmp_path, script)[0]):
+        assert 1 <= len(names) <= 12
+        assert {int(name[2:]) for name in names} <= set(range(24, 54))
+
+
+@needs_browser
+def test_a_printed_page_repeats_headings_and_splits_no_picture(page, tmp_path):
+    # What is said for print is applied to the screen, where it can be asked for.
+    script = (
+        "const rules = [...document.styleSheets[0].cssRules]"
+        ".filter(r => r.media && r.media.mediaText === 'print');"
+        "rules.forEach(r => { r.media.mediaText = 'screen'; });"
+        "const styles = (name, what) => [...new Set([...document.querySelectorAll(what)]"
+        ".map(e => getComputedStyle(e)[name]))].join();"
+        "return JSON.stringify([styles('display', 'thead'), styles('display', 'thead button'),"
+        " styles('breakInside', 'figure, tr, .findings li, blockquote'),"
+        " styles('breakAfter', 'h1, h2, h3, figcaption'), styles('overflowY', '.tall'),"
+        " styles('display', '.tools, .screen, button.copy')]);"
+    )
+    wanted = ["table-header-group", "contents", "avoid", "avoid", "visible", "none"]
+    assert json.loads(visit(page, tmp_path, script)[0]) == wanted
+
+
+def luminance(colour):
+    parts = [int(c, 16) / 255 for c in re.findall("..", colour if len(colour) == 6 else 2 * colour)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("mode", [0, 1], ids=["light", "dark"])
+def test_words_stand_out_from_what_is_behind_them(mode):
+    style = (TEMPLATES / "style.css").read_text()
+    colours = dict(re.findall(r"--([\w-]+): #(\w+);", style.split("* {")[0].split("@media")[mode]))
+    pairs = [
+        *((words, "paper") for words in ("ink", "quiet", "accent", "second", "alarm", "fine")),
+        *((words, "tint") for words in ("ink", "quiet")),
+        *(("ink", "alarm-tint"), ("alarm", "alarm-tint")),
+        *(("ink", "look-tint"), ("look", "look-tint"), ("paper", "alarm")),
+    ]
+    for words, behind in pairs:
+        high, low = sorted((luminance(colours[words]), luminance(colours[behind])), reverse=True)
+        assert (high + 0.05) / (low + 0.05) >= 4.5, (words, behind)  # WCAG 2, level AA
 
 
 @needs_browser

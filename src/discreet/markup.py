@@ -7,6 +7,7 @@ module, which escape everything; numbers that do not exist are shown as a dash, 
 from __future__ import annotations
 
 import re
+import unicodedata
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -185,10 +186,17 @@ def minus(number: str) -> str:
     return number.replace("-", "\N{MINUS SIGN}")
 
 
+def isolate(name: str) -> str:
+    """Keep letters that run from right to left from turning round what stands beside them."""
+    if any(unicodedata.bidirectional(sign) in ("R", "AL", "AN") for sign in name):
+        return f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
+    return name
+
+
 def name_some(names: Sequence[str], most: int = 5) -> str:
     """Join the first few names, and say how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(isolate, names[:most])) + more
 
 
 def count_of(count: int, noun: str = "item") -> str:

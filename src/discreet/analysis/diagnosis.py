@@ -143,7 +143,7 @@ def _figures(estimate: Estimate, statistics: Diagnostics | None) -> dict[str, An
             estimate,
             statistics.ability_starts,
             statistics.ability_counts,
-            persons=statistics.measured,
+            persons=statistics.measured + statistics.extreme,
             mean=statistics.ability_mean,
         ),
         "infit": fit_map(estimate, statistics.infit, "infit"),

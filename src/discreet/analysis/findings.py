@@ -180,7 +180,7 @@ def _check_direction(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[F
     weak = sorted(weak_items(estimate, diagnostics).items(), key=lambda pair: pair[1])
     if not weak:
         return
-    names = [f"{estimate.items[index]} ({value:.2f})" for index, value in weak]
+    names = [f"{estimate.items[index]} ({minus(f'{value:.2f}')})" for index, value in weak]
     negative = weak[0][1] < 0
     yield Finding(
         Severity.SERIOUS if negative else Severity.LOOK,

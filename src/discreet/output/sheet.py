@@ -27,13 +27,16 @@ def text_width(words: str) -> float:
 
 
 def _sign_width(sign: str) -> float:
-    if unicodedata.category(sign) in ("Mn", "Me", "Cf"):
+    kind = unicodedata.category(sign)
+    if kind in ("Mn", "Me", "Cf"):
         return 0.0
     if unicodedata.east_asian_width(sign) in "WF":
         return 15.0
     if sign in THIN:
         return 5.5
-    return 13.0 if sign in BROAD else 9.3 if sign.isupper() else 8.4
+    if sign in BROAD:
+        return 13.0
+    return {"Sm": 11.0, "Lu": 9.3}.get(kind, 8.4)
 
 
 def shorten(name: str, room: float) -> str:
@@ -44,13 +47,6 @@ def shorten(name: str, room: float) -> str:
     while kept and text_width(kept) + text_width("…") > room:
         kept = kept[:-1]
     return kept.rstrip("\N{ZERO WIDTH JOINER} ") + "…"
-
-
-def isolate(name: str) -> str:
-    """Keep letters that run from right to left from turning round what stands beside them."""
-    if any(unicodedata.bidirectional(sign) in ("R", "AL", "AN") for sign in name):
-        return f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
-    return name
 
 
 def round_ticks(low: float, high: float, wanted: int = TICKS) -> list[float]:

@@ -19,7 +19,7 @@ from discreet.analysis.diagnostics import Diagnostics
 from discreet.analysis.rules import DEPENDENT, Finding, Severity, say_reliability
 from discreet.analysis.scale import Scale
 from discreet.analysis.tables import COLUMN_WORDS, Table, Words
-from discreet.markup import HtmlColumn, count_of, minus, write_page
+from discreet.markup import HtmlColumn, count_of, isolate, minus, write_page
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
 from discreet.output.svg import (
     draw_contrast,
@@ -120,10 +120,11 @@ def write_diagnosis(
 def _summarise(test: Diagnosis) -> str:
     estimate, found = test.estimate, test.summary
     persons = "" if estimate.persons is None else f" answered by {estimate.persons:,} persons"
+    left_out = not test.known.all()
+    known = f"; {int(test.known.sum()):,} of them have a difficulty" if left_out else ""
     text = (
-        f"{len(estimate.items):,} items{persons}; {int(test.known.sum()):,} of them have a "
-        f"difficulty. Hardest: {found.hardest}, easiest: {found.easiest}, {found.spread:.1f} "
-        "logits apart."
+        f"{count_of(len(estimate.items))}{persons}{known}. Hardest: {isolate(found.hardest)}, "
+        f"easiest: {isolate(found.easiest)}, {found.spread:.1f} logits apart."
     )
     if found.typical_se is not None:
         text += f" A difficulty is typically known to ±{1.96 * found.typical_se:.2f} logits."
@@ -391,9 +392,10 @@ def _describe_data(estimate: Estimate) -> str:
 
 
 def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
+    mean, sd = minus(f"{diagnostics.ability_mean:.2f}"), f"{diagnostics.ability_sd:.2f}"
     sentences = [
         "Abilities were estimated by weighted likelihood (Warm, 1989) with the difficulties held "
-        f"fixed (mean {diagnostics.ability_mean:.2f}, SD {diagnostics.ability_sd:.2f}).",
+        f"fixed (mean {mean}, SD {sd}).",
         "Fit was assessed by infit and outfit mean squares (Wright & Masters, 1982) at maximum "
         "likelihood abilities, without persons who had everything right or wrong.",
     ]

@@ -16,6 +16,7 @@ from discreet.analysis.figures import ContrastMap, FitMap, GroupRows, ItemCurve,
 from discreet.analysis.residuals import InformationCurve
 from discreet.analysis.rules import FIT_HIGH, FIT_LOW
 from discreet.analysis.scalogram import Scalogram
+from discreet.markup import count_of, name_some
 from discreet.output.sheet import Sheet, shorten, text_width
 from discreet.results.kinds import KINDS, Kind
 
@@ -118,8 +119,7 @@ def draw_fit(shown: FitMap) -> Sheet:
     sheet = Sheet(
         x=x,
         y=(min(0.4, float(value.min()) - 0.1), max(1.6, float(value.max()) + 0.1)),
-        description=f"{shown.statistic} mean squares of {len(shown.items)} items against "
-        "difficulty",
+        description=_describe_fit(shown),
         top=24,
     )
     sheet.box("band", x, (FIT_LOW, FIT_HIGH))
@@ -165,6 +165,15 @@ def _draw_cell(sheet: Sheet, shown: Scalogram, row: int, place: int) -> None:
     kind = f"cell{' right' if right else ''}{' odd' if odd else ''}"
     words = f"{shown.items[place]}: {'right' if right else 'wrong'}{', a surprise' if odd else ''}"
     sheet.box(kind, (place - 0.42, place + 0.42), (row - 0.4, row + 0.4), words)
+
+
+def _describe_fit(shown: FitMap) -> str:
+    high, low = int((shown.value > FIT_HIGH).sum()), int((shown.value < FIT_LOW).sum())
+    worst = f"; furthest out: {name_some([shown.items[i] for i in shown.worst])}" * (high + low > 0)
+    return (
+        f"{shown.statistic.capitalize()} mean squares of {count_of(len(shown.items))} against "
+        f"difficulty: {high:,} above {FIT_HIGH:g}, {low:,} below {FIT_LOW:g}{worst}"
+    )
 
 
 def draw_contrast(shown: ContrastMap) -> Sheet:

@@ -12,8 +12,8 @@ import numpy as np
 
 from discreet.analysis.diagnostics import BIN
 from discreet.analysis.figures import WrightMap
-from discreet.markup import count_of, minus
-from discreet.output.sheet import Sheet, isolate, shorten, text_width
+from discreet.markup import count_of, isolate, minus
+from discreet.output.sheet import Sheet, shorten, text_width
 
 SCALE, ITEMS, NAMES, WIDTH = 124.0, 158.0, 206.0, 480.0
 """Where bars of persons end, bars of items begin, their names begin, and the map ends."""
