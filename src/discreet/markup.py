@@ -92,6 +92,44 @@ class Tabular:
         except ModuleNotFoundError:
             return table
 
+    def describe(self) -> list[str]:
+        """Return the sentences that a summary begins with: what this is."""
+        return [f"{type(self).__name__}, {count_of(_count_rows(self.to_dict()), 'row')}"]
+
+    def summary(self) -> str:
+        """Return a text: what this is, the first rows, and the warnings."""
+        columns = {
+            name: one if isinstance(one, list) else [one] for name, one in self.to_dict().items()
+        }
+        more = _count_rows(columns) - PREVIEW_ROWS
+        said = [f"Warning: {one}" for one in getattr(self, "warnings", ())]
+        lines = [*self.describe(), "", *text_table(columns)]
+        lines += [f"... and {count_of(more, 'more row')}"] * (more > 0)
+        return "\n".join([*lines, *([""] if said else []), *said])
+
+
+def _count_rows(columns: Mapping[str, Any]) -> int:
+    return max((len(one) if isinstance(one, list) else 1 for one in columns.values()), default=0)
+
+
+def text_table(columns: Mapping[str, Sequence[Any]], rows: int = PREVIEW_ROWS) -> list[str]:
+    """Return the lines of a table of plain text: its titles and its first rows."""
+    texts = []
+    for title, values in columns.items():
+        cells = [title, *(_text_cell(value) for value in values[:rows])]
+        width = max(map(len, cells))
+        words = any(isinstance(value, str) for value in values)
+        texts.append([cell.ljust(width) if words else cell.rjust(width) for cell in cells])
+    return ["  ".join(row).rstrip() for row in zip(*texts, strict=True)]
+
+
+def _text_cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and not isfinite(value)):
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
 
 @dataclass(frozen=True)
 class HtmlColumn:

@@ -169,7 +169,7 @@ class Diagnostics:
         Correlation over persons of ability and mean difficulty of the items they got; ``None``
         where everybody got the same items or the persons are few.
     infit, infit_t, outfit, outfit_t, point_measure
-        Per item; ``None`` without a number.
+        Per item, as :func:`measure_fit` gives them; ``None`` without a number.
     dependent
         Pairs of items whose residual correlation lies above the mean one by more than chance
         (5% over all pairs together): item, other, how far above, persons. The largest, and

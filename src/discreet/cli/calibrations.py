@@ -41,7 +41,11 @@ TABLE_FILES = {
 CALIBRATION_FILES = (*TABLE_FILES.values(), WORKBOOK_FILE, CALIBRATION_FILE, REPORT_FILE)
 """All that may be written; which of the tables there are depends on the answers."""
 
-FORMAT, VERSION = "discreet-calibration", 1
+FORMAT, VERSION = "discreet-calibration", 2
+READ_VERSIONS = (1, 2)
+"""Version 1 has no model, choice of the method, steps, thresholds and covariance."""
+COVARIANCE_ITEMS = 100
+"""Items up to which the covariance is kept: below 200 kB."""
 
 CONFIDENTIAL = (
     "confidential: computed from persons' answers without privacy protection; "
@@ -190,6 +194,7 @@ def _write_document(
 ) -> None:
     from discreet import __version__
 
+    small = estimate.covariance is not None and len(estimate.covariance) <= COVARIANCE_ITEMS
     document = {
         "format": FORMAT,
         "version": VERSION,
@@ -199,12 +204,23 @@ def _write_document(
         **calibration_document(estimate),
         **name_scale(scale),
         "degrees": estimate.degrees,
+        "items": _list_items(estimate),
+        "covariance": estimate.covariance.tolist() if small else None,  # type: ignore[union-attr]
         "solution": vars(estimate.solution),
         "warnings": estimate.warnings,
         "warning_kinds": [one.kind for one in estimate.warnings],
         "diagnostics": None if diagnostics is None else diagnostics.to_dict(),
     }
     path.write_text(json_text(document) + "\n", encoding="utf-8")
+
+
+def _list_items(estimate: Estimate) -> list[dict[str, Any]]:
+    """Return the rows of the items, each with a threshold for every step."""
+    rows = calibration_document(estimate)["items"]
+    return [
+        {**row, "steps": k, "thresholds": [row["difficulty"]], "threshold_se": [row["se"]]}
+        for row, k in zip(rows, estimate.steps, strict=True)
+    ]
 
 
 def read_calibration(path: Path) -> Any:
@@ -284,10 +300,16 @@ def read_document(path: Path) -> dict[str, Any]:
         raise BadResponses(f"{path} is damaged: it is not JSON ({error}).") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadUsage(f"{path} is no calibration of `discreet fit --out`: its format is not ours.")
-    if document.get("version") != VERSION:
+    if document.get("version") not in READ_VERSIONS:
         raise BadUsage(
             f"{path} has version {document.get('version')}; this version of discreet reads "
-            f"{VERSION}."
+            f"{' and '.join(map(str, READ_VERSIONS))}."
+        )
+    if document.get("model", "rasch") != "rasch":
+        raise BadUsage(
+            f"{path} is a calibration of the model {document['model']}, but this version of "
+            "discreet reads those of right and wrong answers only (rasch); use the version that "
+            "wrote it."
         )
     return document
 
@@ -302,6 +324,13 @@ def explaining_damage(path: Path) -> Iterator[None]:
             f"{path} is damaged ({type(error).__name__}: {error}); write it again with "
             "`discreet fit --out`."
         ) from error
+
+
+def _read_covariance(document: dict[str, Any]) -> Any:
+    import numpy as np
+
+    stored = document.get("covariance")
+    return None if stored is None else np.array(stored, dtype=np.float64)
 
 
 def build_estimate(document: dict[str, Any]) -> Estimate:
@@ -327,6 +356,8 @@ def build_estimate(document: dict[str, Any]) -> Estimate:
         status=tuple(Status(row["status"]) for row in rows),
         method=str(document["method"]),
         choice=str(document.get("choice", "")),
+        model=str(document.get("model", "rasch")),
+        covariance=_read_covariance(document),
         solution=Solution("read from a calibration file", 0, 0.0),
         answers=counts("answers"),
         right=counts("right"),

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
-from discreet.markup import HtmlColumn, Tabular, brief_repr, preview_table
+from discreet.markup import HtmlColumn, Tabular, count_of, preview_table
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
@@ -159,8 +159,6 @@ class Estimate(Tabular):
     choice: str = ""
     degrees: int | None = None
 
-    __repr__ = brief_repr
-
     def __post_init__(self) -> None:
         for array in (self.difficulty, self.se, self.covariance, self.answers, self.right):
             if array is not None:
@@ -230,14 +228,43 @@ class Estimate(Tabular):
             columns["right"] = self.right.tolist()
         return columns
 
+    @property
+    def reliability(self) -> float:
+        """Share of the variance of the difficulties that is not error; NaN without errors."""
+        known = np.isfinite(self.se)
+        if known.sum() < 2:
+            return float("nan")
+        spread = float(np.var(self.difficulty[known], ddof=1))
+        return 1 - float(np.mean(self.se[known] ** 2)) / spread if spread > 0 else float("nan")
+
+    def __repr__(self) -> str:
+        return f"<Estimate: {self._facts()}>"
+
+    def _facts(self) -> str:
+        persons = "" if self.persons is None else f", {self.persons:,} persons"
+        access = describe_access(self.guarantee)
+        return f"{len(self.items):,} items{persons}, {self.method}, {access}"
+
+    def describe(self) -> list[str]:
+        """Return the sentences that a summary begins with: what was estimated, how and how well."""
+        without = int((~self.estimated).sum())
+        known = np.flatnonzero(self.estimated)
+        lines = [f"{self.model} model: {self._facts()}", *([self.choice] if self.choice else [])]
+        if len(known):
+            low, high = (known[pick(self.difficulty[known])] for pick in (np.argmin, np.argmax))
+            lines.append(
+                f"easiest {self.items[low]} ({self.difficulty[low]:.3f} logits), hardest "
+                f"{self.items[high]} ({self.difficulty[high]:.3f} logits)"
+            )
+        if np.isfinite(self.reliability):
+            lines.append(f"item separation reliability {self.reliability:.3f}")
+        return [*lines, *([f"{count_of(without)} without a difficulty"] if without else [])]
+
     def _repr_html_(self) -> str:
         """Show the first items in a notebook, and whether they may leave it."""
-        columns = self.to_dict()
-        access = describe_access(self.guarantee)
-        persons = "" if self.persons is None else f", {self.persons:,} persons"
-        caption = f"{len(self.items):,} items{persons}, {self.method}, {access}"
         table = preview_table(
-            [HtmlColumn(name, values) for name, values in columns.items()], caption=caption
+            [HtmlColumn(name, values) for name, values in self.to_dict().items()],
+            caption=self._facts(),
         )
         return f"<div>{table}</div>"
 

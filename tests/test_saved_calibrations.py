@@ -1,0 +1,125 @@
+"""Saved calibrations of every edition are read; estimates and other results sum themselves up."""
+
+import json
+
+import numpy as np
+import pytest
+
+import discreet as library
+from commandline import discreet
+from discreet.analysis.diagnostics import diagnose
+from discreet.analysis.dif import find_dif
+from discreet.analysis.item_fit import measure_fit
+from discreet.cli.calibrations import CALIBRATION_FILE, read_calibration
+from discreet.datasets import lsat
+from discreet.simulation import simulate
+
+OLD_CALIBRATION = """{
+  "format": "discreet-calibration",
+  "version": 1,
+  "access": "confidential: computed from persons' answers without privacy protection",
+  "discreet": "0.1.0",
+  "persons": 1000,
+  "method": "refined",
+  "items": [
+    {"item": "Item1", "difficulty": -1.27, "se": 0.107, "status": "estimated", "answers": 1000, "right": 924},
+    {"item": "Item2", "difficulty": 0.477, "se": 0.071, "status": "estimated", "answers": 1000, "right": 709},
+    {"item": "Item3", "difficulty": null, "se": null, "status": "always_right", "answers": 1000, "right": 1000}
+  ],
+  "solution": {"solver": "Newton, dense", "iterations": 4, "residual": 1e-12, "notes": []},
+  "warnings": ["no difficulty for 1 item that everybody had right: Item3"],
+  "diagnostics": null
+}
+"""  # noqa: E501
+
+
+def test_a_calibration_of_the_first_edition_is_still_read(tmp_path):
+    path = tmp_path / CALIBRATION_FILE
+    path.write_text(OLD_CALIBRATION)
+    found = read_calibration(path)
+    assert (found.method, found.choice, found.model) == ("refined", "", "rasch")
+    assert found.difficulty[:2].tolist() == [-1.27, 0.477]
+    assert found.covariance is None
+    assert discreet("report", path).code == 0
+    answers = tmp_path / "answers.csv"
+    answers.write_text("person,Item1,Item2\na,1,0\nb,1,1\n")
+    assert discreet("score", answers, "--with", path).code == 0
+
+
+def test_a_calibration_keeps_method_choice_thresholds_and_covariance(tmp_path):
+    answers = tmp_path / "answers.csv"
+    answers.write_text("a,b,c\n1,0,1\n0,1,1\n1,1,0\n1,0,0\n0,1,0\n")
+    assert discreet("fit", answers, "--out", tmp_path / "out").code == 0
+    path = tmp_path / "out" / CALIBRATION_FILE
+    document = json.loads(path.read_text())
+    assert document["version"] == 2
+    row = document["items"][0]
+    assert (row["steps"], row["thresholds"]) == (1, [row["difficulty"]])
+    fitted, found = library.fit(answers), read_calibration(path)
+    for name in ("method", "choice", "model", "steps", "status"):
+        assert getattr(found, name) == getattr(fitted, name)
+    assert found.covariance == pytest.approx(fitted.covariance, abs=1e-12)
+    assert fitted.choice in (tmp_path / "out" / "report.confidential.html").read_text()
+    scored = [discreet("score", answers, "--with", one, "--json").document for one in (path,)]
+    assert len(scored[0]["persons"]) == 5
+
+
+def test_a_calibration_of_rating_scales_is_refused_where_only_right_and_wrong_is_known(tmp_path):
+    document = json.loads(OLD_CALIBRATION)
+    document["version"] = 2
+    document["model"] = "partial-credit"
+    path = tmp_path / CALIBRATION_FILE
+    path.write_text(json.dumps(document))
+    ended = discreet("score", path, "--with", path)
+    assert ended.code == 2
+    assert "model partial-credit" in ended.err
+
+
+def test_the_report_has_the_fit_statistics_of_the_library():
+    answers = simulate(300, 8, 0.8, rng=np.random.default_rng(4)).responses
+    estimate = library.fit(answers)
+    shown, fit = diagnose(answers, estimate), measure_fit(answers, estimate)
+    for name in ("infit", "infit_t", "outfit", "outfit_t", "point_measure"):
+        assert getattr(shown, name) == tuple(getattr(fit.items, name).tolist())
+    assert shown.reliability == fit.person_reliability.reliability
+
+
+# --- summaries ------------------------------------------------------------------------------------
+
+
+def test_an_estimate_sums_itself_up():
+    estimate = library.fit(lsat())
+    lines = estimate.summary().splitlines()
+    assert lines[0] == "rasch model: 5 items, 1,000 persons, conditional, confidential"
+    assert lines[1] == estimate.choice
+    assert "easiest Item1 (-1.256 logits), hardest Item3 (1.236 logits)" in lines
+    assert lines[5].split()[:3] == ["item", "difficulty", "se"]
+    assert lines[6].split()[:3] == ["Item1", "-1.256", "0.104"]
+    assert repr(estimate) == "<Estimate: 5 items, 1,000 persons, conditional, confidential>"
+    fit = measure_fit(lsat(), estimate)
+    assert estimate.reliability == pytest.approx(fit.item_reliability.reliability)
+
+
+def test_a_summary_tells_warnings_and_what_it_leaves_out():
+    answers = np.insert(
+        simulate(100, 20, rng=np.random.default_rng(1)).responses.to_array(), 0, 1, 1
+    )
+    text = library.fit(answers.astype(float)).summary()
+    assert "1 items without a difficulty" not in text
+    assert "1 item without a difficulty" in text
+    assert "... and 9 more rows" in text
+    assert "Warning: no difficulty for 1 item" in text
+
+
+def test_every_table_of_an_analysis_sums_itself_up():
+    answers = lsat()
+    estimate = library.fit(answers)
+    labels = ["a"] * 500 + ["b"] * 500
+    for result in (
+        library.score(answers, estimate),
+        measure_fit(answers, estimate).items,
+        find_dif(answers, labels),
+    ):
+        lines = result.summary().splitlines()
+        assert lines[0].startswith(type(result).__name__)
+        assert lines[2].split()[0] == next(iter(result.to_dict()))
