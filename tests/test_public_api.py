@@ -113,6 +113,7 @@ def public_results():
         fitted, fitted.items, fitted.persons, fitted.item_reliability,
         analysis.correlate_residuals(answers, estimate),
         analysis.find_dif(answers, "mean score"),
+        analysis.find_mislabelled(answers, estimate),
         dimensions, dimensions.contrast,
         analysis.analyse_distractors(chosen),
         analysis.run_wald(answers),

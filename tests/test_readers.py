@@ -617,7 +617,7 @@ def test_paths_without_a_file_are_wrong_usage(write):
     assert refusal(BadUsage, "folder") == (
         "The folder 'folder' holds no file of answers. Looked for names that end in .csv, .tsv, "
         ".parquet, .pq, .jsonl, .ndjson, .xlsx, .xlsm, .xlsb, .xls, .ods, .sav, .zsav, .dta, "
-        ".xpt, .sas7bdat, each also with .gz."
+        ".xpt, .sas7bdat, .eval, .json, each also with .gz."
     )
     os.mkfifo("pipe")
     assert refusal(BadUsage, "pipe") == (

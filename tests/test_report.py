@@ -78,7 +78,7 @@ def test_every_planted_fault_is_found(broken):
         "1 item never answered right",
         "1 item nobody answered",
         "answered less predictably",
-        "1 item hardly tells persons apart",
+        "1 item looks mislabelled",
         "of items depends on each other",
         "known only roughly",
     ):
@@ -185,7 +185,7 @@ def test_remarks_stand_beside_the_items_they_are_about(broken):
     assert remarks["<i3>"] == ["always right"]
     assert remarks["<i20>"] == ["not linked"]
     assert remarks["<i24>"] == ["no answers"]
-    assert "wrong direction?" in remarks["<i7>"]
+    assert "mislabelled?" in remarks["<i7>"]
     assert "dependent" in remarks["<i8>"]
     assert "few answers" in remarks["<i25>"]
     assert remarks["<i0>"] == []

@@ -18,6 +18,7 @@ from discreet.analysis.item_fit import (
     measure_fit,
 )
 from discreet.analysis.martin_loef import Alpha, MartinLoefTest, measure_alpha, run_martin_loef
+from discreet.analysis.mislabelled import Mislabelled, find_mislabelled
 from discreet.analysis.plausible import LatentRegression
 from discreet.analysis.residuals import (
     InformationCurve,
@@ -40,6 +41,7 @@ __all__ = [
     "ItemFit",
     "LatentRegression",
     "MartinLoefTest",
+    "Mislabelled",
     "ModelCheck",
     "ModelTest",
     "PersonFit",
@@ -53,6 +55,7 @@ __all__ = [
     "correlate_residuals",
     "find_dif",
     "find_dimensions",
+    "find_mislabelled",
     "measure_alpha",
     "measure_fit",
     "order_answers",

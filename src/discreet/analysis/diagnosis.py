@@ -169,6 +169,8 @@ def remarks_on_items(estimate: Estimate, diagnostics: Diagnostics | None) -> lis
         elif estimate.se[index] > ROUGH_SE:
             remarks[index].append("few answers")
     if diagnostics is not None:
+        for name, *_ in diagnostics.mislabelled:
+            remarks[estimate.items.index(name)].append("mislabelled?")
         for index in range(len(estimate.items)):
             remarks[index] += fit_remarks(diagnostics, index)
         for index, value in weak_items(estimate, diagnostics).items():

@@ -18,6 +18,7 @@ from discreet.analysis.dimensionality import Dimensionality
 from discreet.analysis.distractors import Distractors
 from discreet.analysis.evidence import Evidence, gather_evidence
 from discreet.analysis.martin_loef import measure_alpha
+from discreet.analysis.mislabelled import Suspect
 from discreet.analysis.persons import PersonScores, PersonStatus
 from discreet.analysis.residuals import ResidualCorrelations
 from discreet.analysis.rules import DEPENDENT
@@ -204,6 +205,9 @@ class Diagnostics:
         Persons with unexpected answers.
     tables
         Differences between groups and the least expected persons, for the report.
+    mislabelled
+        Items that abler persons get wrong, the surest first: item, discrimination, its error, the
+        probability that it is negative.
     """
 
     ability_starts: tuple[float, ...]
@@ -237,6 +241,7 @@ class Diagnostics:
     andersen: tuple[float, int, float] | None = None
     misfitting: int | None = None
     tables: tuple[Table, ...] = ()
+    mislabelled: tuple[Suspect, ...] = ()
 
     @property
     def dependent_pairs(self) -> int:
@@ -320,6 +325,7 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
         scalogram=_order_answers(evidence.responses, estimate),
         andersen=None if found is None else (found.statistic, found.degrees, found.p_value),
         misfitting=int(flag_persons(fit.persons).sum()),
+        mislabelled=evidence.mislabelled.list_suspects(),
         tables=tuple(_kept_tables(evidence)),
     )
 

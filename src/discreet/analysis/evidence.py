@@ -19,6 +19,7 @@ from discreet.analysis.dimensionality import Dimensionality, find_dimensions
 from discreet.analysis.distractors import Distractors, analyse_distractors
 from discreet.analysis.groups import AndersenTest, run_andersen
 from discreet.analysis.item_fit import FitStatistics, measure_fit
+from discreet.analysis.mislabelled import Mislabelled, find_mislabelled
 from discreet.analysis.persons import PersonScores, score
 from discreet.analysis.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
 from discreet.answers.pack import pack_rows
@@ -65,6 +66,8 @@ class Evidence:
         Infit, outfit and the like, at maximum likelihood abilities as other programs have them.
     pairs, dimensionality, andersen, wald
         ``None`` where it was not computed.
+    mislabelled
+        Which items abler persons get wrong.
     distractors
         What was chosen, by all persons; ``None`` without a key.
     differences
@@ -80,6 +83,7 @@ class Evidence:
     fit: FitStatistics
     pairs: ResidualCorrelations | None
     dimensionality: Dimensionality | None
+    mislabelled: Mislabelled
     distractors: Distractors | None
     andersen: AndersenTest | None
     wald: WaldTest | None
@@ -112,6 +116,7 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
         fit=measure_fit(looked, estimate),
         pairs=_correlate(looked, estimate),
         dimensionality=dimensionality,
+        mislabelled=find_mislabelled(looked, estimate),
         distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
         andersen=andersen,
         wald=wald,

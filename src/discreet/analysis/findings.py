@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.analysis.mislabelled import tell_suspects
 from discreet.analysis.rules import (
     ANDERSEN_LEVEL,
     CONTRAST_ALARM,
@@ -28,6 +29,7 @@ from discreet.analysis.rules import (
     FIT_BAD,
     FIT_HIGH,
     FIT_LOW,
+    MANY_TIMES,
     MATCHED,
     MISFIT_SHARE,
     NAMED,
@@ -47,9 +49,6 @@ from discreet.results.estimate import Estimate, Kind, Status
 if TYPE_CHECKING:
     from discreet.analysis.diagnostics import Diagnostics
     from discreet.analysis.dimensionality import Dimensionality
-
-MANY_TIMES = 10
-"""A test this many times as long is beyond what the formula can promise."""
 
 _EXTREME_ADVICE = (
     "Check the answer key and the wording. If both are right, replace the item or give it to a "
@@ -137,13 +136,14 @@ def _surprising(diagnostics: Diagnostics, index: int) -> tuple[float, float]:
 
 
 def weak_items(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, float]:
-    """Items that hardly correlate with ability, although enough persons answered them."""
+    """Items that hardly correlate with ability (mislabelled ones apart), with enough answers."""
+    suspects = {row[0] for row in diagnostics.mislabelled}
+    enough = None if estimate.answers is None else estimate.answers >= ENOUGH_ANSWERS
     return {
-        index: value
-        for index, value in enumerate(diagnostics.point_measure)
-        if value is not None
-        and value < WEAK_CORRELATION
-        and (estimate.answers is None or estimate.answers[index] >= ENOUGH_ANSWERS)
+        i: value
+        for i, value in enumerate(diagnostics.point_measure)
+        if value is not None and value < WEAK_CORRELATION and estimate.items[i] not in suspects
+        if enough is None or enough[i]
     }
 
 
@@ -418,6 +418,7 @@ def _check_misfits(diagnostics: Diagnostics) -> Iterator[Finding]:
 
 
 TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
+    "labels of items": lambda diagnostics: tell_suspects(diagnostics.mislabelled),
     "dimensionality": _check_dimensions,
     "reliability": _check_reliability,
     "groups": _check_groups,

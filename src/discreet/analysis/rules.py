@@ -61,6 +61,9 @@ MISFIT_SHARE = 0.05
 """Share of persons with unexpected answers; in simulations where the model holds, with 5 to 100
 items, it is 0 to 0.025."""
 
+MANY_TIMES = 10
+"""A test this many times as long is beyond what the formula can promise."""
+
 NAMED = 6
 """Items that a finding names; the table has them all."""
 

@@ -249,6 +249,13 @@ def tabulate_pairs(evidence: Evidence) -> Table | None:
 def list_evidence_tables(evidence: Evidence) -> Iterator[Table]:
     """Yield the tables that need the evidence itself, beyond what diagnostics keep of it."""
     yield tabulate_persons(evidence)
+    yield Table(
+        "labels",
+        "Items that may be mislabelled",
+        "The probability that an item is answered right less often where persons are abler; the "
+        "most suspicious first.",
+        evidence.mislabelled.to_dict(),
+    )
     if evidence.andersen is not None:
         yield Table(
             "andersen",

@@ -1,4 +1,4 @@
-"""``discreet top``, ``score`` and ``dif``: the hardest items, abilities, differences of groups."""
+"""``discreet top``, ``mislabelled``, ``score``, ``dif``: items, abilities, groups."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.analysis.dif import DifTable
+    from discreet.analysis.mislabelled import Mislabelled
     from discreet.analysis.persons import PersonScores
     from discreet.analysis.scale import Scale
     from discreet.results.estimate import Estimate
@@ -45,6 +46,7 @@ ABILITIES_FILE = "abilities.confidential.csv"
 TABLE_FILE = "score_table.confidential.csv"
 REGRESSION_FILE = "regression.confidential.csv"
 DIF_FILE = "dif.confidential.csv"
+LABELS_FILE = "mislabelled.confidential.csv"
 
 
 def top(
@@ -99,6 +101,46 @@ def _print_ranking(estimate: Estimate, ranking: Ranking, kind: str, level: float
     if ranking.gap == ranking.gap:  # not NaN: there is an item on either side of the line
         say()
         say(f"Gap between the last item in and the first one out: {ranking.gap:.3f} logits")
+
+
+def mislabelled(
+    file: AnswersFile,
+    *,
+    level: Annotated[float, option("P", "Expected share of sound items among the flagged.")] = 0.05,
+    method: Method = "refined",
+    out: OutFolder = None,
+    force: Force = False,
+    as_json: AsJson = False,
+    reading: Reading,
+) -> None:
+    """Find items that abler persons get wrong: wrong keys, reversed items. Confidential."""
+    check_method(method)
+    check_writable(out, [LABELS_FILE], force=force)
+    responses = read_answers(file, reading)
+    from discreet.analysis.mislabelled import find_mislabelled
+    from discreet.models.calibrate import fit
+
+    with working("Looking for mislabelled items"):
+        estimate = fit(responses, method=method, standard_errors=False)
+        found = find_mislabelled(responses, estimate, level=level)
+    columns = found.to_dict()
+    written = [] if out is None else write_tables(out, {LABELS_FILE: confidential(columns)})
+    if as_json:
+        about = {"share": found.share, "level": found.level, "suspects": list(found.suspects)}
+        print_json({**about, "items": list_rows(columns)})
+    else:
+        _print_suspects(found)
+    conclude(estimate.warnings, written)
+
+
+def _print_suspects(found: Mislabelled) -> None:
+    count = len(found.suspects)
+    verb = "looks" if count == 1 else "look"
+    say(f"{count:,} of {len(found.items):,} items {verb} mislabelled")
+    if count:
+        say()
+        columns = {name: values[:count] for name, values in found.to_dict().items()}
+        print_columns(columns, ("item", "answers", "discrimination", "se", "probability"))
 
 
 def score(

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.main import get_command
 
-from discreet.cli.analysis import dif, score, top
+from discreet.cli.analysis import dif, mislabelled, score, top
 from discreet.cli.answers import counts, merge
 from discreet.cli.check import check
 from discreet.cli.compare import rank
@@ -51,7 +51,7 @@ def describe() -> None:
 
 
 app.callback()(spread(describe))
-for command in (demo, fit, check, report, top, score, dif, link, simulate):
+for command in (demo, fit, check, report, top, mislabelled, score, dif, link, simulate):
     register(app, command)
 register(app, release, mechanisms="answers")
 register(app, verify)

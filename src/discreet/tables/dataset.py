@@ -171,7 +171,7 @@ def _open_file(path: Path, encodings: Encodings, reading: Reading, files: int) -
     identity = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns))
     if kind == "parquet":
         rows = _parquet_rows(path)
-    elif kind not in ("text", "jsonl"):
+    elif kind not in ("text", "jsonl", "harness"):
         rows = max(status.st_size // _PACKED_ROW, 1)
     else:
         mark = b"\n"

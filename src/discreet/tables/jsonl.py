@@ -50,7 +50,7 @@ class JsonLinesSource:
         self.path = path
         self.name = str(path)
         self._reading, self._progress = reading, progress
-        first = next((record for _, record in _records(path, None)), {})
+        first = next((record for _, record in read_records(path, None)), {})
         self._shape = _Shape(path, first, reading)
         person, item, answer = self._shape.keys
         self.names = [person or "person", item or "item", answer or "responses", *reading.group]
@@ -88,7 +88,7 @@ class JsonLinesSource:
     def _read(self, progress: Callable[[int], None] | None) -> Iterator[_Batch]:
         """Yield the same batch object again and again, with other rows."""
         batch = _Batch(self.path, self._shape, self._reading)
-        for line, record in _records(self.path, progress):
+        for line, record in read_records(self.path, progress):
             batch.take(line, record)
             if len(batch.lines) >= _ROWS:
                 yield batch
@@ -97,7 +97,10 @@ class JsonLinesSource:
             yield batch
 
 
-def _records(path: Path, progress: Callable[[int], None] | None) -> Iterator[tuple[int, Record]]:
+def read_records(
+    path: Path, progress: Callable[[int], None] | None
+) -> Iterator[tuple[int, Record]]:
+    """Yield the number of every line that is not blank, and its record."""
     done = 0
     with explain_read_errors(path), open_bytes(path) as stream:
         for line, text in enumerate(limit_lines(path, stream), start=1):

@@ -22,6 +22,8 @@ import numpy.typing as npt
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.advice import refuse_long
 from discreet.tables.cells import write_cell
+from discreet.tables.evaluations import KINDS as LOGS
+from discreet.tables.evaluations import EvaluationSource
 from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.paths import find_files, read_head, read_text, sniff, warn_encoding
@@ -154,13 +156,16 @@ def open_file(
     kind = sniff(file, head)
     said = form or (Form() if reading is None else reading.form)
     refuse_form(said, kind, file)
-    if kind == "jsonl":
+    if kind in ("jsonl", *LOGS):
         if reading is None:
+            what = "JSON lines" if kind == "jsonl" else "a log of an evaluation"
             raise BadResponses(
-                f"{file} looks like JSON lines, which is read for answers only. Write it as CSV or "
+                f"{file} looks like {what}, which is read for answers only. Write it as CSV or "
                 "Parquet."
             )
-        return JsonLinesSource(file, reading, progress)
+        if kind == "jsonl":
+            return JsonLinesSource(file, reading, progress)
+        return EvaluationSource(file, kind, reading, progress)
     if kind == "parquet":
         return ParquetSource(file, progress)
     if kind not in ("text", "workbook"):

@@ -23,6 +23,7 @@ from typing import IO, Any, AnyStr
 from discreet.errors import BadResponses, BadUsage, refuse_address
 
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
+_LOGS = (".eval", ".json")
 _WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _PROGRAMS = {
     ".sav": "spss", ".zsav": "spss", ".dta": "stata", ".xpt": "xport", ".sas7bdat": "sas7bdat",
@@ -38,6 +39,9 @@ _STARTS = {
 _OLD_STATA = frozenset(range(0x66, 0x74))
 """First byte of Stata's files before version 13."""
 _ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
+_INSPECT = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"')
+_HARNESS = re.compile(rb'\s*\{\s*"doc_id":')
+"""First bytes of logs of evaluations of language models."""
 _HEAD = 1 << 22
 """Bytes looked at to find names and encoding: 4 MB hold the names of 100,000 columns."""
 LONGEST_LINE = 1 << 26
@@ -100,13 +104,13 @@ def _files_of_folder(folder: Path) -> list[Path]:
     )
     # Beside plain tables a workbook is more likely somebody's notes than answers.
     others = (*_WORKBOOKS, *_PROGRAMS)
-    for suffixes in (_SUFFIXES, others):
+    for suffixes in (_SUFFIXES, others, _LOGS):
         files = [one for one in visible if _plain_name(one).endswith(suffixes)]
         if files:
             return files
     raise BadUsage(
         f"The folder '{folder}' holds no file of answers. Looked for names that end in "
-        f"{', '.join((*_SUFFIXES, *others))}, each also with .gz."
+        f"{', '.join((*_SUFFIXES, *others, *_LOGS))}, each also with .gz."
     )
 
 
@@ -189,7 +193,7 @@ def read_head(path: Path) -> bytes:
 
 
 def sniff(path: Path, head: bytes) -> str:
-    """Return what a file holds: "parquet", "jsonl", "text", "workbook", or a statistical program.
+    """Return what a file holds: "parquet", "jsonl", "text", "workbook", or whose file it is.
 
     The first bytes decide; a name that promises something else is refused, and so is what can be
     none of these.
@@ -202,12 +206,21 @@ def sniff(path: Path, head: bytes) -> str:
             return kind
     if name.endswith(".dta") and head[0] in _OLD_STATA:
         return "stata"
+    if _INSPECT.match(head) or (head.startswith(_ZIP) and _is_evaluation(name, head)):
+        return "inspect"
     if head.startswith(_OLE) or (head.startswith(_ZIP) and _is_workbook(name, head)):
         return "workbook"
     _refuse_other(path, name, head)
+    if _HARNESS.match(head) and b'"filtered_resps"' in head:
+        return "harness"
     if name.endswith((".jsonl", ".ndjson")) or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return "jsonl"
     return "text"
+
+
+def _is_evaluation(name: str, head: bytes) -> bool:
+    """Say whether a zip file is a log of Inspect: by its name, or by its first entry."""
+    return name.endswith(".eval") or head[30:49] == b"_journal/start.json"
 
 
 def _is_workbook(name: str, head: bytes) -> bool:

@@ -27,6 +27,9 @@ from discreet.types import Int8Array
 _PERSON = frozenset({"person", "id", "subject", "user", "student"})
 _ITEM = frozenset({"item", "question", "problem"})
 _RESPONSE = frozenset({"response", "resp", "correct", "score", "answer"})
+_SUBSTITUTES = {_PERSON: frozenset({"model"}), _ITEM: frozenset({"prompt"})}
+"""What else the columns may be called where no column has a name of these: a table of language
+models often has the text of a prompt beside the id of its question."""
 _ID_SUFFIX = re.compile(r"(?<=.)[ _.-]?id$")
 
 _LONG_ORDER = ("person", "item", "response")
@@ -302,7 +305,10 @@ class _Columns:
         )
 
     def like(self, words: frozenset[str]) -> list[int]:
-        return [number for number in self.free if plain_name(self.names[number]) in words]
+        found = [number for number in self.free if plain_name(self.names[number]) in words]
+        if found or words not in _SUBSTITUTES:
+            return found
+        return self.like(_SUBSTITUTES[words])
 
     def one(self, option: str, named: str | None, words: frozenset[str], meaning: str) -> int:
         """Return the one column with this role."""
