@@ -138,13 +138,12 @@ def _surprising(diagnostics: Diagnostics, index: int) -> tuple[float, float]:
 def weak_items(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, float]:
     """Items that hardly correlate with ability (mislabelled ones apart), with enough answers."""
     suspects = {row[0] for row in diagnostics.mislabelled}
-    enough = None if estimate.answers is None else estimate.answers >= ENOUGH_ANSWERS
-    return {
-        i: value
-        for i, value in enumerate(diagnostics.point_measure)
-        if value is not None and value < WEAK_CORRELATION and estimate.items[i] not in suspects
-        if enough is None or enough[i]
-    }
+    enough = [True] * len(estimate.items)
+    if estimate.answers is not None:
+        enough = (estimate.answers >= ENOUGH_ANSWERS).tolist()
+    rows = zip(estimate.items, diagnostics.point_measure, enough, strict=True)
+    return {i: r for i, (name, r, many) in enumerate(rows)
+            if many and r is not None and r < WEAK_CORRELATION and name not in suspects}  # fmt: skip
 
 
 def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
