@@ -30,7 +30,8 @@ from discreet.analysis.figures import (
     worst_curves,
     wright_map,
 )
-from discreet.analysis.findings import find_problems, fit_remarks, weak_items
+from discreet.analysis.findings import find_problems, fit_remarks
+from discreet.analysis.mislabelled import weak_items
 from discreet.analysis.residuals import InformationCurve, trace_information
 from discreet.analysis.rules import ROUGH_SE, Finding
 from discreet.analysis.tables import (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.analysis.mislabelled import tell_suspects
+from discreet.analysis.mislabelled import tell_suspects, weak_items
 from discreet.analysis.rules import (
     ANDERSEN_LEVEL,
     CONTRAST_ALARM,
@@ -24,7 +24,6 @@ from discreet.analysis.rules import (
     DEPENDENT,
     ENDS_APART,
     ENDS_DIFFER,
-    ENOUGH_ANSWERS,
     EXTREME_SHARE,
     FIT_BAD,
     FIT_HIGH,
@@ -133,17 +132,6 @@ def _surprising(diagnostics: Diagnostics, index: int) -> tuple[float, float]:
     )
     sure = [v for v, t in pairs if v is not None and t is not None and abs(t) > SURE_T]
     return max([1.0, *sure]), min([1.0, *sure])
-
-
-def weak_items(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, float]:
-    """Items that hardly correlate with ability (mislabelled ones apart), with enough answers."""
-    suspects = {row[0] for row in diagnostics.mislabelled}
-    enough = [True] * len(estimate.items)
-    if estimate.answers is not None:
-        enough = (estimate.answers >= ENOUGH_ANSWERS).tolist()
-    rows = zip(estimate.items, diagnostics.point_measure, enough, strict=True)
-    return {i: r for i, (name, r, many) in enumerate(rows)
-            if many and r is not None and r < WEAK_CORRELATION and name not in suspects}  # fmt: skip
 
 
 def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:

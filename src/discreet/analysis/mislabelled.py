@@ -16,18 +16,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
 
 from discreet.analysis.groups import take_persons
 from discreet.analysis.persons import PersonScores, accept_responses, score
-from discreet.analysis.rules import NAMED, Finding, Severity
+from discreet.analysis.rules import (
+    ENOUGH_ANSWERS,
+    NAMED,
+    WEAK_CORRELATION,
+    Finding,
+    Severity,
+)
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, count_of, list_columns, minus, name_some
 from discreet.types import BoolArray, FloatArray, Int64Array
+
+if TYPE_CHECKING:
+    from discreet.analysis.diagnostics import Diagnostics
+    from discreet.results.estimate import Estimate
 
 LEVEL = 0.05
 """Expected share of false alarms among the items that are flagged."""
@@ -296,3 +306,19 @@ def tell_suspects(suspects: Sequence[Suspect]) -> Iterator[Finding]:
         "Check the answer key of these items, then their wording: an item may be worded the other "
         "way round. Correct or drop them and calibrate again.",
     )
+
+
+def weak_items(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, float]:
+    """Items that hardly correlate with ability, although enough persons answered them.
+
+    Those that look mislabelled are told of apart.
+    """
+    suspects = {row[0] for row in diagnostics.mislabelled}
+    return {
+        index: value
+        for index, value in enumerate(diagnostics.point_measure)
+        if value is not None
+        and value < WEAK_CORRELATION
+        and estimate.items[index] not in suspects
+        and (estimate.answers is None or estimate.answers[index] >= ENOUGH_ANSWERS)
+    }
