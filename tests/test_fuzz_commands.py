@@ -10,13 +10,16 @@ import random
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyreadstat
 import pytest
 from typer.main import get_command
 
 from commandline import discreet
 from discreet.cli.app import app
+from spreadsheet_files import write_xlsx
 
 LINES = 1000
 PARTS = 10
@@ -39,7 +42,10 @@ WORDS = [
     "marginal", "conditional", "spectral", "memory", "duckdb", "long", "wide", "first", "uniform",
     "add-remove", "\udcff", "a" * 300, "--", "*", "[", "wle", "bh", "\U0001f600",
 ]  # fmt: skip
-ANSWERS = ["long.csv", "long.jsonl", "long.parquet", "long.csv.gz", "wide.csv"]
+ANSWERS = [
+    "long.csv", "long.jsonl", "long.parquet", "long.csv.gz", "wide.csv", "wide.xlsx", "wide.sav",
+    "letters.csv",
+]  # fmt: skip
 OWN_FILES = {
     "bank": ["bank.csv", "new.csv"],
     "compare": ["votes.csv"],
@@ -56,7 +62,8 @@ GOOD = {
     "persons": COUNTS, "max_answers": COUNTS, "max_comparisons": COUNTS, "k": COUNTS,
     "answers": COUNTS, "top": COUNTS, "epsilon": SHARES, "answered": SHARES, "level": SHARES,
     "regularisation": SHARES, "target_rmse": SHARES, "memory": ["0.1"], "scale": ["s"],
-    "group": ["sex"], "ignore": ["sex"], "engine": ["memory", "duckdb"],
+    "key": ["key.csv", "ABCA"], "sheet": ["s"], "delimiter": [",", ";", "tab"],
+    "missing": ["9", "q1:9"], "group": ["sex"], "ignore": ["sex"], "engine": ["memory", "duckdb"],
     "mechanism": ["margins", "pairs", "auto", "sparse-pairs", "laplace-margins"],
     "method": ["auto", "refined", "spectral", "marginal", "conditional", "wle"],
 }  # fmt: skip
@@ -85,6 +92,12 @@ def make_files(folder: Path) -> list[str]:
     (folder / "long.csv").write_text(LONG)
     (folder / "wide.csv").write_text(WIDE)
     (folder / "votes.csv").write_text(VOTES)
+    (folder / "letters.csv").write_text("id,q0,q1,q2,q3\na,A,B,C,D\nb,B,B,A,A\nc,A,C,C,A\n")
+    (folder / "key.csv").write_text("item,answer\nq0,A\nq1,B\nq2,C\nq3,A\n")
+    wide = [line.split(",") for line in WIDE.split()]
+    write_xlsx(folder / "wide.xlsx", {"s": wide})
+    frame = pd.DataFrame(wide[1:], columns=wide[0])
+    pyreadstat.write_sav(frame.astype(dict.fromkeys(wide[0][1:4], float)), folder / "wide.sav")
     (folder / "items.txt").write_text("q0\nq1\nq2\nq3\n")
     (folder / "objects.txt").write_text("ash\nelm\noak\n")
     (folder / "anchors.csv").write_text("item,difficulty\nq0,0.5\n")
@@ -170,7 +183,7 @@ class Writer:
     def fill(self, option, path) -> list[str]:
         if option.param_type_name == "argument":
             return [self.value(option, path)] * self.rng.choice([1] * 19 + [2])
-        name = self.rng.choice(option.opts)
+        name = self.rng.choice([*option.opts, *option.secondary_opts])
         if option.name in ("version", "help"):
             return []
         return [name] if option.is_flag else [name, self.value(option, path)]

@@ -341,16 +341,13 @@ def _check_options(diagnostics: Diagnostics) -> Iterator[Finding]:
     found = diagnostics.distractors
     if found is None or not found.flagged:
         return
-    names = [
-        f"{found.option[row]} of {found.item[row]} (chosen by {found.share[row]:.0%})"
-        for row in found.flagged
-    ]
+    rows = [(found.option[row], found.item[row], found.share[row]) for row in found.flagged]
+    names = [f"{option} of {item} (chosen by {share:.0%})" for option, item, share in rows]
     count = len(names)
     yield Finding(
         Severity.SERIOUS,
         f"{count_of(count, 'wrong option')} attract{'s' * (count == 1)} abler persons",
-        f"Those who chose {name_some(names, NAMED)} are abler than the others who answered the "
-        "item.",
+        f"Those who chose {name_some(names, NAMED)} are abler than others who answered the item.",
         "Check the key first: the option may be the right one, or right too. Then read the item "
         "for a second meaning that only able persons see.",
     )

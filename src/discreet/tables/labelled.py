@@ -62,10 +62,13 @@ class Labels:
         From values to their labels.
     missing
         Says of a value whether the file declares it missing.
+    is_plain
+        Whether no number is declared missing.
     """
 
     words: Mapping[Any, str]
     missing: Callable[[Any], bool]
+    is_plain: bool
 
     def find_scores(self) -> dict[Any, int] | None:
         """Return the values that mean right (1) and wrong (0); None where labels do not say.
@@ -118,7 +121,11 @@ class LabelledSource:
         ranges, words = about.missing_ranges or {}, about.variable_value_labels or {}
         is_text = {name: about.readstat_variable_types[name] == "string" for name in self._raw}
         self._labels = {
-            name: Labels(words.get(name, {}), _make_missing(ranges.get(name, ()), is_text[name]))
+            name: Labels(
+                words.get(name, {}),
+                _make_missing(ranges.get(name, ()), is_text[name]),
+                name not in ranges,
+            )
             for name in self._raw
         }
         self._reading = reading
@@ -227,6 +234,8 @@ class _Column:
 
     def take(self, cells: Sequence[Any]) -> list[Any]:
         """Return the cells as they are to be read."""
+        if not self.mapping and self.labels.is_plain and str not in set(map(type, cells)):
+            return list(cells)  # numbers of which nothing is said, as most are
         for value in set(cells) - self._known.keys():
             self._known[value] = self._translate(value)
         for value, count in Counter(cells).items():

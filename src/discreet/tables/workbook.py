@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, MissingExtra
-from discreet.tables.cells import clean_cell, make_column, write_cell
+from discreet.tables.cells import make_column, write_cell
 from discreet.tables.paths import explain_read_errors, open_bytes
 
 MOST_UNPACKED = 1 << 32
@@ -59,9 +60,9 @@ class WorkbookSource:
         self.path = path
         with explain_read_errors(path), _explain_damage(path):
             book = _open(path)
-            self._sheet = _choose(path, book, sheet)
-            table = book.get_sheet_by_name(self._sheet)
-            rows = [list(map(clean_cell, row)) for row in table.iter_rows()]
+            table = _choose(path, book, sheet)
+            self._sheet = str(table.name)
+            rows = [[None if cell == "" else cell for cell in row] for row in table.iter_rows()]
             merged = table.merged_cell_ranges or []
         self.name = f"{path}, sheet '{self._sheet}'"
         first = self._find_header(rows, merged) if header else _first_filled(rows)
@@ -127,8 +128,9 @@ def _is_title(rows: list[Row], number: int, spanned: set[int]) -> bool:
     if number + 1 >= len(rows):
         return False
     filled = _filled(rows[number])
-    fuller = any(_filled(row) > max(filled, 1) for row in rows[number + 1 :])
-    return fuller and (filled <= 1 or number in spanned)
+    if filled > 1 and number not in spanned:
+        return False
+    return any(_filled(row) > max(filled, 1) for row in rows[number + 1 :])
 
 
 def _filled(row: Row) -> int:
@@ -141,7 +143,10 @@ def _first_filled(rows: list[Row]) -> int:
 
 def _width(rows: list[Row]) -> int:
     """Return the number of columns, without empty ones at the right."""
-    return max(number + 1 for row in rows for number, cell in enumerate(row) if cell is not None)
+    width = len(rows[0])
+    while all(row[width - 1] is None for row in rows):
+        width -= 1
+    return width
 
 
 def _drop_empty_end(rows: list[Row]) -> list[Row]:
@@ -233,43 +238,32 @@ def _explain_damage(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _choose(path: Path, book: Any, wanted: str | None) -> str:
+def _choose(path: Path, book: Any, wanted: str | None) -> Any:
+    """Return the sheet that is meant; sheets are parsed once, which takes most of the time."""
     names = list(book.sheet_names)
-    if wanted is not None:
-        if wanted not in names:
-            raise BadUsage(f"{path} has no sheet '{wanted}'. Its sheets are {_list(names)}.")
-        if not _size(book, wanted):
-            raise BadResponses(f"{path}, sheet '{wanted}' is empty. Its sheets are {_list(names)}.")
-        return wanted
+    if wanted is not None and wanted not in names:
+        raise BadUsage(f"{path} has no sheet '{wanted}'. Its sheets are {_list(names)}.")
     shown = [one.name for one in book.sheets_metadata if "Hidden" not in str(one.visible)]
-    filled = [name for name in shown or names if _size(book, name)]
+    looked = [wanted] if wanted is not None else shown or names
+    filled = [one for one in map(book.get_sheet_by_name, looked) if one.height * one.width]
+    if wanted is not None and not filled:
+        raise BadResponses(f"{path}, sheet '{wanted}' is empty. Its sheets are {_list(names)}.")
     if not filled:
         raise BadResponses(f"{path} holds no data: its sheets ({_list(names)}) are empty.")
     if len(filled) > 1:
+        first = filled[0].name
         raise BadUsage(
-            f"{path} has {len(filled)} sheets with data: {_describe(book, filled)}. Say which one "
-            f"holds the answers with sheet='{filled[0]}' (--sheet {_quote(filled[0])})."
+            f"{path} has {len(filled)} sheets with data: {_describe(filled)}. Say which one "
+            f"holds the answers with sheet='{first}' (--sheet {shlex.quote(first)})."
         )
-    return str(filled[0])
+    return filled[0]
 
 
-def _size(book: Any, name: str) -> int:
-    table = book.get_sheet_by_name(name)
-    return int(table.height * table.width)
-
-
-def _describe(book: Any, names: Sequence[str]) -> str:
-    tables = [book.get_sheet_by_name(name) for name in names[:_SHOWN]]
-    listed = ", ".join(f"'{one.name}' ({one.height:,} x {one.width:,})" for one in tables)
-    more = len(names) - _SHOWN
+def _describe(tables: Sequence[Any]) -> str:
+    listed = ", ".join(f"'{one.name}' ({one.height:,} x {one.width:,})" for one in tables[:_SHOWN])
+    more = len(tables) - _SHOWN
     return f"{listed} and {more:,} more" if more > 0 else listed
 
 
 def _list(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
-
-
-def _quote(name: str) -> str:
-    import shlex
-
-    return shlex.quote(name)
