@@ -38,7 +38,9 @@ def test_lsat_fits_and_has_andersens_statistic_of_erm(lsat):
     document = ended.document
     assert (document["persons"], document["items"], document["method"]) == (1000, 5, "conditional")
     tests = {test["name"]: test for test in document["tests"]}
-    assert list(tests) == ["Andersen", "dimensionality", "dependence", "item fit", "person fit"]
+    assert list(tests) == [
+        *("Andersen", "Martin-Löf", "dimensionality", "dependence", "item fit", "person fit")
+    ]
     assert {test["verdict"] for test in tests.values()} == {"holds"}
     assert tests["Andersen"]["statistic"] == pytest.approx(0.1681, abs=1e-4)
     assert tests["Andersen"]["degrees"] == 4

@@ -125,7 +125,7 @@ def tabulate_tests(estimate: Estimate, diagnostics: Diagnostics) -> Table:
 
 def list_tests(estimate: Estimate, diagnostics: Diagnostics) -> tuple[ModelTest, ...]:
     """Return every test of the model that was made, and those that could not be."""
-    made = (_andersen, _dimensionality, _dependence, _item_fit, _person_fit, _groups)
+    made = (_andersen, _martin_loef, _dimensionality, _dependence, _item_fit, _person_fit, _groups)
     return tuple(test for one in made if (test := one(estimate, diagnostics)) is not None)
 
 
@@ -159,6 +159,18 @@ def _andersen(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
         "Are the items equally hard, relative to each other, for persons with low and high scores?"
     )
     return _tell("Andersen", asks, numbers, fine, TEST_CHECKS["equal difficulties"](diagnostics))
+
+
+def _martin_loef(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
+    numbers = diagnostics.martin_loef
+    fine = "The easier and the harder half could not be compared; the notes say why."
+    if numbers is not None:
+        fine = (
+            f"Two abilities explain no more than chance (chi-squared {numbers[0]:.2f}, "
+            f"{numbers[1]} degrees of freedom)."
+        )
+    asks = "Do the easier and the harder half of the items measure the same?"
+    return _tell("Martin-Löf", asks, numbers, fine, TEST_CHECKS["easier and harder"](diagnostics))
 
 
 def _dimensionality(_: Estimate, diagnostics: Diagnostics) -> ModelTest:

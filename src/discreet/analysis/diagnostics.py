@@ -17,7 +17,8 @@ import numpy as np
 from discreet.analysis.dimensionality import Dimensionality
 from discreet.analysis.distractors import Distractors
 from discreet.analysis.evidence import Evidence, gather_evidence
-from discreet.analysis.martin_loef import measure_alpha
+from discreet.analysis.groups import AndersenTest
+from discreet.analysis.martin_loef import MartinLoefTest, measure_alpha
 from discreet.analysis.mislabelled import Suspect
 from discreet.analysis.persons import PersonScores, PersonStatus
 from discreet.analysis.residuals import ResidualCorrelations
@@ -198,9 +199,9 @@ class Diagnostics:
         The answers in order, of a small test; ``None`` of a large one.
     point_measure_expected, discrimination
         Per item as well; empty in older files.
-    andersen
-        Statistic, degrees of freedom and p-value of Andersen's test by mean score; ``None``
-        where it was not computed.
+    andersen, martin_loef
+        Statistic, degrees of freedom and p-value of Andersen's test by mean score and of
+        Martin-Löf's test of the easier and the harder half; ``None`` where it was not computed.
     misfitting
         Persons with unexpected answers.
     tables
@@ -239,6 +240,7 @@ class Diagnostics:
     point_measure_expected: tuple[float | None, ...] = ()
     discrimination: tuple[float | None, ...] = ()
     andersen: tuple[float, int, float] | None = None
+    martin_loef: tuple[float, int, float] | None = None
     misfitting: int | None = None
     tables: tuple[Table, ...] = ()
     mislabelled: tuple[Suspect, ...] = ()
@@ -299,7 +301,6 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
         for name in FIT_COLUMNS
     }
     dependent, dependencies = _dependent(evidence.pairs, estimate)
-    found = evidence.andersen
     return Diagnostics(
         ability_starts=tuple(starts.tolist()),
         ability_counts=tuple(counts.tolist()),
@@ -323,11 +324,16 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
         distractors=evidence.distractors,
         alpha=_finite(measure_alpha(evidence.responses).alpha),
         scalogram=_order_answers(evidence.responses, estimate),
-        andersen=None if found is None else (found.statistic, found.degrees, found.p_value),
+        andersen=_numbers_of(evidence.andersen),
+        martin_loef=_numbers_of(evidence.martin_loef),
         misfitting=int(flag_persons(fit.persons).sum()),
         mislabelled=evidence.mislabelled.list_suspects(),
         tables=tuple(_kept_tables(evidence)),
     )
+
+
+def _numbers_of(test: AndersenTest | MartinLoefTest | None) -> tuple[float, int, float] | None:
+    return None if test is None else (test.statistic, test.degrees, test.p_value)
 
 
 def _differing(evidence: Evidence) -> tuple[Difference, ...] | None:

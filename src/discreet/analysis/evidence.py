@@ -19,6 +19,7 @@ from discreet.analysis.dimensionality import Dimensionality, find_dimensions
 from discreet.analysis.distractors import Distractors, analyse_distractors
 from discreet.analysis.groups import AndersenTest, run_andersen
 from discreet.analysis.item_fit import FitStatistics, measure_fit
+from discreet.analysis.martin_loef import MartinLoefTest, run_martin_loef
 from discreet.analysis.mislabelled import Mislabelled, find_mislabelled
 from discreet.analysis.persons import PersonScores, score
 from discreet.analysis.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
@@ -27,7 +28,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.models.patterns import group_patterns
 from discreet.models.score_groups import conditional_work
-from discreet.results.estimate import Estimate
+from discreet.results.estimate import Estimate, Kind
 
 CELL_LIMIT = 4_000_000
 """Cells (persons times items) that are looked at; above, an even sample of the persons is. That
@@ -64,7 +65,7 @@ class Evidence:
         Abilities by weighted likelihood, which has a number for every score.
     fit
         Infit, outfit and the like, at maximum likelihood abilities as other programs have them.
-    pairs, dimensionality, andersen, wald
+    pairs, dimensionality, andersen, wald, martin_loef
         ``None`` where it was not computed.
     mislabelled
         Which items abler persons get wrong.
@@ -87,6 +88,7 @@ class Evidence:
     distractors: Distractors | None
     andersen: AndersenTest | None
     wald: WaldTest | None
+    martin_loef: MartinLoefTest | None
     differences: Mapping[str, DifTable]
     notes: tuple[str, ...]
 
@@ -120,6 +122,7 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
         distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
         andersen=andersen,
         wald=wald,
+        martin_loef=_compare_halves(looked, estimate, notes) if andersen is not None else None,
         differences=differences,
         notes=tuple(notes),
     )
@@ -188,3 +191,17 @@ def _compare_scores(
         return None, None
     notes += map(str, andersen.warnings)
     return andersen, _attempt(what, lambda: run_wald(chosen), notes)
+
+
+def _compare_halves(
+    responses: Responses, estimate: Estimate, notes: list[str]
+) -> MartinLoefTest | None:
+    """Compare the easier with the harder half, where the law of the test can be trusted."""
+    what = "the easier and the harder half of the items were not compared"
+    known = [estimate.items[i] for i in np.flatnonzero(estimate.estimated)]
+    found = _attempt(what, lambda: run_martin_loef(responses.select(known)), notes)
+    if found is None:
+        return None
+    rough = any(one.kind is Kind.ROUGH for one in found.warnings)
+    notes += [f"{what if rough else 'Martin-Löf'}: {one}" for one in found.warnings]
+    return None if rough else found

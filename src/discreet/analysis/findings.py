@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.analysis.mislabelled import tell_suspects, weak_items
+from discreet.analysis.model_findings import check_equal, check_halves, check_misfits
 from discreet.analysis.rules import (
-    ANDERSEN_LEVEL,
     CONTRAST_ALARM,
     CONTRAST_CLEAR,
     CONTRAST_FAR,
@@ -30,7 +30,6 @@ from discreet.analysis.rules import (
     FIT_LOW,
     MANY_TIMES,
     MATCHED,
-    MISFIT_SHARE,
     NAMED,
     OFF_TARGET,
     RELIABILITY_GOOD,
@@ -372,35 +371,6 @@ ITEM_CHECKS: dict[str, Callable[[Estimate, Diagnostics], Iterable[Finding]]] = {
 }
 
 
-def _check_equal(diagnostics: Diagnostics) -> Iterator[Finding]:
-    if diagnostics.andersen is None or diagnostics.andersen[2] >= ANDERSEN_LEVEL:
-        return
-    statistic, degrees, p_value = diagnostics.andersen
-    yield Finding(
-        Severity.LOOK,
-        "Items are not equally hard for persons with low and with high scores",
-        f"Andersen's test: chi-squared {statistic:.1f} with {degrees} degrees of freedom, p "
-        f"{'below 0.0001' if p_value < 1e-4 else f'{p_value:.4f}'}.",
-        "With many persons small differences are enough. See in the Wald tests which items "
-        "differ, and by how much; these often discriminate more or less than the others.",
-    )
-
-
-def _check_misfits(diagnostics: Diagnostics) -> Iterator[Finding]:
-    count = diagnostics.misfitting or 0
-    share = count / max(diagnostics.measured, 1)
-    if share <= MISFIT_SHARE:
-        return
-    yield Finding(
-        Severity.LOOK,
-        f"{share:.0%} of the persons answered unexpectedly",
-        f"Infit or outfit of {count:,} of {diagnostics.measured:,} persons is above {FIT_HIGH:g} "
-        "by more than chance.",
-        "Look at the table of persons for guessing, carelessness, copied or lost answers, and "
-        "for a second skill that some have.",
-    )
-
-
 TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
     "labels of items": lambda diagnostics: tell_suspects(diagnostics.mislabelled),
     "dimensionality": _check_dimensions,
@@ -409,8 +379,9 @@ TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
     "wrong options": _check_options,
     "dependent items": _check_dependence,
     "extreme persons": _check_extreme_persons,
-    "equal difficulties": _check_equal,
-    "unexpected persons": _check_misfits,
+    "equal difficulties": check_equal,
+    "easier and harder": check_halves,
+    "unexpected persons": check_misfits,
 }
 
 
@@ -430,6 +401,8 @@ def find_problems(
             del found["wrong options"]
         if diagnostics.andersen is None:
             del found["equal difficulties"]
+        if diagnostics.martin_loef is None:
+            del found["easier and harder"]
     findings = [finding for some in found.values() for finding in some]
     fine = [name for name, some in found.items() if not some]
     return sorted(findings, key=lambda finding: finding.severity), fine

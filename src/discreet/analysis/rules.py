@@ -55,7 +55,8 @@ ENDS_DIFFER, ENDS_APART = 0.7, 0.3
 below 0.3 less than a tenth."""
 
 ANDERSEN_LEVEL = 0.01
-"""P-value of Andersen's test below which it is a finding: one alarm in a hundred sound tests."""
+"""P-value of Andersen's and Martin-Löf's tests below which they are findings: each is a false
+alarm for one in a hundred sound tests."""
 
 MISFIT_SHARE = 0.05
 """Share of persons with unexpected answers; in simulations where the model holds, with 5 to 100
@@ -96,3 +97,9 @@ def say_reliability(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.2f}" if value >= 0 else "0 (errors exceed the differences)"
+
+
+def say_test(statistic: float, degrees: int, p_value: float) -> str:
+    """Write a chi-squared test as findings do."""
+    chance = "below 0.0001" if p_value < 1e-4 else f"{p_value:.4f}"
+    return f"chi-squared {statistic:.1f} with {degrees} degrees of freedom, p {chance}"

@@ -256,6 +256,12 @@ def list_evidence_tables(evidence: Evidence) -> Iterator[Table]:
         "most suspicious first.",
         evidence.mislabelled.to_dict(),
     )
+    yield Table(
+        "reliability",
+        "Reliability of persons and of items",
+        "Share of the variance that is not error, and how many errors wide the spread is.",
+        evidence.fit.to_dict(),
+    )
     if evidence.andersen is not None:
         yield Table(
             "andersen",
