@@ -45,10 +45,11 @@ def drawn(persons=600, items=10, answered=0.7, seed=3):
 # --- anchors ----------------------------------------------------------------------------------
 
 
-def test_one_anchor_is_the_free_estimate_moved():
+@pytest.mark.parametrize("method", ["auto", "conditional", "refined"])
+def test_one_anchor_is_the_free_estimate_moved(method):
     responses = drawn().responses
-    free = discreet.fit(responses, method="refined")
-    held = fit_anchored(responses, {responses.items[4]: 3.0}).estimate
+    free = discreet.fit(responses, method=method)
+    held = fit_anchored(responses, {responses.items[4]: 3.0}, method=method).estimate
     assert held.difficulty - held.difficulty[4] == pytest.approx(
         free.difficulty - free.difficulty[4], abs=1e-8
     )
@@ -56,35 +57,53 @@ def test_one_anchor_is_the_free_estimate_moved():
     assert held.status[4] is Status.ANCHORED
 
 
-def test_with_one_anchor_standard_errors_are_those_of_differences():
+@pytest.mark.parametrize("method", ["auto", "conditional", "refined"])
+def test_with_one_anchor_standard_errors_are_those_of_differences(method):
     responses = drawn().responses
-    free = discreet.fit(responses, method="refined")
-    held = fit_anchored(responses, {responses.items[0]: 0.0}).estimate
+    free = discreet.fit(responses, method=method)
+    held = fit_anchored(responses, {responses.items[0]: 0.0}, method=method).estimate
     own = free.covariance.diagonal()
     expected = np.sqrt(own + own[0] - 2 * free.covariance[:, 0])
     assert held.se[0] == 0
     assert held.se[1:] == pytest.approx(expected[1:], rel=0.02)
 
 
-def test_anchors_at_the_free_estimate_change_nothing():
+@pytest.mark.parametrize("method", ["auto", "conditional", "refined"])
+def test_anchors_at_the_free_estimate_change_nothing(method):
     responses = drawn().responses
-    free = discreet.fit(responses, method="refined")
+    free = discreet.fit(responses, method=method)
     anchors = dict(zip(free.items[:5], free.difficulty[:5], strict=True))
-    anchored = fit_anchored(responses, anchors)
+    anchored = fit_anchored(responses, anchors, method=method)
     assert anchored.estimate.difficulty == pytest.approx(free.difficulty, abs=1e-7)
     assert anchored.displacement == pytest.approx(np.zeros(5), abs=1e-7)
 
 
-def test_a_wrong_anchor_is_displaced_by_what_it_is_wrong():
+@pytest.mark.parametrize("method", ["auto", "conditional", "refined"])
+def test_a_wrong_anchor_is_displaced_by_what_it_is_wrong(method):
     responses = drawn(persons=4000).responses
-    free = discreet.fit(responses, method="refined")
+    free = discreet.fit(responses, method=method)
     anchors = dict(zip(free.items[:8], free.difficulty[:8], strict=True))
     anchors[free.items[2]] += 0.8
-    anchored = fit_anchored(responses, anchors)
+    anchored = fit_anchored(responses, anchors, method=method)
     assert anchored.displacement[2] == pytest.approx(-0.8, abs=1e-6)
     assert abs(anchored.displacement[2]) > 5 * anchored.displacement_se[2]
     assert np.abs(np.delete(anchored.displacement, 2)).max() < 0.35
     assert any(free.items[2] in text for text in anchored.estimate.warnings)
+
+
+@pytest.mark.parametrize("method", ["auto", "conditional", "refined"])
+def test_a_test_anchored_to_its_own_values_is_not_displaced(method):
+    answers = discreet.datasets.lsat()
+    free = discreet.fit(answers, method=method)
+    anchored = fit_anchored(answers, free, method=method)
+    assert anchored.estimate.method == free.method
+    assert bool(anchored.estimate.choice) == (method == "auto")
+    assert anchored.displacement == pytest.approx(np.zeros(5), abs=1e-8)
+
+
+def test_anchors_are_refused_by_methods_that_cannot_hold_them():
+    with pytest.raises(BadUsage, match="anchors are held by the methods"):
+        fit_anchored(discreet.datasets.lsat(), {"Item1": 0.0}, method="spectral")
 
 
 @pytest.mark.parametrize("wrong", [0.1, 2.0, 8.0, -8.0])

@@ -3,14 +3,14 @@
 In: answers and anchors. Out: an estimate on the scale of the anchors, and for every anchor how
 far it would move if it were free. Confidential: it reads the answers.
 
-The pairwise conditional likelihood of the refined method is maximised over the items that are
-not anchored. Standard errors are those of this step: the anchors count as exactly known.
+The conditional likelihood, or the pairwise one of the refined method, is maximised over the items
+that are not anchored. Standard errors are those of this step: the anchors count as exactly known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from os import PathLike
 from typing import Any
@@ -20,21 +20,31 @@ import numpy.typing as npt
 
 from discreet.analysis.bank import Bank
 from discreet.analysis.grounded import GroundedFit, solve_grounded
+from discreet.analysis.held import maximise_held
 from discreet.analysis.persons import accept_responses, check_logits, known_difficulties
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.markup import Tabular, brief_repr, name_some, read_cell
+from discreet.models.automatic import (
+    TOO_MUCH_WORK,
+    TOOK_CONDITIONAL,
+    find_patterns,
+    take_refined,
+)
+from discreet.models.methods import AUTO
+from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.models.refined import RefinedScoring
 from discreet.models.score_plan import ScorePlan
 from discreet.models.uncertainty import SumProducts
 from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
 from discreet.tables.opener import read_columns
 from discreet.tables.sources import is_frame
-from discreet.types import BoolArray, FloatArray
+from discreet.types import BoolArray, FloatArray, Int64Array
 
+METHODS_WITH_ANCHORS = (AUTO, "conditional", "refined")
 LARGE_DISPLACEMENT = 0.5
 """Logits beyond which a displacement is worth a warning, as Winsteps users know it."""
 LARGE_Z = 2.7
@@ -84,6 +94,7 @@ def fit_anchored(
     anchors: Any,
     *,
     engine: str = "auto",
+    method: str = AUTO,
 ) -> Anchored:
     """Estimate difficulties on the scale of items whose difficulties are known.
 
@@ -97,6 +108,9 @@ def fit_anchored(
         of which the items that occur are used.
     engine
         Which engine counts the pairs.
+    method
+        ``"auto"``, ``"conditional"`` or ``"refined"``, as in :func:`discreet.fit`. Anchored to its
+        own values by the same method, a test has displacements of zero.
 
     Raises
     ------
@@ -113,6 +127,11 @@ def fit_anchored(
     >>> float(np.round(anchored.estimate.difficulty[1], 6)), anchored.estimate.status[0].value
     (2.693147, 'anchored')
     """
+    if method not in METHODS_WITH_ANCHORS:
+        raise BadUsage(
+            f"anchors are held by the methods {', '.join(METHODS_WITH_ANCHORS)}, found {method!r}; "
+            "choose one of these"
+        )
     responses = accept_responses(data)
     known = accept_anchors(anchors, responses.items)
     held = np.array([name in known for name in responses.items])
@@ -123,8 +142,74 @@ def fit_anchored(
     fitted = solve_grounded(counts.dense("anchoring"), held, value)
     if not fitted.free.size and not held.all():
         raise DisconnectedItems(_explain_unlinked(counts, held))
-    products = _products(responses, fitted, weighting)
-    return _assemble(counts, held, fitted, products)
+    by_pairs = _hold_pairs(responses, fitted, weighting)
+    return _assemble(counts, held, fitted, _hold_persons(responses, counts, by_pairs, method))
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """What one method found, on the items that are linked or anchored."""
+
+    fitted: GroundedFit
+    method: str
+    difficulty: FloatArray
+    covariance: FloatArray
+    moved: FloatArray
+    moved_se: FloatArray
+    solution: Solution
+    choice: str = ""
+
+
+def _hold_pairs(responses: Responses, fitted: GroundedFit, weighting: PersonWeight | None) -> _Held:
+    inverse, products = fitted.spread_inverse(), _products(responses, fitted, weighting)
+    solver = "Newton on the pairwise likelihood, anchors held"
+    return _Held(
+        fitted,
+        "refined",
+        fitted.difficulty,
+        inverse @ products @ inverse,
+        *fitted.release_anchors(products),
+        Solution(solver, fitted.iterations, fitted.step),
+    )
+
+
+def _hold_persons(responses: Responses, counts: PairCounts, start: _Held, method: str) -> _Held:
+    """Go on from pairs to whole persons, where that is wanted and, for auto, little work."""
+    if method == "refined":
+        return start
+    used, job = start.fitted.used, GroupPatterns(start.fitted.used)
+    if method == AUTO:
+        patterns = find_patterns(responses, used)
+        if patterns is None:
+            return replace(start, choice=take_refined(TOO_MUCH_WORK))
+    else:
+        patterns = job.collect(responses.reduce(job))
+    try:
+        found = _climb_held(patterns, counts.right[used], start)
+    except NotConverged as error:
+        if method != AUTO:
+            raise
+        return replace(start, choice=take_refined(f"conditional found no maximum ({error})"))
+    return replace(found, choice=TOOK_CONDITIONAL if method == AUTO else "")
+
+
+def _climb_held(patterns: Patterns, right: Int64Array, start: _Held) -> _Held:
+    anchored = start.fitted.anchored
+    found = maximise_held(patterns, right, anchored, start.difficulty)
+    moved, moved_se = start.moved.copy(), start.moved_se.copy()
+    for number, place in enumerate(np.flatnonzero(anchored)):
+        if np.isfinite(moved[number]):  # pairs have shown that it is determined
+            moved[number], moved_se[number] = found.release(int(place))
+    solver = "Newton on the conditional likelihood, anchors held"
+    return replace(
+        start,
+        method="conditional",
+        difficulty=found.difficulty,
+        covariance=found.covariance,
+        moved=moved,
+        moved_se=moved_se,
+        solution=Solution(solver, found.steps, found.step),
+    )
 
 
 def _explain_unlinked(counts: PairCounts, held: BoolArray) -> str:
@@ -153,27 +238,22 @@ def _products(
     return np.asarray(products - np.outer(pull, pull))
 
 
-def _assemble(
-    counts: PairCounts, held: BoolArray, fitted: GroundedFit, products: FloatArray
-) -> Anchored:
-    inverse = fitted.spread_inverse()
-    covariance = inverse @ products @ inverse
+def _assemble(counts: PairCounts, held: BoolArray, fitted: GroundedFit, found: _Held) -> Anchored:
+    covariance, moved, moved_se = found.covariance, found.moved, found.moved_se
     status = _statuses(counts, held, fitted)
     difficulty, se = (np.full(len(counts.items), np.nan) for _ in range(2))
-    difficulty[fitted.used] = fitted.difficulty
+    difficulty[fitted.used] = found.difficulty
     se[fitted.used] = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
     anchors = tuple(name for name, known in zip(counts.items, held, strict=True) if known)
-    moved, moved_se = fitted.release_anchors(products)
     reason = _reasons(counts, fitted, moved)
     estimate = Estimate(
         items=counts.items,
         difficulty=difficulty,
         se=se,
         status=status,
-        method="refined",
-        solution=Solution(
-            "Newton on the pairwise likelihood, anchors held", fitted.iterations, fitted.step
-        ),
+        method=found.method,
+        choice=found.choice,
+        solution=found.solution,
         covariance=(covariance + covariance.T) / 2,
         answers=counts.answers,
         right=counts.right,

@@ -99,10 +99,10 @@ def fit(
     if title is not None and out is None:
         raise BadUsage("--title is the headline of the report, which --out writes; add --out DIR.")
     check_method(method)
-    if anchors is not None and (method not in ("auto", "refined") or regularisation != 0):
+    if anchors is not None and (method in ("spectral", "marginal") or regularisation != 0):
         raise BadUsage(
-            "--anchors works with the method refined and without regularisation; leave out "
-            "--method and --regularisation."
+            "--anchors works with the methods auto, conditional and refined, and without "
+            "--regularisation; choose one of these, and leave out --regularisation."
         )
     # Diagnostics, anchors and abilities need all answers in memory; difficulties alone do not.
     alone = out is None and anchors is None and not needs_persons(wanted)
@@ -112,7 +112,7 @@ def fit(
         from discreet.models.calibrate import fit as calibrate
 
         responses: Any = answers
-        anchored = None if anchors is None else _hold(anchors, responses)
+        anchored = None if anchors is None else _hold(anchors, responses, method)
         estimate = (
             calibrate(responses, method=method, regularisation=regularisation)
             if anchored is None
@@ -133,10 +133,10 @@ def fit(
     conclude(estimate.warnings, written, choice=estimate.choice)
 
 
-def _hold(anchors: Path, responses: Responses) -> Anchored:
+def _hold(anchors: Path, responses: Responses, method: str) -> Anchored:
     from discreet.analysis.anchoring import fit_anchored
 
-    return fit_anchored(responses, read_anchors(anchors))
+    return fit_anchored(responses, read_anchors(anchors), method=method)
 
 
 def _print(estimate: Estimate, anchored: Anchored | None, scale: Scale | None) -> None:
