@@ -34,7 +34,7 @@ TABLE_FILES = {
     name: f"{name}.confidential.csv"
     for name in (
         *("items", "persons", "raw_scores", "tests", "andersen", "wald", "pairs"),
-        *("dimensions", "contrast", "groups", "options", "reliability"),
+        *("dimensions", "contrast", "groups", "options", "reliability", "labels"),
     )
 }
 """Files of the tables of an analysis, by their names."""
