@@ -620,3 +620,86 @@ def test_a_bank_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch)
         write_bank(path, replace(small_bank(), scale="other"))
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+# --- links by persons -------------------------------------------------------------------------
+
+
+def two_forms(seed, persons=60, items=80, shift=0.7):
+    """Two forms without a common item, the second harder, and the persons who took both."""
+    rng = np.random.default_rng(seed)
+    difficulty = rng.normal(size=2 * items)
+    difficulty[:items] -= difficulty[:items].mean()
+    difficulty[items:] -= difficulty[items:].mean() - shift
+    answers = simulate(persons, 2 * items, difficulty=difficulty, rng=rng).responses
+    return answers.select(answers.items[:items]), answers.select(answers.items[items:])
+
+
+def link_forms(seed, **design):
+    forms = two_forms(seed, **design)
+    fitted = [discreet.fit(form, method="refined") for form in forms]
+    pairs = zip(forms, fitted, strict=True)
+    return link_calibrations(*(discreet.score(form, known) for form, known in pairs)), fitted
+
+
+def test_common_persons_link_two_tests_without_a_common_item():
+    link, (_, new) = link_forms(1)
+    assert link.by == "persons"
+    assert link.shift == pytest.approx(0.7, abs=4 * link.se)
+    assert link.se < 0.1
+    assert list(link.to_dict()) == ["person", "drift", "se", "z", "flagged"]
+    moved = link.move(new)
+    assert moved.difficulty == pytest.approx(new.difficulty + link.shift, nan_ok=True)
+    assert moved.guarantee is None
+
+
+def test_a_person_who_changed_between_the_tests_is_left_out():
+    first, second = two_forms(2)
+    cells = second.to_array().astype(float)
+    changed = int(np.argmax(first.to_array().sum(axis=1)))
+    cells[changed] = 1 - cells[changed]
+    second = Responses.from_array(cells, items=second.items)
+    scores = [discreet.score(one, discreet.fit(one, method="refined")) for one in (first, second)]
+    link = link_calibrations(*scores)
+    assert str(changed) in link.flagged_items
+    assert "common persons drifted" in link.warnings[0]
+
+
+def test_abilities_are_linked_to_abilities_only():
+    first, second = two_forms(3)
+    estimate = discreet.fit(first, method="refined")
+    with pytest.raises(BadUsage, match="common persons"):
+        link_calibrations(estimate, discreet.score(first, estimate))
+    other = Responses.from_array(second.to_array().astype(float), items=second.items,
+                                 persons=[f"x{k}" for k in range(60)])  # fmt: skip
+    with pytest.raises(DisconnectedItems, match="0 persons"):
+        link_calibrations(
+            discreet.score(first, estimate), discreet.score(other, discreet.fit(other))
+        )
+
+
+def test_the_command_line_links_by_persons(tmp_path):
+    from commandline import discreet as run
+    from discreet.output.formats import write_warehouse
+
+    for name, form in zip("ab", two_forms(4), strict=True):
+        write_warehouse(tmp_path / f"{name}.csv", form)
+        assert run("fit", str(tmp_path / f"{name}.csv"), "--out", str(tmp_path / name)).code == 0
+    answers = [f"--answers-{name}={tmp_path / name}.csv" for name in "ab"]
+    ended = run("link", str(tmp_path / "a"), str(tmp_path / "b"), "--json", *answers)
+    found = json.loads(ended.out)
+    assert found["shift"] == pytest.approx(0.7, abs=4 * found["se"])
+    assert len(found["persons"]) == 60
+    alone = run("link", str(tmp_path / "a"), str(tmp_path / "b"), "--answers-a", "a.csv")
+    assert alone.code == 2
+    assert "--answers-b" in alone.err
+
+
+@pytest.mark.slow
+def test_the_error_of_a_link_by_persons_is_true():
+    z = []
+    for seed in range(60):
+        link, _ = link_forms(seed)
+        z.append((link.shift - 0.7) / link.se)
+    assert abs(np.mean(z)) < 0.6
+    assert np.mean(np.abs(z) < 1.96) > 0.85

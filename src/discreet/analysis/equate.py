@@ -1,9 +1,10 @@
-"""Link two calibrations through the items they have in common.
+"""Link two calibrations through the items, or the persons, that they have in common.
 
-In: two calibrations with standard errors (estimates, releases or banks). Out: what to add to
-the difficulties of the second to put them on the scale of the first, and for every common item
-how far it disagrees. Nothing here sees a person; linking releases is post-processing of both, and
-whoever is in both has the protection of both together.
+In: two calibrations with standard errors (estimates, releases or banks), or the abilities of
+persons under each of them. Out: what to add to the difficulties of the second to put them on the
+scale of the first, and for every common item or person how far it disagrees. Through items nothing
+here sees a person: linking releases is post-processing of both, and whoever is in both has the
+protection of both together. A link through persons is confidential.
 
 The Rasch model has one unit, the logit, so a link is a shift. It is the weighted mean of the
 differences over the items that agree; items that drifted are found against a robust centre
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.analysis.persons import PersonScores, PersonStatus
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, list_columns, name_some
 from discreet.privacy.accounting import Guarantee
@@ -33,6 +35,7 @@ MAD_TO_SD = 1.4826
 EXACT = 1e-12
 """Variance of a difference between two values that count as exactly known."""
 ROUNDS = 50
+ITEMS, PERSONS = "items", "persons"
 CORRELATION = 0.95
 SPREAD = (0.9, 1.1)
 """Usual limits for the correlation and the ratio of standard deviations of the common items
@@ -67,6 +70,8 @@ class Link(Tabular):
         What holds for these numbers: that of both releases together, or ``None``.
     linked
         The second calibration, as it was before.
+    by
+        ``"items"`` or ``"persons"``: what the two have in common, and what ``items`` holds.
     """
 
     shift: float
@@ -84,12 +89,13 @@ class Link(Tabular):
     warnings: tuple[Notice, ...] = ()
     guarantee: Guarantee | None = None
     linked: object = None
+    by: str = "items"
 
     __repr__ = brief_repr
 
     @property
     def flagged_items(self) -> tuple[str, ...]:
-        """Names of the items that drifted."""
+        """Names of the items (or persons) that drifted."""
         return tuple(self.items[i] for i in np.flatnonzero(self.flagged))
 
     def move(self, estimate: Any) -> Estimate:
@@ -118,9 +124,9 @@ class Link(Tabular):
         )
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """One list per column: item, drift, se, z, flagged."""
+        """One list per column: item (or person), drift, se, z, flagged."""
         columns = list_columns(self, "items", "drift", "drift_se", "z", "flagged")
-        names = {"items": "item", "drift_se": "se"}
+        names = {"items": self.by.removesuffix("s"), "drift_se": "se"}
         return {names.get(name, name): values for name, values in columns.items()}
 
 
@@ -139,14 +145,16 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
     Parameters
     ----------
     base, new
-        Estimates, releases, banks: anything with ``items``, ``difficulty`` and ``se``.
+        Estimates, releases, banks: anything with ``items``, ``difficulty`` and ``se``. Or what
+        :func:`discreet.score` found for persons who answered both tests, each with its own
+        calibration: then these persons are the link, and no item need be common.
     flag_at
-        Items that drift by more than this many standard deviations are left out.
+        Items (persons) that drift by more than this many standard deviations are left out.
 
     Raises
     ------
     DisconnectedItems
-        With fewer than two common items, or two that remain.
+        With fewer than two common items (persons), or two that remain.
 
     Notes
     -----
@@ -164,13 +172,16 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
     """
     if not (np.isfinite(flag_at) and flag_at > 0):
         raise BadUsage(f"flag_at must be a positive number of standard deviations, found {flag_at}")
-    items, first, second = _common(base, new)
+    by = _link_by(base, new)
+    items, first, second = _common(base, new, by)
     difference = first[0] - second[0]
     variance = first[1] ** 2 + second[1] ** 2
     everything = _centre(difference, variance)
-    flagged, centre = _flag(difference, variance, flag_at)
+    flagged, centre = _flag(difference, variance, flag_at, by)
     kept = ~flagged
-    correlation, ratio = _compare_spread(first[0][kept], second[0][kept])
+    # Abilities are much less sure than difficulties, and would correlate less for that alone.
+    error = [float(np.mean(se[kept] ** 2)) if by == PERSONS else 0.0 for _, se in (first, second)]
+    correlation, ratio = _compare_spread(first[0][kept], second[0][kept], error)
     drift = difference - centre.shift
     return Link(
         shift=centre.shift,
@@ -185,10 +196,21 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
         scatter=centre.scatter,
         correlation=correlation,
         spread_ratio=ratio,
-        warnings=_warn(items, flagged, correlation, ratio),
+        warnings=_warn(items, flagged, correlation, ratio, by),
         guarantee=compose_guarantees(_guarantee(base), _guarantee(new)),
         linked=getattr(new, "estimate", new),
+        by=by,
     )
+
+
+def _link_by(base: Any, new: Any) -> str:
+    persons = [isinstance(one, PersonScores) for one in (base, new)]
+    if persons[0] != persons[1]:
+        raise BadUsage(
+            "one is a calibration and the other abilities of persons; give two calibrations, to "
+            "link by common items, or two results of score, to link by common persons"
+        )
+    return PERSONS if persons[0] else ITEMS
 
 
 def _guarantee(calibration: Any) -> Guarantee | None:
@@ -199,21 +221,31 @@ def _guarantee(calibration: Any) -> Guarantee | None:
 
 
 def _common(
-    base: Any, new: Any
+    base: Any, new: Any, by: str
 ) -> tuple[tuple[str, ...], tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-    """Items with numbers in both, and difficulty and standard error in each."""
-    first, second = _usable(base, "first"), _usable(new, "second")
+    """Items (persons) with numbers in both, and value and standard error in each."""
+    what = "ability" if by == PERSONS else "difficulty"
+    usable = _measured if by == PERSONS else _usable
+    first, second = usable(base, "first"), usable(new, "second")
     items = tuple(name for name in first if name in second)
     if len(items) < FEWEST:
         raise DisconnectedItems(
-            f"the two calibrations have {len(items)} items with a difficulty in common"
+            f"the two calibrations have {len(items)} {by} with a {what} in common"
             + (f" ({items[0]})" if items else "")
-            + f" (the first has {len(first)} items: {name_some(list(first))}; the second "
+            + f" (the first has {len(first)} {by}: {name_some(list(first))}; the second "
             f"{len(second)}: {name_some(list(second))}); a link that can be checked needs at least "
-            f"{FEWEST}. Items are matched by name"
+            f"{FEWEST}. {by.capitalize()} are matched by name"
         )
     columns = [np.array([table[name] for name in items]).T for table in (first, second)]
     return items, (columns[0][0], columns[0][1]), (columns[1][0], columns[1][1])
+
+
+def _measured(scores: PersonScores, _which: str) -> dict[str, tuple[float, float]]:
+    """Persons with right and wrong answers; of the others little more is known than that."""
+    rows = zip(scores.persons, scores.ability.tolist(), scores.se.tolist(), strict=True)
+    measured = scores.status == PersonStatus.MEASURED
+    pairs = zip(rows, measured, strict=True)
+    return {str(name): (ability, se) for (name, ability, se), use in pairs if use}
 
 
 def _usable(calibration: Any, which: str) -> dict[str, tuple[float, float]]:
@@ -235,7 +267,7 @@ def _usable(calibration: Any, which: str) -> dict[str, tuple[float, float]]:
 
 
 def _flag(
-    difference: FloatArray, variance: FloatArray, flag_at: float
+    difference: FloatArray, variance: FloatArray, flag_at: float, by: str
 ) -> tuple[BoolArray, _Centre]:
     """Say which items drifted, and where the others have their centre."""
     flagged = np.zeros(len(difference), dtype=bool)
@@ -246,8 +278,8 @@ def _flag(
     for _ in range(ROUNDS):
         if (~flagged).sum() < FEWEST:
             raise DisconnectedItems(
-                f"the {len(difference)} common items disagree so much that fewer than {FEWEST} "
-                "agree on a shift; are these the same items, in the same direction?"
+                f"the {len(difference)} common {by} disagree so much that fewer than {FEWEST} "
+                f"agree on a shift; are these the same {by}, in the same direction?"
             )
         # What is left after the extremes are gone scatters less than the items do; the robust
         # scatter of all of them keeps one flag from leading to the next.
@@ -289,37 +321,47 @@ def _standardise(drift: FloatArray, variance: FloatArray, scatter: float) -> Flo
         return np.where(drift == 0, 0.0, drift / scale)
 
 
-def _compare_spread(first: FloatArray, second: FloatArray) -> tuple[float, float]:
+def _compare_spread(
+    first: FloatArray, second: FloatArray, error: list[float]
+) -> tuple[float, float]:
+    """Correlation and ratio of standard deviations, without what is error in them."""
     if len(first) < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan"), float("nan")
-    return float(np.corrcoef(first, second)[0, 1]), float(second.std() / first.std())
+    spread = [float(one.var()) - part for one, part in zip((first, second), error, strict=True)]
+    if min(spread) <= 0:
+        return float("nan"), float("nan")
+    together = float(np.mean((first - first.mean()) * (second - second.mean())))
+    correlation = min(together / float(np.sqrt(spread[0] * spread[1])), 1.0)
+    return correlation, float(np.sqrt(spread[1] / spread[0]))
 
 
 def _warn(
-    items: tuple[str, ...], flagged: BoolArray, correlation: float, ratio: float
+    items: tuple[str, ...], flagged: BoolArray, correlation: float, ratio: float, by: str
 ) -> tuple[Notice, ...]:
     found = []
     if flagged.any():
         names = [items[i] for i in np.flatnonzero(flagged)]
         verb = "was" if len(names) == 1 else "were"
+        changed = "version, settings" if by == PERSONS else "wording, position, key, teaching"
         sentence = (
-            f"{len(names)} of {len(items)} common items drifted and {verb} left out of the link: "
+            f"{len(names)} of {len(items)} common {by} drifted and {verb} left out of the link: "
             f"{name_some(names)}. "
-            "Look at what changed: wording, position, key, teaching"
+            f"Look at what changed: {changed}"
         )
         found.append(Notice(Kind.DRIFTED, sentence, names))
     if len(items) == FEWEST:
-        said = f"only {FEWEST} common items: if one of them drifted, nothing shows which; use more"
+        said = f"only {FEWEST} common {by}: if one of them drifted, nothing shows which; use more"
         found.append(Notice(Kind.WEAK_LINK, said, items))
     if correlation < CORRELATION:
+        values = "abilities" if by == PERSONS else "difficulties"
         sentence = (
-            f"difficulties of the common items correlate by {correlation:.2f} only (usual: "
+            f"{values} of the common {by} correlate by {correlation:.2f} only (usual: "
             f"at least {CORRELATION}); the calibrations may not measure the same"
         )
         found.append(Notice(Kind.WEAK_LINK, sentence))
     if not np.isnan(ratio) and not SPREAD[0] <= ratio <= SPREAD[1]:
         sentence = (
-            f"the common items spread {ratio:.2f} times as much in the second calibration (usual: "
+            f"the common {by} spread {ratio:.2f} times as much in the second calibration (usual: "
             f"{SPREAD[0]} to {SPREAD[1]}): one may be in another unit, noisier, or not fit the "
             "Rasch model, and a shift cannot mend that"
         )

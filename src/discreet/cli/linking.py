@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from discreet.cli.answers import Reading, read_answers
 from discreet.cli.calibrations import (
     CALIBRATION_FILES,
     name_calibration,
@@ -21,6 +22,7 @@ from discreet.cli.output import (
     say,
     write_tables,
 )
+from discreet.errors import BadUsage
 from discreet.markup import minus, name_some
 
 if TYPE_CHECKING:
@@ -36,18 +38,38 @@ def link(
     base: Annotated[Path, argument("A", "The calibration whose scale stays.")],
     new: Annotated[Path, argument("B", "The calibration to put on that scale.")],
     *,
+    answers_a: Annotated[
+        str | None,
+        option("FILE", "Answers to A's items, to link by persons instead of items."),
+    ] = None,
+    answers_b: Annotated[
+        str | None, option("FILE", "Answers to B's items, by some of the same persons.")
+    ] = None,
     flag_at: FlagAt = 2.7,
     title: Title = None,
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
+    reading: Reading,
 ) -> None:
-    """Link calibration B to calibration A through their common items, and check the link."""
+    """Link calibration B to A through common items, or common persons, and check the link."""
+    if (answers_a is None) != (answers_b is None):
+        raise BadUsage(
+            "a link by persons needs their answers to both tests: --answers-a and --answers-b."
+        )
     check_writable(out, (*CALIBRATION_FILES, LINK_FILE), force=force)
     first, second = read_calibration(base), read_calibration(new)
     from discreet.analysis.equate import link_calibrations
 
-    found = link_calibrations(first, second, flag_at=flag_at)
+    pair = first, second
+    if answers_a is not None and answers_b is not None:
+        from discreet.analysis.persons import score
+
+        pair = (
+            score(read_answers(answers_a, reading), first),
+            score(read_answers(answers_b, reading), second),
+        )
+    found = link_calibrations(*pair, flag_at=flag_at)
     written = []
     if out is not None:
         names = name_calibration(base), name_calibration(new)
@@ -69,7 +91,8 @@ def _describe_link(found: Link, base: str) -> str:
         f" ({len(left)} more had drifted and were left out: {name_some(left)})" if left else ""
     )
     return (
-        f"The difficulties were put on the scale of {base} through {kept} common items{drifted}: "
+        f"The difficulties were put on the scale of {base} through {kept} common {found.by}"
+        f"{drifted}: "
         f"{minus(f'{found.shift:+.3f}')} logits were added (standard error {found.se:.3f}, which "
         "every standard error includes)."
     )
@@ -78,21 +101,21 @@ def _describe_link(found: Link, base: str) -> str:
 def _link_document(found: Link) -> dict[str, Any]:
     names = ("shift", "se", "shift_all", "se_all", "scatter", "correlation", "spread_ratio")
     numbers = {name: getattr(found, name) for name in names}
-    return {**numbers, "items": list_rows(found.to_dict())}
+    return {**numbers, found.by: list_rows(found.to_dict())}
 
 
 def _print_link(found: Link) -> None:
     kept = int((~found.flagged).sum())
-    say(f"Add {found.shift:+.3f} logits (se {found.se:.3f}), from {kept} common items")
+    say(f"Add {found.shift:+.3f} logits (se {found.se:.3f}), from {kept} common {found.by}")
     if found.flagged.any():
         say(
-            f"From all {len(found.items)} common items it would be {found.shift_all:+.3f} "
+            f"From all {len(found.items)} common {found.by} it would be {found.shift_all:+.3f} "
             f"(se {found.se_all:.3f})"
         )
     say()
     columns = found.to_dict()
     columns["link"] = ["left out" if one else "used" for one in columns["flagged"]]
-    print_columns(columns, ("item", "drift", "se", "z", "link"))
+    print_columns(columns, (found.by.removesuffix("s"), "drift", "se", "z", "link"))
 
 
 KnownCalibration = Annotated[
