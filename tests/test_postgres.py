@@ -177,6 +177,13 @@ def as_table(rows, names=("person", "item", "response")):
     return pa.table(dict(zip(names, arrays, strict=True)))
 
 
+def same_folds(ours, theirs):
+    assert np.array_equal(ours.sketch, theirs.sketch)
+    for name in ("right_wrong", "answers", "persons"):
+        assert np.array_equal(getattr(ours.folds, name), getattr(theirs.folds, name)), name
+    return True
+
+
 def test_long_tables_are_counted_as_in_memory(server, small):
     @settings(max_examples=8, deadline=None)
     @given(rows=long_tables())
@@ -190,10 +197,14 @@ def test_long_tables_are_counted_as_in_memory(server, small):
         streamed = list(stream_responses(server.address("answers"), items=expected.items))
         assert same(count_stream(streamed, items=expected.items), expected)
         assert load_responses(server.address("answers")) == Responses.from_dataframe(table)
+        folded = count_pairs(Responses.from_dataframe(table), folds=8)
+        assert same_folds(count_pairs(server.address("answers"), folds=8), folded)
         query = write_query("answers", dialect="postgresql")
         with server.connect() as connection, connection.cursor() as cursor:
             cursor.execute(query)
             assert same(read_counts(cursor.fetchall(), items=expected.items), expected)
+            cursor.execute(write_query("answers", dialect="postgresql", folds=8))
+            assert same_folds(read_counts(cursor.fetchall(), items=folded.items), folded)
 
     check()
 

@@ -614,6 +614,11 @@ def test_folds_and_the_sketch_are_those_of_memory(spark, many_tasks):
     for name in ("right_wrong", "answers", "persons"):
         assert np.array_equal(getattr(ours.folds, name), getattr(theirs.folds, name)), name
     assert (ours.folds.asked, ours.folds.weighting) == (8, theirs.folds.weighting)
+    spark.createDataFrame(table).createOrReplaceTempView("answers_in_folds")
+    query = write_query("answers_in_folds", dialect="spark", folds=8)
+    found = read_counts(spark.sql(query).toArrow(), items=ours.items)
+    assert np.array_equal(found.folds.right_wrong, theirs.folds.right_wrong)
+    assert np.array_equal(found.sketch, theirs.sketch)
 
 
 def test_folds_of_rows_without_ids_are_refused(spark):

@@ -71,6 +71,54 @@ def test_counts_equal_the_memory_engine(run):
     check()
 
 
+def same_folds(ours, theirs):
+    assert np.array_equal(ours.sketch, theirs.sketch)
+    for name in ("right_wrong", "answers", "persons"):
+        assert np.array_equal(getattr(ours.folds, name), getattr(theirs.folds, name)), name
+    return (ours.folds.asked, ours.folds.weighting) == (theirs.folds.asked, theirs.folds.weighting)
+
+
+def test_folds_and_the_sketch_equal_the_memory_engine():
+    @settings(max_examples=12, deadline=None)
+    @given(rows=tables())
+    def check(rows):
+        person, item, value = zip(*rows, strict=True)
+        table = {"person": person, "item": item, "response": pa.array(value, pa.int8())}
+        expected = count_pairs(Responses.from_dataframe(pa.table(table)), folds=8)
+        found = read_counts(run_duckdb(rows, folds=8), items=expected.items)
+        assert same_folds(found, expected)
+        assert np.array_equal(found.right_wrong, expected.right_wrong)
+
+    check()
+
+
+def test_long_records_have_the_weights_of_the_memory_engine():
+    rows = [(f"p{p}", f"q{i}", (p + i) % 2) for p in range(40) for i in range(p + 1)]
+    person, item, value = zip(*rows, strict=True)
+    table = pa.table({"person": person, "item": item, "response": value})
+    expected = count_pairs(Responses.from_dataframe(table), folds=32)
+    assert same_folds(read_counts(run_duckdb(rows, folds=32), items=expected.items), expected)
+
+
+def test_numbers_as_persons_and_items_fall_into_folds_too():
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT 7 AS person, 1 AS item, 1 AS response")
+        connection.execute("INSERT INTO t VALUES (7, 2, 0), (12, 1, 0), (12, 2, 1)")
+        found = read_counts(connection.sql(write_query("t", folds=8)).to_arrow_table())
+    cells = np.array([[1, 0], [0, 1]])
+    expected = count_pairs(Responses.from_array(cells, ["1", "2"], ["7", "12"]), folds=8)
+    assert same_folds(found, expected)
+
+
+def test_every_dialect_has_the_hash_by_its_own_name():
+    for dialect in DIALECTS:
+        query = write_query("answers", dialect=dialect, folds=32)
+        assert ("TO_HEX(MD5(" in query) == (dialect == "bigquery")
+        assert ("STRPOS(" in query) == (dialect == "bigquery")
+    with pytest.raises(BadUsage, match="folds"):
+        write_query("answers", folds=3)
+
+
 ROWS = make_rows([(0, 0), (0, 1), (1, 0), (1, 1)], [1, 0, 0, None])
 
 

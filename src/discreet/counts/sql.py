@@ -9,13 +9,23 @@ ids), and :func:`read_counts` refuses it then. It is a self-join, far slower tha
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from discreet.counts import PairCounts
+from discreet.counts import PairCounts, name_weighting
+from discreet.counts.folds import (
+    SKETCH_SIZE,
+    FoldCounts,
+    PersonWeight,
+    Tally,
+    afford_folds,
+    explain_folds,
+    join_sketches,
+)
 from discreet.counts.matrix import prefers_sparse
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.ids import check_items
@@ -26,13 +36,16 @@ from discreet.tables.opener import read_columns
 class Dialect:
     """How a warehouse quotes names and calls text and 64-bit numbers.
 
-    ``escapes`` lists what a quoted name must not hold as it is, and what stands for it.
+    ``escapes`` lists what a quoted name must not hold as it is, and what stands for it; ``hash``
+    is MD5 in hexadecimal digits, ``position`` the place of a text in another.
     """
 
     quote: str
     escapes: tuple[tuple[str, str], ...]
     text: str
     integer: str = "BIGINT"
+    hash: str = "MD5({})"
+    position: str = "POSITION({} IN {})"
 
 
 _STANDARD = (('"', '""'),)
@@ -43,18 +56,27 @@ DIALECTS: dict[str, Dialect] = {
     "snowflake": Dialect('"', _STANDARD, "VARCHAR"),
     "spark": Dialect("`", (("`", "``"),), "STRING"),
     # BigQuery reads escape sequences in quoted names, as in string literals.
-    "bigquery": Dialect("`", (("\\", "\\\\"), ("`", "\\`")), "STRING", "INT64"),
+    "bigquery": Dialect(
+        "`",
+        (("\\", "\\\\"), ("`", "\\`")),
+        "STRING",
+        "INT64",
+        "TO_HEX(MD5({}))",
+        "STRPOS({1}, {0})",
+    ),
 }
 """Name of each dialect; adding one is one line."""
 
 _COLUMNS = ("kind", "first_item", "second_item", "number")
 _KINDS = ("pair", "answers", "right", "persons", "repeated", "bad", "without_id")
+_FOLD_KINDS = ("folds", "weighted", "fold_answers", "fold_persons", "sketch")
+"""Of these, three are followed by a blank and the number of the fold."""
 
 # The names of the parts begin with discreet_, so that no table in the warehouse has the same.
 # Every name in braces is quoted by the dialect or one of its own words; nothing else is put in.
 _QUERY = """\
 WITH discreet_rows AS (
-  SELECT {person} AS person, {item} AS item,
+  SELECT {person} AS person, {item_value} AS item,
     CASE WHEN {is_right} THEN 1 WHEN {is_wrong} THEN 0 WHEN {response} IS NULL THEN -1 ELSE -2 END
       AS answer
   FROM {table}
@@ -62,7 +84,7 @@ WITH discreet_rows AS (
 discreet_given AS (
   SELECT person, item, MAX(answer) AS answer, COUNT(*) AS times
   FROM discreet_rows WHERE answer >= 0 GROUP BY person, item
-),
+),{persons}
 discreet_found AS (
   SELECT 'pair' AS kind, a.item AS first_item, b.item AS second_item, COUNT(*) AS number
   FROM discreet_given a JOIN discreet_given b ON a.person = b.person
@@ -79,11 +101,61 @@ discreet_found AS (
   UNION ALL
   SELECT 'persons', NULL, NULL, COUNT(DISTINCT person) FROM discreet_rows
   UNION ALL
-  SELECT 'without_id', NULL, NULL, COUNT(*) FROM discreet_rows WHERE person IS NULL OR item IS NULL
+  SELECT 'without_id', NULL, NULL, COUNT(*)
+  FROM discreet_rows WHERE person IS NULL OR item IS NULL{found}
 )
 SELECT kind, CAST(first_item AS {text}) AS first_item, CAST(second_item AS {text}) AS second_item,
   CAST(number AS {integer}) AS number
 FROM discreet_found"""
+
+
+_PERSONS = """
+discreet_answered AS (
+  SELECT person, {hash} AS hash, COUNT(CASE WHEN answer >= 0 THEN 1 END) AS answered
+  FROM discreet_rows GROUP BY person
+),
+discreet_persons AS (
+  SELECT person, hash, CAST(MOD({digits}, {folds}) AS {text}) AS fold,
+    CASE WHEN answered > 0
+      THEN GREATEST(1, CAST(FLOOR(({twice}.0 + answered) / (2 * answered)) AS {integer})) ELSE 0 END
+      AS weight
+  FROM discreet_answered
+),"""
+
+_FOUND = """
+  UNION ALL
+  SELECT 'weighted ' || p.fold, a.item, b.item, SUM(p.weight)
+  FROM discreet_given a JOIN discreet_given b ON a.person = b.person
+    JOIN discreet_persons p ON a.person = p.person
+  WHERE a.answer = 1 AND b.answer = 0 GROUP BY p.fold, a.item, b.item
+  UNION ALL
+  SELECT 'fold_answers ' || p.fold, a.item, a.item, COUNT(*)
+  FROM discreet_given a JOIN discreet_persons p ON a.person = p.person GROUP BY p.fold, a.item
+  UNION ALL
+  SELECT 'fold_persons ' || fold, NULL, NULL, COUNT(*) FROM discreet_persons GROUP BY fold
+  UNION ALL
+  SELECT 'sketch', half, NULL, 0
+  FROM (SELECT DISTINCT SUBSTR(hash, 17, 16) AS half FROM discreet_persons
+    ORDER BY half LIMIT {sketch}) discreet_sketch
+  UNION ALL
+  SELECT 'folds', NULL, NULL, {folds}"""
+
+
+def _write_folds(folds: int, words: Dialect) -> dict[str, str]:
+    """Return the parts of the query that count persons in folds, as :mod:`~.folds` deals them."""
+    place = [
+        words.position.format(f"SUBSTR(hash, {k}, 1)", "'0123456789abcdef'") for k in (1, 2, 3, 4)
+    ]
+    digits = " + ".join(f"{16 ** (3 - k)} * ({one} - 1)" for k, one in enumerate(place))
+    persons = _PERSONS.format(
+        hash=words.hash.format(f"CAST(person AS {words.text})"),
+        digits=digits,
+        folds=folds,
+        twice=2 * PersonWeight().scale,
+        text=words.text,
+        integer=words.integer,
+    )
+    return {"persons": persons, "found": _FOUND.format(folds=folds, sketch=SKETCH_SIZE)}
 
 
 def write_query(
@@ -94,6 +166,7 @@ def write_query(
     response: str = "response",
     dialect: str = "duckdb",
     truth_values: bool = False,
+    folds: int | None = None,
 ) -> str:
     """Write the query that counts pairs in a long table.
 
@@ -108,6 +181,10 @@ def write_query(
         One of ``DIALECTS``.
     truth_values
         Whether the response column holds TRUE and FALSE instead of 1 and 0.
+    folds
+        Also count persons in so many folds, and sketch their ids, as
+        :func:`discreet.count_pairs` does. Ids must be text without blanks around it, or whole
+        numbers, so that the warehouse spells them as the other engines do.
 
     Examples
     --------
@@ -120,11 +197,15 @@ def write_query(
         raise BadUsage(f"there is no dialect called {dialect!r}; choose one of: {known}")
     words = DIALECTS[dialect]
     parts = table.split(".") if isinstance(table, str) else list(table)
-    answer = _quote(response, words)
+    answer, item_name = _quote(response, words), _quote(item, words)
+    asked = Tally(folds or 0).folds
+    more = _write_folds(asked, words) if asked else {"persons": "", "found": ""}
     return _QUERY.format(
+        **more,
+        # Sketches are text, and share a column with the items.
+        item_value=f"CAST({item_name} AS {words.text})" if asked else item_name,
         table=".".join(_quote(part, words) for part in parts),
         person=_quote(person, words),
-        item=_quote(item, words),
         response=answer,
         is_right=answer if truth_values else f"{answer} = 1",
         is_wrong=f"NOT {answer}" if truth_values else f"{answer} = 0",
@@ -163,7 +244,9 @@ def read_counts(source: Any, *, items: Sequence[str] | None = None) -> PairCount
         If the table held repeated answers, values other than 0 and 1, or rows without ids.
     """
     kind, first, second, number = _read_columns(source)
-    unknown = set(kind) - set(_KINDS)
+    fold = np.array([int(words.partition(" ")[2] or -1) for words in kind], dtype=np.int64)
+    kind = np.array([words.partition(" ")[0] for words in kind], dtype=object)
+    unknown = set(kind) - {*_KINDS, *_FOLD_KINDS}
     if unknown or "persons" not in set(kind):
         raise BadUsage(
             f"this is not a whole result of the pair-count query: found the kinds "
@@ -181,7 +264,34 @@ def read_counts(source: Any, *, items: Sequence[str] | None = None) -> PairCount
         array[[place[str(name)] for name in first[chosen]]] = number[chosen]
     persons = int(number[kind == "persons"][0])
     counts = PairCounts(names, right_wrong, answers, right, persons)
+    if "folds" in kind:
+        counts = replace(counts, **_read_folds(kind, fold, first, second, number, place))
     return counts if items is None else counts.select(check_items(items, len(items)))
+
+
+def _read_folds(
+    kind: Any, fold: Any, first: Any, second: Any, number: Any, place: dict[str, int]
+) -> dict[str, Any]:
+    """Return the folds and the sketch; warn where the folds do not fit into memory."""
+    asked, m = int(number[kind == "folds"][0]), len(place)
+    words = first[kind == "sketch"]
+    sketch = join_sketches([np.array([int(word, 16) for word in words], dtype=np.uint64)])
+    kept = afford_folds(asked, m)
+    if kept < asked:
+        warnings.warn(explain_folds(asked, kept, m), stacklevel=4)
+    if not kept:
+        return {"sketch": sketch}
+    right_wrong = np.zeros((kept, m, m), dtype=np.int64)
+    answers, persons = np.zeros((kept, m), dtype=np.int64), np.zeros(kept, dtype=np.int64)
+    for array, which in ((right_wrong, "weighted"), (answers, "fold_answers")):
+        chosen = kind == which
+        names = [first[chosen], second[chosen]][: array.ndim - 1]
+        at = [[place[str(name)] for name in column] for column in names]
+        np.add.at(array, (fold[chosen] % kept, *at), number[chosen])
+    chosen = kind == "fold_persons"
+    np.add.at(persons, fold[chosen] % kept, number[chosen])
+    weighting = name_weighting(PersonWeight())
+    return {"sketch": sketch, "folds": FoldCounts(asked, right_wrong, answers, persons, weighting)}
 
 
 def _fill_matrix(items: int, row: list[int], column: list[int], number: Any) -> Any:
