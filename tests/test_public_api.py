@@ -101,6 +101,7 @@ def public_results():
         discreet.score(answers, estimate),
         discreet.Scale.from_points({0: 500, 1: 600}),
         discreet.fit_anchored(answers, known),
+        discreet.find_drift([estimate, estimate]),
         discreet.link_calibrations(estimate, half),
         discreet.create_bank(estimate, scale="mathematics", source="first"),
         discreet.plan(persons=1000, items=50, answers=20, epsilon=1.0),

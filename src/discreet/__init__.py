@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from discreet.adaptive import item_information, next_item
     from discreet.analysis.anchoring import Anchored, fit_anchored
     from discreet.analysis.bank import Bank, create_bank, grow_bank, read_bank, write_bank
+    from discreet.analysis.drift import Drift, find_drift
     from discreet.analysis.equate import Link, link_calibrations
     from discreet.analysis.persons import PersonScores, score
     from discreet.analysis.planning import Plan, plan
@@ -46,6 +47,7 @@ _NAMES = {
     "adaptive": "item_information next_item",
     "analysis.anchoring": "Anchored fit_anchored",
     "analysis.bank": "Bank create_bank grow_bank read_bank write_bank",
+    "analysis.drift": "Drift find_drift",
     "analysis.equate": "Link link_calibrations",
     "analysis.persons": "PersonScores score",
     "analysis.planning": "Plan plan",
@@ -78,6 +80,7 @@ __all__ = [
     "Bank",
     "Budget",
     "Comparisons",
+    "Drift",
     "Estimate",
     "Guarantee",
     "Ledger",
@@ -101,6 +104,7 @@ __all__ = [
     "create_bank",
     "datasets",
     "errors",
+    "find_drift",
     "fit",
     "fit_anchored",
     "grow_bank",

@@ -197,7 +197,7 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
         correlation=correlation,
         spread_ratio=ratio,
         warnings=_warn(items, flagged, correlation, ratio, by),
-        guarantee=compose_guarantees(_guarantee(base), _guarantee(new)),
+        guarantee=compose_guarantees(find_guarantee(base), find_guarantee(new)),
         linked=getattr(new, "estimate", new),
         by=by,
     )
@@ -213,7 +213,8 @@ def _link_by(base: Any, new: Any) -> str:
     return PERSONS if persons[0] else ITEMS
 
 
-def _guarantee(calibration: Any) -> Guarantee | None:
+def find_guarantee(calibration: Any) -> Guarantee | None:
+    """Return the guarantee of a calibration, None where it has none."""
     found: Guarantee | None = getattr(
         getattr(calibration, "estimate", calibration), "guarantee", None
     )
@@ -225,7 +226,7 @@ def _common(
 ) -> tuple[tuple[str, ...], tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
     """Items (persons) with numbers in both, and value and standard error in each."""
     what = "ability" if by == PERSONS else "difficulty"
-    usable = _measured if by == PERSONS else _usable
+    usable = _measured if by == PERSONS else usable_items
     first, second = usable(base, "first"), usable(new, "second")
     items = tuple(name for name in first if name in second)
     if len(items) < FEWEST:
@@ -248,7 +249,8 @@ def _measured(scores: PersonScores, _which: str) -> dict[str, tuple[float, float
     return {str(name): (ability, se) for (name, ability, se), use in pairs if use}
 
 
-def _usable(calibration: Any, which: str) -> dict[str, tuple[float, float]]:
+def usable_items(calibration: Any, which: str) -> dict[str, tuple[float, float]]:
+    """Return difficulty and standard error of every item that has both."""
     source = getattr(calibration, "estimate", calibration)
     if not all(hasattr(source, name) for name in ("items", "difficulty", "se")):
         raise BadUsage(

@@ -20,7 +20,7 @@ from discreet.cli.compare import rank
 from discreet.cli.compare import release as release_ranking
 from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
 from discreet.cli.fit import fit, report
-from discreet.cli.linking import add_to_bank, create_bank, link, show_bank
+from discreet.cli.linking import add_to_bank, create_bank, drift, link, show_bank
 from discreet.cli.options import add_family, register, spread
 from discreet.cli.output import speaking
 from discreet.cli.plan import audit, plan
@@ -51,7 +51,7 @@ def describe() -> None:
 
 
 app.callback()(spread(describe))
-for command in (demo, fit, check, report, top, mislabelled, score, dif, link, simulate):
+for command in (demo, fit, check, report, top, mislabelled, score, dif, link, drift, simulate):
     register(app, command)
 register(app, release, mechanisms="answers")
 register(app, verify)

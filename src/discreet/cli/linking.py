@@ -1,4 +1,7 @@
-"""``discreet link``: one calibration on another's scale. ``discreet bank``: banks that grow."""
+"""``discreet link``: one calibration on another's scale. ``discreet drift``: items that move.
+
+``discreet bank``: banks that grow.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +19,19 @@ from discreet.cli.options import AsJson, Force, OutFolder, Title, argument, opti
 from discreet.cli.output import (
     check_writable,
     conclude,
+    confidential,
     list_rows,
     print_columns,
     print_json,
     say,
+    working,
     write_tables,
 )
 from discreet.errors import BadUsage
 from discreet.markup import minus, name_some
 
 if TYPE_CHECKING:
+    from discreet.analysis.drift import Drift
     from discreet.analysis.equate import Link
 
 
@@ -96,6 +102,66 @@ def _describe_link(found: Link, base: str) -> str:
         f"{minus(f'{found.shift:+.3f}')} logits were added (standard error {found.se:.3f}, which "
         "every standard error includes)."
     )
+
+
+DRIFT_FILE = "drift.confidential.csv"
+
+
+def drift(
+    files: Annotated[
+        list[Path],
+        argument("FILES", "Files of counts with folds, or calibrations, in the order of time."),
+    ],
+    *,
+    level: Annotated[
+        float, option("P", "False alarms in at most this share of runs (0.05), if nothing moves.")
+    ] = 0.05,
+    out: OutFolder = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find items that move from one calibration to the next: days, weeks or months."""
+    check_writable(out, (DRIFT_FILE,), force=force)
+    names = tuple(name_calibration(file) for file in files)
+    if len(set(names)) < len(names):
+        names = tuple(map(str, files))
+    from discreet.analysis.drift import find_drift
+
+    with working("Comparing"):
+        found = find_drift([_read_period(file) for file in files], periods=names, level=level)
+    written = [] if out is None else write_tables(out, {DRIFT_FILE: confidential(found.to_dict())})
+    if as_json:
+        print_json(_drift_document(found))
+    else:
+        _print_drift(found)
+    conclude(found.warnings, written)
+
+
+def _read_period(file: Path) -> Any:
+    from discreet.counts import PairCounts, holds_counts
+
+    return PairCounts.load(file) if holds_counts(file) else read_calibration(file)
+
+
+def _drift_document(found: Drift) -> dict[str, Any]:
+    columns = found.to_dict()
+    rows = list_rows({name: columns[name] for name in DRIFT_COLUMNS})
+    for row, values in zip(rows, found.difficulty.T.tolist(), strict=True):
+        row["difficulties"] = values
+    about = {"periods": list(found.periods), "level": found.level, "alarm": found.alarm}
+    return {**about, "items": rows}
+
+
+DRIFT_COLUMNS = ("item", "change", "se", "p_value", "p_adjusted", "moved")
+
+
+def _print_drift(found: Drift) -> None:
+    moved = int(found.moved.sum()) or "none"
+    say(f"{len(found.items):,} items in {len(found.periods)} calibrations, {moved} moved")
+    say()
+    columns = found.to_dict()
+    columns["moved"] = ["moved" if one else "" for one in columns["moved"]]
+    print_columns(columns, DRIFT_COLUMNS)
 
 
 def _link_document(found: Link) -> dict[str, Any]:

@@ -165,7 +165,7 @@ def print_table(columns: Sequence[Column]) -> None:
 
 
 NUMBERS = ("difficulty", "strength", "ability", "se", "lower", "upper", "drift", "difference")
-MORE_NUMBERS = ("anchor", "displacement", "statistic", "coefficient", "discrimination")
+MORE_NUMBERS = ("anchor", "displacement", "statistic", "coefficient", "discrimination", "change")
 DIGITS = dict.fromkeys((*NUMBERS, *MORE_NUMBERS), 3) | {"z": 2}
 DIGITS |= dict.fromkeys(("p_value", "p_adjusted", "epsilon", "probability"), 4)
 """Digits of the columns that are no whole numbers."""
