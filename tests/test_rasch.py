@@ -1,5 +1,6 @@
 """The scikit-learn estimator keeps scikit-learn's promises, as far as binary data allows."""
 
+import copy
 import pickle
 import subprocess
 import sys
@@ -8,9 +9,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.sparse import csr_matrix, issparse
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -28,6 +32,9 @@ EXPECTED_FAILURES = dict.fromkeys(
         "check_dict_unchanged",
         "check_dont_overwrite_parameters",
         "check_dtype_object",
+        "check_estimator_sparse_array",
+        "check_estimator_sparse_matrix",
+        "check_estimator_sparse_tag",
         "check_estimators_dtypes",
         "check_estimators_fit_returns_self",
         "check_estimators_overwrite_params",
@@ -50,6 +57,12 @@ EXPECTED_FAILURES = dict.fromkeys(
     CONTINUOUS,
 )
 
+CLASSES_ONLY = dict.fromkeys(
+    ["check_estimator_sparse_array", "check_estimator_sparse_matrix"],
+    "takes whatever predicts probabilities for a classifier with a column per class; here it is a "
+    "column per item",
+)
+
 
 class Striped(Rasch):
     """The same estimator on answers made from continuous X: is it in an odd stripe?
@@ -60,12 +73,13 @@ class Striped(Rasch):
     """
 
     def _answers(self, X, *, reset):
-        matrix = np.asarray(super()._answers(X, reset=reset), dtype=float)
-        return np.floor(matrix * np.pi) % 2
+        matrix = super()._answers(X, reset=reset)
+        dense = matrix.toarray() if issparse(matrix) else np.asarray(matrix)
+        return np.floor(dense.astype(float) * np.pi) % 2
 
 
 def expected_failures(estimator):
-    return {} if isinstance(estimator, Striped) else EXPECTED_FAILURES
+    return CLASSES_ONLY if isinstance(estimator, Striped) else EXPECTED_FAILURES
 
 
 # scikit-learn marks the expected ones xfail; with xfail_strict one that passes is a failure, so
@@ -228,3 +242,158 @@ def test_rasch_chooses_a_method_and_its_former_name_keeps_refined():
     assert Rasch().fit(X).estimate_.method == "conditional"
     with pytest.warns(DeprecationWarning, match="now called Rasch"):
         assert SpectralRasch().fit(X).estimate_.method == "refined"
+
+
+# -- prediction --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def halves():
+    """Two samples of persons who answer 60% of the same items, and the truth."""
+    sim = simulate(3000, 25, 0.6, rng=np.random.default_rng(11))
+    X = sim.responses.to_array().astype(float)
+    X[X < 0] = np.nan
+    return X[:1500], X[1500:], sim.difficulty
+
+
+def with_difficulty(model, difficulty):
+    """The fitted model with other difficulties and everything else as it was."""
+    other = copy.copy(model)
+    other.difficulty_ = np.asarray(difficulty, dtype=float)
+    return other
+
+
+def brute_force(row, item, difficulty, mean, sd):
+    """Probability of a right answer to one item, given all others of the row, on a fine grid."""
+    theta = np.linspace(mean - 9 * sd, mean + 9 * sd, 4001)
+    weight = np.exp(-(((theta - mean) / sd) ** 2) / 2)
+    for other, answer in enumerate(row):
+        if other != item and not np.isnan(answer):
+            chance = expit(theta - difficulty[other])
+            weight = weight * (chance if answer == 1 else 1 - chance)
+    return float(weight @ expit(theta - difficulty[item]) / weight.sum())
+
+
+def test_every_cell_is_predicted_from_the_other_answers_of_its_row(answers):
+    model = Rasch().fit(answers)
+    found = model.predict_proba(answers[:6])
+    about = model.difficulty_, model.ability_mean_, model.ability_sd_
+    expected = [[brute_force(row, item, *about) for item in range(8)] for row in answers[:6]]
+    assert found == pytest.approx(np.array(expected), abs=1e-6)
+
+
+def test_the_score_is_the_mean_log_probability_of_the_answers(answers):
+    model = Rasch().fit(answers[:200])
+    new = answers[200:]
+    chance = model.predict_proba(new)
+    given = ~np.isnan(new)
+    logs = np.log(np.where(new == 1, chance, 1 - chance)[given])
+    assert model.score(new) == pytest.approx(logs.mean(), rel=1e-12)
+
+
+def test_the_true_difficulties_beat_wrong_ones_on_new_persons(halves):
+    train, new, truth = halves
+    model = Rasch().fit(train)
+    true = with_difficulty(model, truth - truth.mean()).score(new)
+    assert abs(model.score(new) - true) < 0.003
+    for wrong in (np.zeros(25), truth[::-1], truth * 2, truth / 2):
+        assert with_difficulty(model, wrong - wrong.mean()).score(new) < true - 0.003
+
+
+def test_the_score_does_not_grow_by_knowing_the_answers(halves):
+    # Given a person's other answers nobody does better than the truth, not even on the persons
+    # that the difficulties were fitted to, by more than the fit's own optimism: items / answers.
+    train, _, truth = halves
+    model = Rasch().fit(train)
+    true = with_difficulty(model, truth - truth.mean()).score(train)
+    assert 0 < model.score(train) - true < 3 * 25 / np.isfinite(train).sum() + 1e-3
+
+
+def test_methods_have_comparable_scores_and_a_spoilt_one_a_lower(halves):
+    train, new, _ = halves
+    methods = ("conditional", "refined", "spectral", "marginal")
+    found = [Rasch(method).fit(train).score(new) for method in methods]
+    assert max(found) - min(found) < 0.002
+    assert Rasch("refined", regularisation=1000.0).fit(train).score(new) < min(found) - 0.003
+
+
+def test_an_item_without_a_difficulty_counts_in_every_score(halves):
+    train, new, _ = (part.copy() for part in halves)
+    train[:, 3] = np.where(np.isnan(train[:, 3]), np.nan, 1.0)
+    model = Rasch().fit(train)
+    assert np.isnan(model.difficulty_[3])
+    right = int(np.nansum(train[:, 3]))
+    assert np.allclose(model.predict_proba(new)[:, 3], (right + 0.5) / (right + 1))
+    alone = np.full_like(new, np.nan)
+    alone[:, 3] = new[:, 3]
+    assert np.isfinite(model.score(alone))
+
+
+def test_predicted_probabilities_are_the_shares_that_come_true(halves):
+    train, new, _ = halves
+    hidden = new.copy()
+    hidden[:, :5] = np.nan
+    model = Rasch().fit(train)
+    asked = ~np.isnan(new[:, :5])
+    chance, came = model.predict_proba(hidden)[:, :5][asked], new[:, :5][asked]
+    for low, high in ((0.0, 0.35), (0.35, 0.65), (0.65, 1.0)):
+        here = (chance >= low) & (chance < high)
+        error = np.sqrt((chance[here] * (1 - chance[here])).sum()) / here.sum()
+        assert abs(chance[here].mean() - came[here].mean()) < 4 * error
+
+
+def test_pairs_are_rows_and_columns_or_names_of_items(answers):
+    frame = pd.DataFrame(answers, columns=[f"q{item}" for item in range(8)])
+    model = Rasch().fit(frame)
+    whole = model.predict_proba(frame[:9])
+    found = model.predict_proba(frame[:9], [(2, "q5"), (8, 0)])
+    assert found.tolist() == [whole[2, 5], whole[8, 0]]
+    for wrong in ((9, 0), (0, "q9"), (0, 8), (-1, 0), 3, ("a", 1)):
+        with pytest.raises(BadUsage, match="a pair is"):
+            model.predict_proba(frame[:9], [wrong])
+
+
+def test_a_score_of_no_answers_is_refused(answers):
+    with pytest.raises(BadUsage, match="X has none"):
+        Rasch().fit(answers).score(np.full((2, 8), np.nan))
+
+
+def sparse(X):
+    """The answers as a sparse matrix that holds its zeros."""
+    row, column = np.nonzero(~np.isnan(X))
+    return csr_matrix((X[row, column], (row, column)), shape=X.shape)
+
+
+def test_sparse_answers_give_the_same_numbers(answers):
+    dense, thin = Rasch().fit(answers), Rasch().fit(sparse(answers))
+    assert np.array_equal(dense.difficulty_, thin.difficulty_)
+    assert np.array_equal(dense.transform(answers), thin.transform(sparse(answers)))
+    assert dense.score(answers) == thin.score(sparse(answers))
+
+
+def test_marks_and_codes_in_a_sparse_matrix_are_understood(answers):
+    marks = sparse(np.where(np.isnan(answers), 9.0, answers * 4))
+    model = Rasch(at_least=3, missing=9).fit(marks)
+    assert np.array_equal(model.difficulty_, Rasch().fit(answers).difficulty_)
+
+
+def test_cross_validation_and_grid_search_run(answers):
+    assert cross_val_score(Rasch(), answers, cv=3).shape == (3,)
+    grid = {"method": ["refined", "spectral"], "regularisation": [0.0, 500.0]}
+    search = GridSearchCV(Rasch(), grid, cv=3).fit(answers)
+    assert search.best_params_["regularisation"] == 0.0
+    assert search.score(answers) == search.best_estimator_.score(answers)
+
+
+def test_private_rasch_has_no_score_and_no_cross_validation_begins(answers, monkeypatch):
+    def refuse(*_args, **_options):
+        raise AssertionError("a release was made")
+
+    monkeypatch.setattr("discreet.sklearn.release", refuse)
+    with pytest.raises(AttributeError, match="every fold of a cross-validation is another release"):
+        PrivateRasch().score(answers)
+    assert not hasattr(PrivateRasch(), "score")
+    with pytest.raises(TypeError, match="score"):
+        cross_val_score(PrivateRasch(), answers)
+    with pytest.raises(TypeError, match="score"):
+        GridSearchCV(PrivateRasch(), {"epsilon": [1.0, 2.0]}).fit(answers)

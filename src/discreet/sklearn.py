@@ -6,16 +6,25 @@ this module imports scikit-learn; nothing else in the package does.
 
 from __future__ import annotations
 
+import operator
 import warnings
+from collections.abc import Iterable, Iterator
 from os import PathLike
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array, issparse
 
-from discreet.analysis.abilities import abilities
+from discreet.analysis.abilities import NormalPrior, abilities
+from discreet.analysis.prediction import (
+    describe_persons,
+    log_likelihood,
+    predict_answers,
+    smooth_shares,
+)
 from discreet.answers.responses import Responses
-from discreet.errors import MissingExtra
+from discreet.errors import BadUsage, MissingExtra
 from discreet.models.calibrate import fit
 from discreet.models.methods import AUTO
 from discreet.privacy.accounting import Budget
@@ -31,6 +40,9 @@ except ModuleNotFoundError as error:
         raise
     raise MissingExtra("discreet's scikit-learn estimators", "sklearn") from error
 
+BLOCK_CELLS = 1 << 22
+"""Cells of a sparse matrix that are unfolded at a time: 4 MB."""
+
 
 class _Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """What both estimators share: checked answers in, abilities out."""
@@ -38,10 +50,17 @@ class _Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     at_least: float | None
     missing: Codes
 
-    def _responses(self, X: Any) -> Responses:
-        answers = self._answers(X, reset=True)
+    def _responses(self, X: Any, *, reset: bool = True) -> Responses:
+        answers = self._answers(X, reset=reset)
         names = getattr(self, "feature_names_in_", None)
         return Responses.from_array(answers, items=None if names is None else list(names))
+
+    def _blocks(self, X: Any) -> Iterator[npt.NDArray[np.int8]]:
+        """Yield all persons as matrices of 1, 0 and -1, some at a time."""
+        responses = self._responses(X, reset=False)
+        size = max(64, BLOCK_CELLS // responses.n_items)
+        for start in range(0, responses.n_persons, size):
+            yield responses.rows(start, min(start + size, responses.n_persons))
 
     def _remember(self, estimate: Estimate) -> Self:
         self.estimate_ = estimate
@@ -57,22 +76,23 @@ class _Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         NaN for a row without an answer to an item that has a difficulty.
         """
         check_is_fitted(self, "difficulty_")
-        answers = self._answers(X, reset=False)
-        return abilities(answers, self.difficulty_).ability.reshape(-1, 1)
+        parts = [abilities(block, self.difficulty_).ability for block in self._blocks(X)]
+        return np.concatenate(parts).reshape(-1, 1)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Return the name of the one output column, ``"ability"``."""
         super().get_feature_names_out(input_features)  # checks input_features
         return np.array(["ability"], dtype=object)
 
-    def _answers(self, X: Any, *, reset: bool) -> npt.NDArray[Any]:
+    def _answers(self, X: Any, *, reset: bool) -> Any:
         """Check X as scikit-learn does, and turn numbers into answers if asked to."""
         # Difficulties are relative and need answers of more than one person; abilities do not.
         least = 2 if reset else 1
-        matrix: npt.NDArray[Any] = validate_data(
+        matrix: Any = validate_data(
             self,
             X,
             reset=reset,
+            accept_sparse="csr",
             ensure_all_finite="allow-nan",
             ensure_min_samples=least,
             ensure_min_features=least,
@@ -80,17 +100,27 @@ class _Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         scoring = make_scoring(self.at_least, self.missing)
         if scoring == Scoring():
             return matrix
-        values = matrix.astype(np.float64)
-        values[np.isin(values, np.array(scoring.missing, dtype=np.float64))] = np.nan
-        if scoring.at_least is None:
-            return values
-        return np.where(np.isnan(values), np.nan, values >= scoring.at_least)
+        if not issparse(matrix):
+            return _score_values(matrix, scoring)
+        # Entries that are held are answers, a held 0 too; all others are missing.
+        parts = (_score_values(matrix.data, scoring), matrix.indices, matrix.indptr)
+        return csr_array(parts, shape=matrix.shape)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # a missing answer
+        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []  # abilities are float64 whatever X is
         return tags
+
+
+def _score_values(values: npt.NDArray[Any], scoring: Scoring) -> npt.NDArray[np.float64]:
+    """Turn numbers into answers, and codes for missing ones into NaN."""
+    numbers = values.astype(np.float64)
+    numbers[np.isin(numbers, np.array(scoring.missing, dtype=np.float64))] = np.nan
+    if scoring.at_least is None:
+        return numbers
+    return np.where(np.isnan(numbers), np.nan, numbers >= scoring.at_least)
 
 
 class Rasch(_Answers):
@@ -118,6 +148,9 @@ class Rasch(_Answers):
         ``"not_connected"``.
     estimate_ : Estimate
         The whole result.
+    ability_mean_, ability_sd_ : float
+        Of the persons of X: the ability distribution by which :meth:`score` and
+        :meth:`predict_proba` begin with a new person.
     n_features_in_ : int
         Number of items.
     feature_names_in_ : ndarray of str
@@ -149,15 +182,89 @@ class Rasch(_Answers):
 
         Parameters
         ----------
-        X : array-like of shape (n_persons, n_items)
-            1 right, 0 wrong, NaN missing.
+        X : array-like or sparse matrix of shape (n_persons, n_items)
+            1 right, 0 wrong, NaN missing. In a sparse matrix the entries it holds are the
+            answers: a held 0 is a wrong answer, what is not held is missing.
         y : ignored
             Present for pipelines.
         """
         responses = self._responses(X)
-        return self._remember(
-            fit(responses, method=self.method, regularisation=self.regularisation)
-        )
+        self._remember(fit(responses, method=self.method, regularisation=self.regularisation))
+        persons = describe_persons(responses, self.difficulty_)
+        self.ability_mean_, self.ability_sd_ = persons.mean, persons.sd
+        return self
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
+        """Return the mean log-likelihood of the answers in X, each given the person's others.
+
+        An answer is predicted from the difficulties, the other answers in its row, and the
+        normal distribution of the abilities of the persons that the model was fitted to. Persons
+        that the model has never seen are predicted honestly so: their own answer takes no part
+        in its prediction. Every answer counts, also to an item without a difficulty, which is
+        predicted by its share of right answers among the persons of ``fit``: so the scores of
+        two models that were fitted to the same persons are comparable, whatever their method.
+        Larger is better; coin tosses have -0.693.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_persons, n_items)
+            Answers as in :meth:`fit`.
+        y : ignored
+            Present for cross-validation.
+        """
+        check_is_fitted(self, "difficulty_")
+        parts = [log_likelihood(block, self._predict(block)) for block in self._blocks(X)]
+        answers = sum(count for _, count in parts)
+        if not answers:
+            raise BadUsage("score needs answers, and X has none: every cell is missing")
+        return sum(value for value, _ in parts) / answers
+
+    def predict_proba(
+        self, X: Any, pairs: Iterable[tuple[int, int | str]] | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Return the probability of a right answer, given the other answers in the row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_persons, n_items)
+            What is known of the persons. For a cell without an answer all of the row is used,
+            for a cell with one all the rest of the row.
+        pairs : iterable of (row, item), optional
+            The persons and items that are asked for: a row of X, and a column or its name.
+
+        Returns
+        -------
+        ndarray of shape (n_persons, n_items), or (number of pairs,)
+            One probability for each cell, or for each pair. For an item without a difficulty
+            it is the share of right answers among the persons of :meth:`fit`.
+        """
+        check_is_fitted(self, "difficulty_")
+        chance = np.concatenate([self._predict(block) for block in self._blocks(X)])
+        if pairs is None:
+            return chance
+        return np.array([chance[self._cell(pair, len(chance))] for pair in pairs], dtype=float)
+
+    def _predict(self, block: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
+        found = self.estimate_
+        share = smooth_shares(found.right, found.answers, len(found.items))
+        prior = NormalPrior(self.ability_mean_, self.ability_sd_)
+        return predict_answers(block, self.difficulty_, prior, share)
+
+    def _cell(self, pair: Any, persons: int) -> tuple[int, int]:
+        """Return row and column of a pair, or say what is wrong with it."""
+        try:
+            person, item = pair
+            names = self.estimate_.items
+            column = names.index(item) if isinstance(item, str) else operator.index(item)
+            row = operator.index(person)
+        except (TypeError, ValueError):
+            row = column = -1
+        if not (0 <= row < persons and 0 <= column < self.n_features_in_):
+            raise BadUsage(
+                f"a pair is (row of X, item): a row from 0 to {persons - 1}, and a column from 0 "
+                f"to {self.n_features_in_ - 1} or its name; found {pair!r}"
+            )
+        return row, column
 
 
 class SpectralRasch(Rasch):
@@ -218,7 +325,9 @@ class PrivateRasch(_Answers):
     Notes
     -----
     ``difficulty_``, ``se_`` and ``guarantee_`` may be published. ``transform`` returns abilities
-    of the rows it is given, which are confidential.
+    of the rows it is given, which are confidential. There is no ``score``: it would not be
+    private, and in a cross-validation every fold would be one more release; scikit-learn refuses
+    to begin one. :func:`discreet.plan` says how precise a release will be, before any.
 
     Examples
     --------
@@ -279,3 +388,12 @@ class PrivateRasch(_Answers):
         )
         self.guarantee_ = self.published_.guarantee
         return self._remember(self.published_.estimate)
+
+    @property
+    def score(self) -> NoReturn:
+        """Refuse: absent for ``hasattr``, so that a cross-validation stops before any release."""
+        raise AttributeError(
+            "PrivateRasch has no score: computed from the answers it would not be private, and "
+            "every fold of a cross-validation is another release; discreet.plan tells the error "
+            "of a release beforehand, and Rasch has a score for confidential use"
+        )
