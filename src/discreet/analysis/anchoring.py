@@ -13,16 +13,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.analysis.bank import Bank
 from discreet.analysis.grounded import GroundedFit, solve_grounded
 from discreet.analysis.held import maximise_held
-from discreet.analysis.persons import accept_responses, check_logits, known_difficulties
-from discreet.answers.opening import count_pairs
+from discreet.analysis.persons import check_logits, known_difficulties
+from discreet.answers.opening import count_pairs, load_answers
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight
@@ -41,6 +40,7 @@ from discreet.models.score_plan import ScorePlan
 from discreet.models.uncertainty import SumProducts
 from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
 from discreet.tables.opener import read_columns
+from discreet.tables.roles import ReadingWords
 from discreet.tables.sources import is_frame
 from discreet.types import BoolArray, FloatArray, Int64Array
 
@@ -90,18 +90,19 @@ class Anchored(Tabular):
 
 
 def fit_anchored(
-    data: Responses | npt.NDArray[Any] | str | PathLike[str],
+    data: Any,
     anchors: Any,
     *,
     engine: str = "auto",
     method: str = AUTO,
+    **reading: Unpack[ReadingWords],
 ) -> Anchored:
     """Estimate difficulties on the scale of items whose difficulties are known.
 
     Parameters
     ----------
-    data
-        Answers, an array ``[person, item]`` or the path of a file.
+    data, reading
+        Answers and how to read them, as for :func:`discreet.score`.
     anchors
         A mapping from item to difficulty, or a table with these two columns (a file or a data
         frame), whose items must all occur in the answers; or a calibration, a release or a bank,
@@ -132,7 +133,7 @@ def fit_anchored(
             f"anchors are held by the methods {', '.join(METHODS_WITH_ANCHORS)}, found {method!r}; "
             "choose one of these"
         )
-    responses = accept_responses(data)
+    responses = load_answers(data, reading)
     known = accept_anchors(anchors, responses.items)
     held = np.array([name in known for name in responses.items])
     value = np.array([known.get(name, np.nan) for name in responses.items])

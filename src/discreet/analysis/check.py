@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Unpack
 
 from discreet.analysis.diagnostics import Diagnostics, diagnose
 from discreet.analysis.findings import ITEM_CHECKS, TEST_CHECKS
-from discreet.analysis.persons import accept_responses
 from discreet.analysis.rules import DEPENDENT, FIT_HIGH, FIT_LOW, Finding
 from discreet.analysis.tables import Table
+from discreet.answers.opening import load_answers
 from discreet.markup import Tabular, brief_repr, count_of
 from discreet.models.calibrate import fit
 from discreet.results.estimate import Estimate
+from discreet.tables.roles import ReadingWords
 
 HOLDS, UNTESTED = "holds", "not tested"
 """Verdicts where there is no finding; the others are words of its severity."""
@@ -83,15 +84,19 @@ class ModelCheck(Tabular):
         }
 
 
-def check_model(responses: Any, estimate: Estimate | None = None) -> ModelCheck:
+def check_model(
+    responses: Any, estimate: Estimate | None = None, **reading: Unpack[ReadingWords]
+) -> ModelCheck:
     """Test whether the model holds for these answers. Confidential.
 
     Parameters
     ----------
     responses
-        Answers, an array ``[person, item]`` or a path. Group columns are compared too.
+        As for :func:`discreet.score`. Group columns are compared too.
     estimate
         Their calibration; without one they are calibrated first.
+    reading
+        The keywords of :func:`discreet.read_responses`.
 
     Raises
     ------
@@ -105,7 +110,7 @@ def check_model(responses: Any, estimate: Estimate | None = None) -> ModelCheck:
     >>> [(test.name, test.verdict) for test in found.tests][:2]
     [('Andersen', 'holds'), ('dimensionality', 'holds')]
     """
-    source = accept_responses(responses)
+    source = load_answers(responses, reading)
     known = fit(source) if estimate is None else estimate
     diagnostics = diagnose(source, known)
     return ModelCheck(known, diagnostics, list_tests(known, diagnostics))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -32,9 +32,11 @@ from discreet.analysis.tables import (
     tabulate_misfits,
     tabulate_persons,
 )
+from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.results.estimate import Estimate, two_sided_quantile
+from discreet.tables.roles import ReadingWords
 from discreet.types import FloatArray, Int64Array
 
 Curve: TypeAlias = tuple[tuple[float, float, int], ...]
@@ -280,7 +282,7 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(one) for one in value) if isinstance(value, list | tuple) else value
 
 
-def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
+def diagnose(responses: Any, estimate: Estimate, **reading: Unpack[ReadingWords]) -> Diagnostics:
     """Run all analyses and keep what the report shows.
 
     Raises
@@ -288,7 +290,7 @@ def diagnose(responses: Responses, estimate: Estimate) -> Diagnostics:
     BadUsage
         If no person has both right and wrong answers to items with a difficulty.
     """
-    return summarise_evidence(gather_evidence(responses, estimate))
+    return summarise_evidence(gather_evidence(load_answers(responses, reading), estimate))
 
 
 def summarise_evidence(evidence: Evidence) -> Diagnostics:

@@ -7,17 +7,17 @@ for another, with an error, a test and a class. Confidential.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from discreet.analysis.groups import Split, adjust, split_persons
-from discreet.analysis.persons import accept_responses
+from discreet.analysis.groups import Split, adjust, load_grouped, split_persons
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.calibrate import fit
 from discreet.models.methods import AUTO
 from discreet.results.estimate import Estimate, Kind, Notice, Status
+from discreet.tables.roles import ReadingWords
 from discreet.types import BoolArray, FloatArray
 
 DELTA = 2.35
@@ -140,17 +140,23 @@ class DifTable(Tabular):
         return {"item": list(self.item), "reference": compared, **list_columns(self, *TOLD)}
 
 
-def run_wald(responses: Any, groups: Any = "mean score", *, method: str = AUTO) -> WaldTest:
+def run_wald(
+    responses: Any,
+    groups: Any = "mean score",
+    *,
+    method: str = AUTO,
+    **reading: Unpack[ReadingWords],
+) -> WaldTest:
     """Test every item for equal difficulty in two groups. Confidential.
 
     Parameters
     ----------
-    responses, groups
+    responses, groups, reading
         As for :func:`discreet.analysis.groups.run_andersen`, with exactly two groups.
     method
         The estimator of the difficulties, as in :func:`discreet.fit`; the same for all groups.
     """
-    source = accept_responses(responses)
+    source = load_grouped(responses, groups, reading)
     split = split_persons(source, groups)
     if len(split.labels) != 2:
         raise BadUsage(
@@ -182,6 +188,7 @@ def find_dif(
     adjustment: str = "benjamini-hochberg",
     level: float = 0.05,
     method: str = AUTO,
+    **reading: Unpack[ReadingWords],
 ) -> DifTable:
     """Find items that are harder for one group than its ability explains. Confidential.
 
@@ -214,7 +221,7 @@ def find_dif(
     if not 0 < level < 1:
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
     adjust([], adjustment)
-    source = accept_responses(responses)
+    source = load_grouped(responses, groups, reading)
     split = split_persons(source, groups)
     base = _find_reference(split, reference)
     estimates = _fit_groups(split, method)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from scipy.special import expit
@@ -24,6 +24,7 @@ from discreet.analysis.residuals import Prepared, prepare
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr
 from discreet.results.estimate import Kind, Notice
+from discreet.tables.roles import ReadingWords
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 COMPONENTS = 5
@@ -138,6 +139,7 @@ def find_dimensions(
     *,
     simulations: int | None = None,
     rng: np.random.Generator | None = None,
+    **reading: Unpack[ReadingWords],
 ) -> Dimensionality:
     """Compare what residuals have in common with what chance makes of it. Confidential.
 
@@ -145,7 +147,7 @@ def find_dimensions(
 
     Parameters
     ----------
-    responses, calibration
+    responses, calibration, reading
         As for :func:`discreet.score`.
     simulations
         How many sets of answers are simulated; by default 99, and down to 39 for large data.
@@ -172,7 +174,7 @@ def find_dimensions(
     """
     if simulations is not None and simulations < 1:
         raise BadUsage(f"simulations must be 1 or more, found {simulations}; 99 are usual")
-    prepared = prepare(responses, calibration, "ml")
+    prepared = prepare(responses, calibration, "ml", reading)
     design = _lay_out(prepared)
     sets = _choose_number(design.given.size) if simulations is None else simulations
     source = np.random.default_rng(0) if rng is None else rng

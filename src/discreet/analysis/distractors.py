@@ -8,17 +8,19 @@ otherwise is the usual sign of a wrong key or of two right answers. Confidential
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from discreet.analysis.persons import accept_responses, score
+from discreet.analysis.persons import score
 from discreet.answers.choices import Choices
+from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, list_columns, name_some
 from discreet.models.calibrate import fit
 from discreet.results.estimate import Estimate
+from discreet.tables.roles import ReadingWords
 from discreet.types import FloatArray
 
 GROUPS = 5
@@ -90,15 +92,20 @@ class Distractors(Tabular):
         )
 
 
-def analyse_distractors(responses: Any, estimate: Estimate | None = None) -> Distractors:
+def analyse_distractors(
+    responses: Any, estimate: Estimate | None = None, **reading: Unpack[ReadingWords]
+) -> Distractors:
     """Tell for every option who chose it. Confidential.
 
     Parameters
     ----------
     responses
-        Answers that were read with a key (``read_responses(path, key=...)``).
+        Answers that were read with a key (``read_responses(path, key=...)``), or, with ``key=``,
+        a file or a data frame of them.
     estimate
         Their calibration; fitted when left out.
+    reading
+        The keywords of :func:`discreet.read_responses`.
 
     Raises
     ------
@@ -114,7 +121,7 @@ def analyse_distractors(responses: Any, estimate: Estimate | None = None) -> Dis
     >>> found.option, found.chosen
     (('A', 'B', 'C', 'D'), (3, 1, 3, 1))
     """
-    source = accept_responses(responses)
+    source = load_answers(responses, reading)
     choices = source.choices
     if choices is None:
         raise BadUsage(

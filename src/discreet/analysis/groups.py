@@ -8,12 +8,12 @@ adjusted p-values. Confidential.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.analysis.persons import accept_responses
+from discreet.answers.opening import load_answers
 from discreet.answers.pack import pack_rows
 from discreet.answers.planes import AnswerStore, SparseRows
 from discreet.answers.responses import Responses
@@ -21,6 +21,7 @@ from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.conditional import find_maximum
 from discreet.results.estimate import Kind, Notice
+from discreet.tables.roles import ReadingWords
 from discreet.types import BoolArray, FloatArray, Texts
 
 SCORE_SPLITS = ("mean score", "median score")
@@ -83,6 +84,12 @@ def split_persons(responses: Responses, groups: Any) -> Split:
     warnings = (Notice(Kind.NO_LABEL, said),) if missing else ()
     parts = tuple(take_persons(responses, labels == name) for name in names)
     return Split(names, parts, missing, warnings)
+
+
+def load_grouped(responses: Any, groups: Any, words: ReadingWords) -> Responses:
+    """Return answers in memory, with the group column that is asked for."""
+    named = isinstance(groups, str) and groups not in SCORE_SPLITS
+    return load_answers(responses, words, group=groups if named else ())
 
 
 def _label_persons(responses: Responses, groups: Any) -> Texts:
@@ -215,13 +222,15 @@ class AndersenTest(Tabular):
         return columns
 
 
-def run_andersen(responses: Any, groups: Any = "mean score") -> AndersenTest:
+def run_andersen(
+    responses: Any, groups: Any = "mean score", **reading: Unpack[ReadingWords]
+) -> AndersenTest:
     """Test whether the items have the same difficulties in all groups. Confidential.
 
     Parameters
     ----------
-    responses
-        Answers, an array ``[person, item]`` or a path.
+    responses, reading
+        As for :func:`discreet.score`.
     groups
         ``"mean score"`` or ``"median score"``, the name of a group column, or one label for
         each person.
@@ -243,7 +252,7 @@ def run_andersen(responses: Any, groups: Any = "mean score") -> AndersenTest:
     >>> round(test.statistic, 4), test.degrees
     (0.1681, 4)
     """
-    source = accept_responses(responses)
+    source = load_grouped(responses, groups, reading)
     split = split_persons(source, groups)
     items = _comparable_items(split, source.items)
     whole = _join(source, split, items)

@@ -14,7 +14,7 @@ Masters 1982, ch. 5). The expected point-measure correlation has ``cov(theta, p)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from discreet.analysis.persons import PersonScores, known_difficulties
 from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.results.estimate import Notice
+from discreet.tables.roles import ReadingWords
 from discreet.types import FloatArray, Int64Array
 
 MEASURED = "measured"
@@ -143,12 +144,14 @@ class FitStatistics(Tabular):
         return {"of": ["persons", "items"], **numbers}
 
 
-def measure_fit(responses: Any, calibration: Any, *, method: str = "ml") -> FitStatistics:
+def measure_fit(
+    responses: Any, calibration: Any, *, method: str = "ml", **reading: Unpack[ReadingWords]
+) -> FitStatistics:
     """Measure how well items and persons fit the model. Confidential.
 
     Parameters
     ----------
-    responses, calibration
+    responses, calibration, reading
         As for :func:`discreet.score`.
     method
         How abilities are estimated: ``"ml"`` (as other programs do), ``"warm"`` or
@@ -162,7 +165,7 @@ def measure_fit(responses: Any, calibration: Any, *, method: str = "ml") -> FitS
     >>> fit.items.infit.round(3).tolist()
     [0.828, 0.968, 0.973, 0.954, 0.895]
     """
-    prepared = prepare(responses, calibration, method)
+    prepared = prepare(responses, calibration, method, reading)
     sums, persons = _add_up(prepared)
     used = prepared.used
     return FitStatistics(

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from discreet.analysis.groups import chi_squared_tail, take_persons
-from discreet.analysis.persons import accept_responses
+from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.conditional import find_maximum
 from discreet.results.estimate import Kind, Notice
+from discreet.tables.roles import ReadingWords
 from discreet.types import FloatArray, Int64Array
 
 MEDIAN = "median difficulty"
@@ -71,13 +72,15 @@ class MartinLoefTest(Tabular):
         }
 
 
-def run_martin_loef(responses: Any, split: str | Sequence[str] = MEDIAN) -> MartinLoefTest:
+def run_martin_loef(
+    responses: Any, split: str | Sequence[str] = MEDIAN, **reading: Unpack[ReadingWords]
+) -> MartinLoefTest:
     """Test whether two parts of a test measure the same. Confidential.
 
     Parameters
     ----------
-    responses
-        Answers, an array ``[person, item]`` or a path. Only persons who answered every compared
+    responses, reading
+        As for :func:`discreet.score`. Only persons who answered every compared
         item count.
     split
         ``"median difficulty"``: the easier against the harder half. Or the names of the items
@@ -105,7 +108,7 @@ def run_martin_loef(responses: Any, split: str | Sequence[str] = MEDIAN) -> Mart
     >>> test.degrees, test.persons
     (5, 1000)
     """
-    source = accept_responses(responses)
+    source = load_answers(responses, reading)
     usable = _usable_items(source)
     first = _choose_part(source, usable, split)
     second = tuple(item for item in usable if item not in set(first))
@@ -239,7 +242,7 @@ class Alpha(Tabular):
         return {"alpha": self.alpha, "persons": self.persons, "items": self.items}
 
 
-def measure_alpha(responses: Any) -> Alpha:
+def measure_alpha(responses: Any, **reading: Unpack[ReadingWords]) -> Alpha:
     """Return Cronbach's alpha (KR-20) of the raw score. Confidential.
 
     Examples
@@ -248,7 +251,7 @@ def measure_alpha(responses: Any) -> Alpha:
     >>> round(measure_alpha(discreet.datasets.lsat()).alpha, 3)
     0.295
     """
-    source = accept_responses(responses)
+    source = load_answers(responses, reading)
     answered, right = source.store.person_totals()
     complete = answered == source.n_items
     n, k = int(complete.sum()), source.n_items

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from scipy.special import expit
 
 from discreet.analysis.groups import take_persons
-from discreet.analysis.persons import PersonScores, accept_responses, score
+from discreet.analysis.persons import PersonScores, score
 from discreet.analysis.rules import (
     ENOUGH_ANSWERS,
     NAMED,
@@ -30,9 +30,11 @@ from discreet.analysis.rules import (
     Finding,
     Severity,
 )
+from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, count_of, list_columns, minus, name_some
+from discreet.tables.roles import ReadingWords
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 if TYPE_CHECKING:
@@ -120,12 +122,14 @@ class Mislabelled(Tabular):
         return {name: [values[i] for i in order] for name, values in columns.items()}
 
 
-def find_mislabelled(responses: Any, calibration: Any, *, level: float = LEVEL) -> Mislabelled:
+def find_mislabelled(
+    responses: Any, calibration: Any, *, level: float = LEVEL, **reading: Unpack[ReadingWords]
+) -> Mislabelled:
     """Find items that abler persons get wrong more often than less able ones. Confidential.
 
     Parameters
     ----------
-    responses, calibration
+    responses, calibration, reading
         As for :func:`discreet.score`.
     level
         Expected share of sound items among those that are flagged.
@@ -142,7 +146,7 @@ def find_mislabelled(responses: Any, calibration: Any, *, level: float = LEVEL) 
     """
     if not 0 < level < 1:
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
-    asked = _thin_out(accept_responses(responses))
+    asked = _thin_out(load_answers(responses, reading))
     scores = score(asked, calibration)
     grouped = _group_answers(asked.select(scores.items), scores, calibration)
     weight, share = _weigh_slopes(_likelihoods(grouped))

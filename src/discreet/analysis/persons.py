@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from os import PathLike
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +27,16 @@ from discreet.analysis.plausible import (
     fit_posterior,
     take_columns,
 )
+from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, list_columns, name_some
 from discreet.models.patterns import Patterns, group_patterns
 from discreet.results.estimate import Kind, Notice
+from discreet.tables.ids import check_items
+from discreet.tables.opener import read_columns
+from discreet.tables.roles import ReadingWords
+from discreet.tables.sources import is_frame
 from discreet.types import FloatArray, Int64Array, Texts
 
 FAR = 50.0
@@ -56,7 +60,8 @@ def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
     ----------
     calibration
         An :class:`~discreet.Estimate`, anything with ``items`` and ``difficulty``, a published
-        release (its ``estimate`` is used), or a mapping from item to difficulty.
+        release (its ``estimate`` is used), a mapping from item to difficulty, or a data frame
+        with the columns item and difficulty.
 
     Raises
     ------
@@ -65,13 +70,16 @@ def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
     """
     if isinstance(calibration, Mapping):
         names, values = tuple(map(str, calibration)), list(calibration.values())
+    elif is_frame(calibration):
+        listed, values = read_columns(calibration, ("item", "difficulty"), "calibrations")
+        names = check_items(listed, len(listed))
     else:
         source = getattr(calibration, "estimate", calibration)
         if not (hasattr(source, "items") and hasattr(source, "difficulty")):
             raise BadUsage(
                 f"a calibration has items and a difficulty for each, found "
-                f"{type(calibration).__name__}; use the result of fit, a release, or a "
-                "dictionary from item to difficulty"
+                f"{type(calibration).__name__}; use the result of fit, a release, a "
+                "dictionary from item to difficulty, or a data frame with these two columns"
             )
         names, values = tuple(source.items), source.difficulty
     difficulty = np.asarray(values, dtype=np.float64)
@@ -198,7 +206,7 @@ class ScoreTable(Tabular):
 
 
 def score(
-    responses: Responses | npt.NDArray[Any] | str | PathLike[str],
+    responses: Any,
     calibration: Any,
     *,
     method: str | None = None,
@@ -206,6 +214,7 @@ def score(
     plausible: int = 0,
     regress: str | Sequence[str] | Mapping[str, Sequence[Any]] = (),
     rng: np.random.Generator | None = None,
+    **reading: Unpack[ReadingWords],
 ) -> PersonScores:
     """Estimate the ability of every person, with the item difficulties held fixed.
 
@@ -215,11 +224,12 @@ def score(
     Parameters
     ----------
     responses
-        Answers, an array ``[person, item]`` (its items are then "0", "1", ...) or a path.
+        Answers, a data frame of any kind, an array ``[person, item]`` (its items are then "0",
+        "1", ...), a path or a query; see :func:`discreet.count_pairs`.
     calibration
         An :class:`~discreet.Estimate`, a published release, anything with ``items`` and
-        ``difficulty``, or a mapping from item to difficulty. Its items need not all occur in
-        the answers.
+        ``difficulty``, a mapping from item to difficulty or a data frame with these two columns.
+        Its items need not all occur in the answers.
     method
         ``"warm"`` (the default): weighted likelihood, finite for every score, nearly unbiased.
         ``"ml"``: maximum likelihood, no number for extreme scores. ``"posterior"``: mean of the
@@ -236,6 +246,9 @@ def score(
         different values are groups; beyond, numbers.
     rng
         Source of the plausible values; by default always the same one.
+    reading
+        ``person=``, ``item=``, ``response=`` and the other keywords of
+        :func:`discreet.read_responses`. Columns to regress on need not be named as groups.
 
     Returns
     -------
@@ -252,7 +265,7 @@ def score(
     latent = plausible != 0 or len(regress) > 0
     method = method or ("posterior" if latent else "warm")
     _check_method(method, prior)
-    source = accept_responses(responses)
+    source = load_answers(responses, reading, group=() if isinstance(regress, Mapping) else regress)
     columns = take_columns(source.groups, regress)
     if latent:
         _check_latent(method, prior, plausible)
@@ -364,22 +377,6 @@ def _complete(items: int, scores: Int64Array) -> Patterns:
         persons=np.ones(n, dtype=np.int64),
         entry=np.arange(n),
         n_items=items,
-    )
-
-
-def accept_responses(data: Any) -> Responses:
-    """Take answers, an array of them or the path of a file."""
-    if isinstance(data, Responses):
-        return data
-    if isinstance(data, np.ndarray):
-        return Responses.from_array(data)
-    if isinstance(data, (str, PathLike)):
-        from discreet.answers.reading import read_responses
-
-        return read_responses(data)
-    raise BadUsage(
-        f"answers must be Responses, an array or a path, found {type(data).__name__}; "
-        "build them with Responses.from_array or Responses.from_dataframe"
     )
 
 

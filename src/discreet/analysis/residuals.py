@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,14 @@ from scipy.special import expit
 from discreet.analysis.persons import (
     PersonScores,
     PersonStatus,
-    accept_responses,
     known_difficulties,
     score,
 )
+from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, list_columns
+from discreet.tables.roles import ReadingWords
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 CHUNK_CELLS = 1 << 20
@@ -75,9 +76,11 @@ class Prepared:
             yield ResidualChunk(span, answered, cells == 1, residual, variance)
 
 
-def prepare(responses: Any, calibration: Any, method: str) -> Prepared:
+def prepare(
+    responses: Any, calibration: Any, method: str, words: ReadingWords | None = None
+) -> Prepared:
     """Match items, score persons, and refuse answers that nothing can be said about."""
-    source = accept_responses(responses)
+    source = load_answers(responses, words)
     scores = score(source, calibration, method=method)
     names, b = known_difficulties(calibration)
     place = {name: b[i] for i, name in enumerate(names)}
@@ -135,13 +138,13 @@ class ResidualCorrelations(Tabular):
 
 
 def correlate_residuals(
-    responses: Any, calibration: Any, *, method: str = "ml"
+    responses: Any, calibration: Any, *, method: str = "ml", **reading: Unpack[ReadingWords]
 ) -> ResidualCorrelations:
     """Correlate what the model leaves unexplained, for every pair of items. Confidential.
 
     Parameters
     ----------
-    responses, calibration
+    responses, calibration, reading
         As for :func:`discreet.score`.
     method
         How abilities are estimated: ``"ml"``, ``"warm"`` or ``"posterior"``. Persons with
@@ -152,7 +155,7 @@ def correlate_residuals(
     Yen, W. M. (1984). Effects of local item dependence on the fit and equating performance of
     the three-parameter logistic model. Applied Psychological Measurement 8(2), 125-145.
     """
-    prepared = prepare(responses, calibration, method)
+    prepared = prepare(responses, calibration, method, reading)
     m = len(prepared.difficulty)
     if m > ITEM_LIMIT:
         raise BadUsage(f"residual correlations stop at {ITEM_LIMIT} items, found {m}")

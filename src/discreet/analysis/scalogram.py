@@ -7,7 +7,7 @@ easiest to the hardest, and which cells the model hardly expects. Confidential.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from scipy.special import expit
@@ -15,6 +15,7 @@ from scipy.special import expit
 from discreet.analysis.residuals import prepare
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr
+from discreet.tables.roles import ReadingWords
 from discreet.types import BoolArray, FloatArray
 
 MOST_ITEMS, MOST_ROWS = 40, 120
@@ -83,12 +84,12 @@ class Scalogram(Tabular):
         return "\n".join([*head, *lines])
 
 
-def order_answers(responses: Any, calibration: Any) -> Scalogram:
+def order_answers(responses: Any, calibration: Any, **reading: Unpack[ReadingWords]) -> Scalogram:
     """Put the answers of a small test in order. Confidential.
 
     Parameters
     ----------
-    responses, calibration
+    responses, calibration, reading
         As for :func:`discreet.score`. At most 40 items, and 120 different rows of answers.
 
     Raises
@@ -112,7 +113,7 @@ def order_answers(responses: Any, calibration: Any) -> Scalogram:
           1    -0.64 1 0 0
           1    -0.64 0 0 1*
     """
-    prepared = prepare(responses, calibration, "warm")
+    prepared = prepare(responses, calibration, "warm", reading)
     scores, difficulty = prepared.scores, prepared.difficulty
     order = np.argsort(difficulty, kind="stable")
     kept = np.flatnonzero(scores.answered > 0)

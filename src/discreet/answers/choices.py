@@ -17,7 +17,8 @@ import numpy as np
 
 from discreet.answers.intake import RawTable
 from discreet.tables.ids import encode_ids
-from discreet.tables.opener import Source, plan_source, read_tables
+from discreet.tables.opener import RowPlaces, Source, plan_source, read_tables
+from discreet.tables.order import OrderKeys, no_order, sort_keys
 from discreet.tables.roles import LongPlan, Reading, WidePlan
 from discreet.tables.values import (
     MISSING,
@@ -27,7 +28,7 @@ from discreet.tables.values import (
     score_value,
     spell,
 )
-from discreet.types import Int8Array, Int64Array
+from discreet.types import FloatArray, Int8Array, Int64Array
 
 NONE = -1
 """Stands for no answer."""
@@ -104,20 +105,25 @@ class _Taken:
         ids = None if table.persons is None else table.persons.to_pylist()
         self._person = None if ids is None else {name: row for row, name in enumerate(ids)}
         self._rows = 0
+        self._order = OrderKeys()
+        self._waiting: list[tuple[Int64Array, int, Int8Array, FloatArray]] = []
 
     def add_wide(self, source: Source, plan: WidePlan) -> None:
         """Take in a table with a column for each item."""
         keyed = [number for number in plan.items if source.names[number] in self._columns]
         person = () if plan.person is None else (plan.person,)
-        for batch in source.batches((*person, *keyed)):
+        for batch in source.batches((*plan.order, *person, *keyed)):
+            when = self._read_order(batch[: len(plan.order)], len(batch[0]))
+            batch = batch[len(plan.order) :]
             rows = self._find_rows(batch[0] if person else None, len(batch[0]))
             for number, column in zip(keyed, batch[len(person) :], strict=True):
                 item = self._columns[source.names[number]]
-                self._put(rows, item, self._encode(item, column))
+                self._put(rows, item, self._encode(item, column), when)
 
     def add_long(self, source: Source, plan: LongPlan) -> None:
         """Take in a table with a row for each answer."""
-        for batch in source.batches((plan.person, plan.item, plan.response)):
+        for batch in source.batches((plan.person, plan.item, plan.response, *plan.order)):
+            when = self._read_order(batch[3:], len(batch[0]))
             rows = self._find_rows(batch[0], len(batch[0]))
             items = encode_ids(batch[1])
             codes = read_integers(items.indices)
@@ -125,7 +131,13 @@ class _Taken:
                 if name in self._columns:
                     here = np.flatnonzero(codes == code)
                     item = self._columns[name]
-                    self._put(rows[here], item, self._encode(item, batch[2].take(here)))
+                    codes_here = self._encode(item, batch[2].take(here))
+                    self._put(rows[here], item, codes_here, when[here])
+
+    def _read_order(self, columns: Sequence[Any], rows: int) -> FloatArray:
+        # No row is wrong here, so that none needs a place.
+        keys = [self._order.read(column, "", RowPlaces()) for column in columns]
+        return keys[0] if keys else no_order(rows)
 
     def _find_rows(self, column: Any, count: int) -> Int64Array:
         if column is None or self._person is None:
@@ -154,14 +166,29 @@ class _Taken:
             self._names[item].append(shown)
         return self._known[item][shown.lower()]
 
-    def _put(self, rows: Int64Array, item: int, codes: Int8Array) -> None:
+    def _put(self, rows: Int64Array, item: int, codes: Int8Array, when: FloatArray) -> None:
         given = np.flatnonzero(codes != NONE)
+        if when.shape[1]:
+            self._waiting.append((rows[given], item, codes[given], when[given]))
+            return
         if self._reading.repeats == "first":
             given = given[self._chosen[rows[given], item] == NONE][::-1]
         self._chosen[rows[given], item] = codes[given]
 
+    def _put_in_order(self) -> None:
+        """Write the choices one over the other, the one that counts at the end."""
+        for item in range(len(self._items)):
+            parts = [(r, c, w) for r, one, c, w in self._waiting if one == item]
+            if not parts:
+                continue
+            rows, codes, when = (np.concatenate(part) for part in zip(*parts, strict=True))
+            order = sort_keys(np.zeros(len(rows), dtype=np.int64), when)
+            order = order[::-1] if self._reading.repeats == "first" else order
+            self._chosen[rows[order], item] = codes[order]
+
     def finish(self) -> Choices:
         """Return the choices, options in order."""
+        self._put_in_order()
         options, right = [], []
         for item, name in enumerate(self._items):
             keyed = self._reading.key[name]

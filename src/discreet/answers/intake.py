@@ -22,8 +22,10 @@ from discreet.errors import BadResponses
 from discreet.tables.advice import refuse_wide
 from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.opener import LongTable, RowPlaces, Source, assign_groups
+from discreet.tables.order import OrderKeys, sort_keys
 from discreet.tables.roles import Reading, WidePlan
 from discreet.tables.values import BAD, score_array
+from discreet.types import FloatArray
 
 Codes = npt.NDArray[np.int32]
 
@@ -43,7 +45,7 @@ def pack_table(table: LongTable | WideTable, reading: Reading) -> RawTable:
         return table.finish()
     rows = table.finish()
     coded = rows.person, rows.item, rows.right
-    store = store_answers(*coded, rows.persons, rows.items, reading, rows.place)
+    store = store_answers(*coded, rows.persons, rows.items, reading, rows.place, rows.when)
     return RawTable(rows.items, rows.persons, store, rows.groups)
 
 
@@ -55,6 +57,7 @@ def store_answers(
     items: Sequence[str],
     reading: Reading,
     place: Any,
+    when: FloatArray | None = None,
 ) -> BitPlanes | SparseRows:
     """Store answers; a person's second answer to an item is settled as the user said.
 
@@ -68,6 +71,8 @@ def store_answers(
         Gives ``repeats`` and ``one_means``.
     place
         From the number of an entry to the words for its row.
+    when
+        What says which of repeated answers is the last; by default their order here.
     """
     try:
         store = store_long(person, item, right, len(persons), len(items))
@@ -80,14 +85,16 @@ def store_answers(
                 "Only one answer can count. Remove one, or keep the first or the last of them "
                 "with repeats='first' or repeats='last' (--repeats first, --repeats last)."
             ) from None
-        kept = keep_one(person.astype(np.int64) * len(items) + item, reading.repeats)
+        kept = keep_one(person.astype(np.int64) * len(items) + item, reading.repeats, when)
         store = store_long(person[kept], item[kept], right[kept], len(persons), len(items))
     return store if reading.one_means == "right" else flip_answers(store)
 
 
-def keep_one(keys: npt.NDArray[np.int64], which: str) -> npt.NDArray[np.int64]:
+def keep_one(
+    keys: npt.NDArray[np.int64], which: str, when: FloatArray | None = None
+) -> npt.NDArray[np.int64]:
     """Return the entries to keep, in order: the first or last of each key."""
-    order = np.argsort(keys, kind="stable")
+    order = sort_keys(keys, when)
     differs = np.diff(keys[order]) != 0
     edge = np.ones(min(1, len(keys)), dtype=np.bool_)
     chosen = np.concatenate([edge, differs] if which == "first" else [differs, edge])
@@ -115,6 +122,7 @@ class WideTable:
         self._persons = IdCodes()
         self._numbered = True
         self._groups = {name: IdCodes() for name in reading.group}
+        self._order = OrderKeys()
         self._segments: list[_Segment] = []
         self._buffer = np.zeros((0, 0), dtype=np.int8)
         self._used = 0
@@ -134,16 +142,18 @@ class WideTable:
             self._segments.append(_Segment(items))
             self._buffer = np.empty((len(items), _BLOCK), dtype=np.int8)
         person = () if plan.person is None else (plan.person,)
-        for batch in source.batches((*person, *plan.groups, *plan.items)):
+        facts = (*person, *plan.groups, *plan.order)
+        for batch in source.batches((*facts, *plan.items)):
             if person:
                 name = source.names[person[0]]
                 self._persons.add(read_ids(batch[0], name, "person", self._rows))
-            first_item = len(person) + len(plan.groups)
-            for (name, codes), column in zip(
-                self._groups.items(), batch[len(person) : first_item], strict=True
-            ):
+            groups = batch[len(person) : len(person) + len(plan.groups)]
+            for (name, codes), column in zip(self._groups.items(), groups, strict=True):
                 codes.add(read_ids(column, name, "group", self._rows))
-            self._add_answers(batch[first_item:], items)
+            order = batch[len(facts) - len(plan.order) : len(facts)]
+            for number, column in zip(plan.order, order, strict=True):
+                self._order.add(column, source.names[number], self._rows)
+            self._add_answers(batch[len(facts) :], items)
 
     def _check_numbering(self, source: Source, plan: WidePlan) -> None:
         numbered = plan.person is None
@@ -226,9 +236,10 @@ class WideTable:
                 parts.append((row, codes[rows.item], rows.right))
                 first += block.n_persons
         row, item, right = (np.concatenate(column) for column in zip(*parts, strict=True))
+        when = self._order.finish()
         return store_answers(
             person[row], item, right, names, items, self._reading,
-            lambda index: self._rows.place(int(row[index])),
+            lambda index: self._rows.place(int(row[index])), None if when is None else when[row],
         )  # fmt: skip
 
 

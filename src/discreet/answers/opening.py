@@ -8,10 +8,10 @@ where answers can be is one module that fulfils the protocol, and one branch of
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
 
 import numpy as np
 
@@ -19,12 +19,13 @@ from discreet.answers.pairs import Weighting
 from discreet.answers.protocol import Answers, Held
 from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, OutOfReach
+from discreet.tables.roles import Reading, ReadingWords, make_reading
+from discreet.tables.sources import is_records, is_spark
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
     from discreet.tables.resources import Progress, Resources
-    from discreet.tables.roles import Reading
 
 WeightingName = Literal["refined", "none"]
 
@@ -37,20 +38,22 @@ MAIN_MEMORY = 1
 
 
 def count_pairs(
-    source: Responses | str | PathLike[str],
+    source: Any,
     *,
     engine: str = "auto",
     weighting: Weighting | WeightingName | None = None,
     folds: int | None = None,
+    **reading: Unpack[ReadingWords],
 ) -> PairCounts:
     """Count, for every pair of items, the persons with one right and the other wrong.
 
     Parameters
     ----------
     source
-        Answers, a matrix ``[person, item]`` (a tensor on a graphics processor is counted there),
-        or where answers are: a file, folder or pattern, a Spark DataFrame, and for engine
-        "disk" also a DuckDB database (``"file.duckdb::table"``) or a query, for "spark" the
+        Answers, a matrix ``[person, item]`` (a tensor on a graphics processor is counted there;
+        of a scipy sparse matrix what it holds are the answers), a data frame of any kind (pandas,
+        polars, pyarrow, a DuckDB relation, Spark), or where answers are: a file, folder or
+        pattern, a DuckDB database (``"file.duckdb::table"``) or a query, for engine "spark" the
         name of a table.
     engine
         ``"auto"``, "memory", "disk" (also called "duckdb"), "gpu" or "spark". The result is the
@@ -69,6 +72,9 @@ def count_pairs(
         ids is kept too, by which counts with the same persons are recognised; 0 keeps the
         sketch alone. Where folds of many items would take more than a gigabyte there are fewer
         or none, with a warning. For standard errors of the method "spectral" weight by "none".
+    reading
+        ``person=``, ``item=``, ``response=`` and the other keywords of
+        :func:`discreet.read_responses`, for sources that have columns.
 
     Returns
     -------
@@ -86,7 +92,7 @@ def count_pairs(
            [1, 0]])
     """
     function, tally = plan_count(weighting, folds)
-    with opened(source, engine) as answers:
+    with opened(source, engine, reading) as answers:
         return say_folds(answers.count(function, tally), tally)
 
 
@@ -115,9 +121,11 @@ def say_folds(counts: PairCounts, tally: Tally | None) -> PairCounts:
 
 
 @contextmanager
-def opened(source: Any, engine: str = "auto") -> Iterator[Answers]:
+def opened(
+    source: Any, engine: str = "auto", words: ReadingWords | None = None
+) -> Iterator[Answers]:
     """Give answers as :func:`open_answers` does; close them unless the caller had them open."""
-    answers = open_answers(source, engine)
+    answers = open_answers(source, engine, reading=plan_words(source, words))
     try:
         yield answers
     finally:
@@ -174,19 +182,94 @@ def open_answers(
     return open_memory(source, reading)
 
 
-def open_memory(source: Any, reading: Reading | None = None) -> Answers:
-    """Return answers in memory: read from where they are, or copied from an array."""
-    from discreet.answers.reading import read_planned
+def open_memory(source: Any, reading: Reading | None = None) -> Responses:
+    """Return answers in memory: read from where they are, or copied from a frame or an array."""
+    from discreet.answers.reading import read_frame, read_planned
     from discreet.answers.responses import Responses
 
     if isinstance(source, str | PathLike):
-        return read_planned(source, reading)
-    if isinstance(source, np.ndarray) or hasattr(source, "__dlpack_device__"):
-        return Responses.from_array(np.asarray(source))
-    raise BadUsage(
-        f"answers, pair counts, an array or a path are needed, found {type(source).__name__}; "
-        "build answers with Responses.from_array or Responses.from_dataframe"
-    )
+        return _load_stored(source, reading) or read_planned(source, reading)
+    if is_matrix(source):
+        matrix = source if hasattr(source, "tocoo") else _in_main_memory(source)
+        return Responses.from_array(matrix, missing=() if reading is None else reading.codes)
+    return read_frame(source, reading or Reading())
+
+
+def _load_stored(source: Any, reading: Reading | None) -> Responses | None:
+    """Return the answers of a query, a database or a server; None of files."""
+    from discreet.tables.dataset import is_query, names_database
+
+    if not (is_query(source) or names_database(source)):
+        return None
+    from discreet.answers.streamed import load_responses
+
+    return load_responses(source, reading=reading)
+
+
+def _in_main_memory(matrix: Any) -> Any:
+    """Return an array as NumPy's; lists stay, whose rows may differ in length."""
+    is_tensor = hasattr(matrix, "__dlpack_device__") and not isinstance(matrix, np.ndarray)
+    return np.asarray(matrix) if is_tensor else matrix
+
+
+def is_matrix(source: Any) -> bool:
+    """Say whether a source is a matrix ``[person, item]``, which has no names."""
+    if isinstance(source, list | tuple):
+        return not is_records(source)
+    return hasattr(source, "tocoo") or hasattr(source, "__dlpack_device__")
+
+
+def load_answers(
+    source: Any, words: ReadingWords | None = None, *, group: str | Sequence[str] = ()
+) -> Responses:
+    """Return answers in memory, where single persons can be looked at.
+
+    Parameters
+    ----------
+    source
+        As for `count_pairs`, but for Spark.
+    words
+        How to read it.
+    group
+        Columns that are needed as groups where the words name none.
+    """
+    from discreet.answers.responses import Responses
+
+    said: ReadingWords = {**(words or {})}
+    if isinstance(source, Responses):
+        plan_words(source, said)
+        return source
+    if isinstance(source, Held):
+        raise OutOfReach(
+            "this looks at single persons and needs their answers in memory; give the file, frame "
+            "or query that they come from, or a part of it"
+        )
+    if group and "group" not in said and not is_matrix(source):
+        said["group"] = group
+    if isinstance(source, PairCounts):
+        raise BadUsage(
+            "this looks at single persons and needs their answers, found pair counts, which have "
+            "no persons any more. Give the answers"
+        )
+    return open_memory(source, plan_words(source, said))
+
+
+def plan_words(source: Any, words: ReadingWords | None) -> Reading | None:
+    """Return how to read a source; refuse words about columns of what has none."""
+    if not words:
+        return None
+    named = ", ".join(f"{word}=" for word in words)
+    if isinstance(source, Held | PairCounts):
+        raise BadUsage(
+            f"{named} says how a table is read, but {type(source).__name__} was read already. Say "
+            "it where the answers are read, or give the table itself."
+        )
+    if is_matrix(source) and set(words) - {"missing"}:
+        raise BadUsage(
+            f"{named} speaks of columns with names, and a matrix has none: its columns are the "
+            "items. Give a data frame, or leave it out."
+        )
+    return make_reading(**words)
 
 
 def check_engine(name: str) -> str:
@@ -199,7 +282,7 @@ def check_engine(name: str) -> str:
 
 
 def _choose_engine(source: Any, reading: Reading | None) -> str:
-    if type(source).__module__.startswith("pyspark."):
+    if is_spark(source):
         return "spark"
     if not isinstance(source, str | PathLike):
         return "gpu" if _is_on_device(source) else "memory"

@@ -67,6 +67,7 @@ def read_responses(
     sheet: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
+    order_by: str | None = None,
     progress: Progress | None = None,
 ) -> Responses:
     r"""Read answers from CSV, Parquet, JSON lines, workbooks, SPSS, Stata or SAS, long or wide.
@@ -86,7 +87,8 @@ def read_responses(
     group
         Columns that describe persons; they become ``groups`` and are not items.
     repeats
-        What to do when a person answered an item more than once: "error", "first" or "last".
+        What to do when a person answered an item more than once: "error", "first" or "last", in
+        the order of the rows or of ``order_by``.
     one_means
         "right", or "wrong" for files where 1 marks a mistake.
     at_least
@@ -107,6 +109,9 @@ def read_responses(
         What parts the fields of a text file; by default it is found out.
     header
         False for files whose first row holds no names: columns are then called "1", "2", ...
+    order_by
+        The column of numbers or dates by which a repeated answer is the first or the last;
+        answers of one time are in the order of their rows.
     progress
         Called now and then with the bytes read so far.
 
@@ -128,7 +133,7 @@ def read_responses(
     """
     reading = make_reading(
         layout, person, item, response, ignore, group, repeats, one_means, at_least, missing,
-        key, sheet, delimiter, header,
+        key, sheet, delimiter, header, order_by,
     )  # fmt: skip
     return read_planned(path, reading, progress)
 
@@ -173,9 +178,10 @@ def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
     return pack_table(table, reading)
 
 
-def read_frame(frame: Any, reading: Reading) -> tuple[RawTable, Reading]:
-    """Return the answers of a long or wide frame, and how they were read in the end."""
-    source = FrameSource(as_arrow(frame))
+def read_frame(frame: Any, reading: Reading) -> Responses:
+    """Return the answers of a long or wide frame."""
+    whole = as_arrow(frame)  # once: a stream of batches is used up by it
+    source = FrameSource(whole)
     if not source.names:
         raise BadResponses("The data frame has no columns, so there are no answers in it.")
     plan = plan_columns(source.names, reading, source.name)
@@ -184,7 +190,7 @@ def read_frame(frame: Any, reading: Reading) -> tuple[RawTable, Reading]:
         raise BadResponses("The data frame has columns but no rows, so there are no answers in it.")
     made = _take_frame(source, plan, reading)
     check_named_items(reading, made.items)
-    return made, reading
+    return Responses(*made, choices=read_choices(whole, reading, made))
 
 
 def _take_frame(source: FrameSource, plan: LongPlan | WidePlan, reading: Reading) -> RawTable:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from discreet.tables.ids import (
     check_persons,
     make_ids,
 )
-from discreet.tables.key import KeyLike
+from discreet.tables.roles import ReadingWords
 from discreet.tables.values import Codes
 from discreet.types import Texts
 
@@ -212,24 +212,14 @@ class Responses(Held):
     def from_dataframe(
         cls,
         frame: Any,
-        *,
-        layout: str | None = None,
-        person: str | None = None,
-        item: str | None = None,
-        response: str | None = None,
-        ignore: str | Sequence[str] = (),
-        group: str | Sequence[str] | None = None,
-        repeats: str = "error",
-        one_means: str = "right",
-        at_least: float | None = None,
-        missing: Codes = (),
-        key: KeyLike = None,
+        **reading: Unpack[ReadingWords],
     ) -> Responses:
         """Take a long or wide data frame: pandas, polars, pyarrow, duckdb and others.
 
         The keywords are those of :func:`discreet.read_responses`. Null and NaN are missing,
-        truth values, numbers and text are read as in a file. A pandas index with a name or
-        with other labels than 0, 1, ... counts as a column.
+        truth values, numbers and text are read as in a file. A pandas index with names or
+        with other labels than 0, 1, ... counts as columns; a pandas Series with an index of
+        persons and items, and a list of dictionaries, one a row, are frames too.
 
         Examples
         --------
@@ -239,16 +229,10 @@ class Responses(Held):
         >>> Responses.from_dataframe(table)
         <Responses: 2 persons, 2 items, 2 answers (50% filled)>
         """
-        from discreet.answers.choices import read_choices
         from discreet.answers.reading import read_frame
         from discreet.tables.roles import make_reading
 
-        reading = make_reading(
-            layout, person, item, response, ignore, group, repeats, one_means, at_least, missing,
-            key,
-        )  # fmt: skip
-        table, said = read_frame(frame, reading)
-        return cls(*table, choices=read_choices(frame, said, table))
+        return read_frame(frame, make_reading(**reading))
 
     # -- what it holds -----------------------------------------------------------------------
 

@@ -80,6 +80,9 @@ class Reading(Table):
     group: Annotated[
         list[str] | None, option("COL", "A column that groups persons (may be repeated).")
     ] = None
+    order_by: Annotated[
+        Name, option("COL", "With --repeats: the column by which an answer is the first or last.")
+    ] = None
     one_means: Annotated[Literal["right", "wrong"], flag("What a 1 stands for.")] = "right"
     at_least: Annotated[
         float | None, option("SCORE", "Scores of at least SCORE are right, others wrong.")

@@ -9,13 +9,11 @@ persons.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from os import PathLike
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.answers.opening import opened
+from discreet.answers.opening import opened, plan_words
 from discreet.answers.protocol import Answers, Job
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally
@@ -32,10 +30,11 @@ from discreet.models.uncertainty import (
     simulate_uncertainty,
 )
 from discreet.results.estimate import Estimate, Kind, Notice, Solution
+from discreet.tables.roles import ReadingWords
 from discreet.types import FloatArray
 
 if TYPE_CHECKING:
-    from discreet.answers.responses import Responses
+    pass
 
 
 MATRIX_ITEMS = 20_000
@@ -63,22 +62,24 @@ class _Request:
 
 
 def fit(
-    data: Responses | PairCounts | npt.NDArray[Any] | str | PathLike[str],
+    data: Any,
     *,
     method: str = AUTO,
     engine: str = "auto",
     standard_errors: bool = True,
     regularisation: float = 0.0,
     ability: str = "normal",
+    **reading: Unpack[ReadingWords],
 ) -> Estimate:
     """Estimate the difficulty of every item.
 
     Parameters
     ----------
     data
-        Answers (:class:`Responses`, an array ``[person, item]`` with NaN or -1 for missing,
-        or the path of a file), or :class:`PairCounts` (or the path of a file of them), which
-        give standard errors where they have folds.
+        Answers (:class:`Responses`, a data frame of any kind, an array ``[person, item]`` with
+        NaN or -1 for missing, a path, a query; see :func:`discreet.count_pairs`), or
+        :class:`PairCounts` (or the path of a file of them), which give standard errors where
+        they have folds.
     method
         ``"auto"``: ``"conditional"`` (exact conditional likelihood, which other programs report)
         for answers in memory that are less than about two seconds of work, else ``"refined"``
@@ -95,6 +96,9 @@ def fit(
         items without a number where the answers do not determine one. Pair methods only.
     ability
         What ``"marginal"`` assumes about the abilities: ``"normal"`` or ``"empirical"``.
+    reading
+        ``person=``, ``item=``, ``response=`` and the other keywords of
+        :func:`discreet.read_responses`, for sources that have columns.
 
     Returns
     -------
@@ -121,9 +125,10 @@ def fit(
     _check_method(method, ability)
     request = _Request(method, standard_errors, regularisation, ability)
     if isinstance(data, PairCounts) or holds_counts(data):
-        counts = data if isinstance(data, PairCounts) else PairCounts.load(cast(Any, data))
+        counts = data if isinstance(data, PairCounts) else PairCounts.load(data)
+        plan_words(counts, reading)
         return _fit_counts(counts, _decide(request, counts))
-    with opened(data, engine) as answers:
+    with opened(data, engine, reading) as answers:
         request = _decide(request, answers)
         if request.method in ANSWER_METHODS:
             return _fit_answers(answers, request)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 from discreet.answers.opening import opened
 from discreet.answers.protocol import Contributions
@@ -43,14 +43,16 @@ from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order
 from discreet.privacy.wall import Release, release_statistics, restore_release
 from discreet.publishing.bundle import PUBLISHED, Published, bundle_texts, describe_release
+from discreet.tables.roles import ReadingWords
 
 BUNDLE_BYTES, ITEM_BYTES = 40_000, 1_200
 """A bundle's size, generously: the page with its styles, and each item in every file. Measured:
 19 kB with 5 items, 125 kB with 300, 507 kB with 1,500 of 27 letters each."""
 
-OPENERS: dict[str, Callable[[Any, str], AbstractContextManager[Contributions]]] = {
+Words = ReadingWords | None
+OPENERS: dict[str, Callable[[Any, str, Words], AbstractContextManager[Contributions]]] = {
     "answers": opened,
-    "comparisons": lambda data, _engine: nullcontext(open_comparisons(data)),
+    "comparisons": lambda data, _engine, _words: nullcontext(open_comparisons(data)),
 }
 """Opens what whole persons contribute to a release of each kind."""
 
@@ -192,6 +194,7 @@ def resume_release(
     force: bool = False,
     engine: str = "auto",
     noise: Noise | None = None,
+    **reading: Unpack[ReadingWords],
 ) -> Published:
     """Return a release that was paid for, and write its bundle; nothing is charged.
 
@@ -231,7 +234,7 @@ def resume_release(
                 f"{book.path}: release {entry.number} stopped before its values were stored, so "
                 "it needs the answers again (--answers FILE, in Python data=)."
             )
-        with OPENERS[order.kind](data, engine) as source:
+        with OPENERS[order.kind](data, engine, reading) as source:
             if not entry.is_about(*book.recognise(source)):
                 raise BadResponses(
                     f"{book.path}: these are not the answers that release {entry.number} was "

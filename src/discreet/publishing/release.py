@@ -13,12 +13,10 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, cast
-
-import numpy.typing as npt
+from typing import Any, Unpack, cast
 
 from discreet.answers.judges import Comparisons
-from discreet.answers.protocol import Answers, Contributions
+from discreet.answers.protocol import Contributions
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.released import check_estimator
 from discreet.privacy.accounting import Budget
@@ -32,12 +30,13 @@ from discreet.privacy.wall import check_answers, check_noise
 from discreet.publishing.bundle import Published, PublishedRanking
 from discreet.publishing.delivery import OPENERS, open_delivery
 from discreet.results.kinds import KINDS
+from discreet.tables.roles import ReadingWords
 
 LARGE_EPSILON = 5.0
 
 
 def release(
-    source: Answers | npt.NDArray[Any] | str | PathLike[str],
+    source: Any,
     budget: Budget,
     *,
     items: Sequence[str],
@@ -50,6 +49,7 @@ def release(
     noise: Noise | None = None,
     out: str | PathLike[str] | None = None,
     force: bool = False,
+    **reading: Unpack[ReadingWords],
 ) -> Published:
     """Release item difficulties under differential privacy.
 
@@ -58,9 +58,9 @@ def release(
     Parameters
     ----------
     source
-        Answers, or where they are: a file, folder or pattern, a DuckDB database
-        (``"file.duckdb::table"``) or a query, of any size. Items that are not on the list are
-        refused.
+        Answers, a data frame or an array of them, or where they are: a file, folder or pattern, a
+        DuckDB database (``"file.duckdb::table"``) or a query, of any size; see
+        :func:`discreet.count_pairs`. Items that are not on the list are refused.
     budget
         Epsilon, delta and the neighbouring relation.
     items
@@ -90,6 +90,9 @@ def release(
     out, force
         Where to write the bundle at once, as :meth:`Published.save` does. The place is tried and
         held, with room for the bundle, before the ledger is charged.
+    reading
+        ``person=``, ``item=``, ``response=`` and the other keywords of
+        :func:`discreet.read_responses`, for sources that have columns.
 
     Examples
     --------
@@ -103,7 +106,7 @@ def release(
     """
     wanted = _Wanted(budget, items, max_answers, persons, mechanism)
     terms = Terms(ledger, population, noise or ExactNoise(), out, force=force)
-    return charge_and_release(source, "answers", wanted, terms, engine=engine)
+    return charge_and_release(source, "answers", wanted, terms, engine=engine, words=reading)
 
 
 def release_comparisons(
@@ -211,13 +214,19 @@ class Terms:
 
 
 def charge_and_release(
-    source: Any, kind: str, wanted: _Wanted, terms: Terms, *, engine: str = "auto"
+    source: Any,
+    kind: str,
+    wanted: _Wanted,
+    terms: Terms,
+    *,
+    engine: str = "auto",
+    words: ReadingWords | None = None,
 ) -> Published:
     """Do every step between what was asked for and a result, in the only order that is safe."""
     if isinstance(wanted.mechanism, str):
         check_mechanism(wanted.mechanism, kind)
     book = terms.book
-    with OPENERS[kind](source, engine) as data:
+    with OPENERS[kind](source, engine, words) as data:
         order = _make_order(data, kind, wanted, terms.noise)
         if order.public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")

@@ -54,7 +54,24 @@ def plain_column(column: Any) -> Any:
     """Return a column without its dictionary, which may hold ids that no row uses."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if pa.types.is_dictionary(column.type):
+        column = _without_views(column)
+        return column.dictionary_decode()
+    return _spell_uuids(column) if column.type == pa.uuid() else column
+
+
+def _without_views(column: Any) -> Any:
+    """Return a dictionary of plain texts: those of polars are views, which cannot be taken from."""
+    words = column.dictionary
+    if not pa.types.is_string_view(words.type):
+        return column
+    return pa.DictionaryArray.from_arrays(column.indices, words.cast(pa.large_string()))
+
+
+def _spell_uuids(column: Any) -> Any:
+    """Return UUIDs as everybody writes them."""
+    words = [None if value is None else str(value) for value in column.to_pylist()]
+    return pa.array(words, pa.string())
 
 
 def encode_ids(column: Any) -> Any:

@@ -53,8 +53,10 @@ class JsonLinesSource:
         first = next((record for _, record in read_records(path, None)), {})
         self._shape = _Shape(path, first, reading)
         person, item, answer = self._shape.keys
-        self.names = [person or "person", item or "item", answer or "responses", *reading.group]
-        self.plan = LongPlan(0, 1, 2, tuple(range(3, len(self.names))))
+        self.names = [person or "person", item or "item", answer or "responses", *reading.facts]
+        last = 3 + len(reading.group)
+        order = tuple(range(last, len(self.names)))
+        self.plan = LongPlan(0, 1, 2, tuple(range(3, last)), order)
 
     @property
     def has_several_answers(self) -> bool:
@@ -215,10 +217,10 @@ class _Batch:
         self._persons: list[str | None] = []
         self._items: list[str | None] = []
         self._answers: list[str | None] = []
-        self._groups: list[list[str | None]] = [[] for _ in self._reading.group]
+        self._groups: list[list[str | None]] = [[] for _ in self._reading.facts]
 
     def columns(self) -> list[list[str | None]]:
-        """Return persons, items, answers and groups."""
+        """Return persons, items, answers, groups and what gives an order."""
         return [self._persons, self._items, self._answers, *self._groups]
 
     def take(self, line: int, record: Record) -> None:
@@ -226,7 +228,7 @@ class _Batch:
         person_key, item_key, answer_key = self._shape.keys
         person = str(self._records) if person_key is None else self._id(line, record, person_key)
         self._records += 1
-        groups = [self._id(line, record, name) for name in self._reading.group]
+        groups = [self._id(line, record, name) for name in self._reading.facts]
         if item_key is not None and answer_key is not None:
             for key in (item_key, answer_key):
                 if key not in record:
@@ -272,7 +274,7 @@ class _Batch:
                     f"answers, as in the first record; found {_kind(answers)}."
                 )
             return list(answers.items())
-        apart = {self._shape.keys[0], *self._reading.ignore, *self._reading.group}
+        apart = {self._shape.keys[0], *self._reading.ignore, *self._reading.facts}
         return [(name, value) for name, value in record.items() if name not in apart]
 
     def _check(self, line: int, item: str | None, key: str, value: Any) -> None:

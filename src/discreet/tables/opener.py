@@ -26,12 +26,13 @@ from discreet.tables.evaluations import KINDS as LOGS
 from discreet.tables.evaluations import EvaluationSource
 from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.jsonl import JsonLinesSource
+from discreet.tables.order import OrderKeys
 from discreet.tables.paths import find_files, read_head, read_text, sniff, warn_encoding
 from discreet.tables.roles import Form, LongPlan, Reading, WidePlan, plan_columns
 from discreet.tables.separators import refuse_answers_as_names
 from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
 from discreet.tables.values import BAD
-from discreet.types import BoolArray, Int8Array, Int32Array, Texts
+from discreet.types import BoolArray, FloatArray, Int8Array, Int32Array, Texts
 
 
 class Source(Protocol):
@@ -303,7 +304,7 @@ def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
 class CodedRows(NamedTuple):
     """One entry per answer: who, to what, right or not; the names behind the codes, groups.
 
-    ``place`` says in words where an entry stands.
+    ``place`` says in words where an entry stands, ``when`` what it is ordered by, if anything.
     """
 
     person: Int32Array
@@ -313,6 +314,7 @@ class CodedRows(NamedTuple):
     items: tuple[str, ...]
     groups: dict[str, Texts]
     place: Callable[[int], str]
+    when: FloatArray | None = None
 
 
 class LongTable:
@@ -323,6 +325,7 @@ class LongTable:
         self._rows = RowPlaces()
         self._persons, self._items = IdCodes(), IdCodes()
         self._groups = {name: IdCodes() for name in reading.group}
+        self._order = OrderKeys()
         self._values: list[Int8Array] = []
 
     @property
@@ -333,13 +336,13 @@ class LongTable:
     def add_source(self, source: Source, plan: LongPlan) -> None:
         """Take in all rows of a source."""
         self._rows.begin(source)
-        columns = (plan.person, plan.item, plan.response, *plan.groups)
+        columns = (plan.person, plan.item, plan.response, *plan.groups, *plan.order)
         names = [source.names[number] for number in columns]
         for batch in source.batches(columns):
             self.add(batch, names)
 
     def add(self, batch: Sequence[Any], names: Sequence[str]) -> None:
-        """Take in a batch: person, item and answer column, then group columns."""
+        """Take in a batch: person, item and answer column, then group columns and the order."""
         persons = read_ids(batch[0], names[0], "person", self._rows)
         items = read_ids(batch[1], names[1], "item", self._rows)
         values = self._reading.score_long(batch[2], items)
@@ -351,8 +354,11 @@ class LongTable:
             )  # fmt: skip
         self._persons.add(persons)
         self._items.add(items)
-        for (name, codes), column in zip(self._groups.items(), batch[3:], strict=True):
+        last = 3 + len(self._groups)
+        for (name, codes), column in zip(self._groups.items(), batch[3:last], strict=True):
             codes.add(read_ids(column, name, "group", self._rows))
+        for name, column in zip(names[last:], batch[last:], strict=True):
+            self._order.add(column, name, self._rows)
         self._values.append(values)
         self._rows.n_rows += len(values)
 
@@ -367,15 +373,16 @@ class LongTable:
             name: assign_groups(name, person, codes, names, self._rows.place)
             for name, codes in self._groups.items()
         }
-        rows = None
+        rows, when = None, self._order.finish()
         if (values < 0).any():
             rows = np.flatnonzero(values >= 0)
             person, item, values = person[rows], item[rows], values[rows]
+            when = None if when is None else when[rows]
 
         def place(index: int) -> str:
             return self._rows.place(index if rows is None else int(rows[index]))
 
-        return CodedRows(person, item, values == 1, names, items, groups, place)
+        return CodedRows(person, item, values == 1, names, items, groups, place, when)
 
 
 def assign_groups(

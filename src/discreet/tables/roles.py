@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.key import KeyLike, make_key
@@ -83,11 +83,28 @@ class Reading:
     key: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     key_in_order: tuple[tuple[str, ...], ...] = ()
     form: Form = Form()
+    order_by: str | None = None
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Columns beside persons and answers: groups, and the one that gives an order."""
+        return (*self.group, *self.ordering)
+
+    @property
+    def ordering(self) -> tuple[str, ...]:
+        """The column that repeated answers are in order of, if one is named."""
+        return () if self.order_by is None else (self.order_by,)
 
     @property
     def scoring(self) -> Scoring:
         """How values become answers, where nothing is said about their item."""
         return Scoring(self.at_least, self.missing)
+
+    @property
+    def codes(self) -> dict[str, tuple[str, ...]]:
+        """The codes for missing answers, by item; "*" for all items."""
+        everywhere = {"*": self.missing} if self.missing else {}
+        return {**everywhere, **self.missing_in}
 
     @property
     def by_item(self) -> bool:
@@ -109,14 +126,38 @@ class Reading:
         return score_array(column, self.scoring)
 
 
+class ReadingWords(TypedDict, total=False):
+    """The keywords of :func:`discreet.read_responses`, which whatever takes answers has too."""
+
+    layout: str | None
+    person: str | None
+    item: str | None
+    response: str | None
+    ignore: str | Sequence[str]
+    group: str | Sequence[str] | None
+    repeats: str
+    one_means: str
+    at_least: float | None
+    missing: Codes
+    key: KeyLike
+    sheet: str | None
+    delimiter: str | None
+    header: bool
+    order_by: str | None
+
+
 @dataclass(frozen=True)
 class LongPlan:
-    """Column numbers of a long table; ``groups`` are those of the group columns."""
+    """Column numbers of a long table; ``groups`` are those of the group columns.
+
+    ``order`` holds the column that repeated answers are in order of, if there is one.
+    """
 
     person: int
     item: int
     response: int
     groups: tuple[int, ...]
+    order: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,23 +167,25 @@ class WidePlan:
     person: int | None
     items: tuple[int, ...]
     groups: tuple[int, ...]
+    order: tuple[int, ...] = ()
 
 
 def make_reading(
-    layout: str | None,
-    person: str | None,
-    item: str | None,
-    response: str | None,
-    ignore: str | Sequence[str],
-    group: str | Sequence[str] | None,
-    repeats: str,
-    one_means: str,
-    at_least: float | None,
+    layout: str | None = None,
+    person: str | None = None,
+    item: str | None = None,
+    response: str | None = None,
+    ignore: str | Sequence[str] = (),
+    group: str | Sequence[str] | None = None,
+    repeats: str = "error",
+    one_means: str = "right",
+    at_least: float | None = None,
     missing: Codes = (),
     key: KeyLike = None,
     sheet: str | None = None,
     delimiter: str | None = None,
     header: bool = True,
+    order_by: str | None = None,
 ) -> Reading:
     """Check the keywords that readers share."""
     check_choice("layout", layout, (None, "long", "wide"))
@@ -152,6 +195,11 @@ def make_reading(
         raise BadUsage(
             "item= and response= name columns of a long table, but layout='wide' was given. "
             "Leave out one or the other."
+        )
+    if order_by is not None and repeats == "error":
+        raise BadUsage(
+            f"order_by='{order_by}' (--order-by) says which of repeated answers is the first and "
+            "which the last; say repeats='last' or repeats='first' (--repeats) too."
         )
     everywhere, by_column = split_missing(missing, at_least)
     scoring = make_scoring(at_least, everywhere)
@@ -164,7 +212,7 @@ def make_reading(
     return Reading(
         layout, person, item, response, _names(ignore), _names(group), repeats, one_means,
         scoring.at_least, scoring.missing, by_column, right.by_item, right.in_order,
-        make_form(sheet, delimiter, header),
+        make_form(sheet, delimiter, header), order_by,
     )  # fmt: skip
 
 
@@ -208,9 +256,9 @@ def plan_columns(names: Sequence[str], reading: Reading, where: str) -> LongPlan
     Examples
     --------
     >>> plan_columns(["Student_ID", "question", "correct"], Reading(), "answers.csv")
-    LongPlan(person=0, item=1, response=2, groups=())
+    LongPlan(person=0, item=1, response=2, groups=(), order=())
     >>> plan_columns(["id", "q1", "q2"], Reading(), "answers.csv")
-    WidePlan(person=0, items=(1, 2), groups=())
+    WidePlan(person=0, items=(1, 2), groups=(), order=())
     """
     columns = _Columns(names, reading, where)
     columns.check_named()
@@ -241,8 +289,9 @@ def check_column(names: Sequence[str], option: str, name: str | None, where: str
     """Refuse an option that names a column which is not there once."""
     if name is not None and list(names).count(name) != 1:
         how_often = "has no column" if name not in names else "has several columns"
+        flag = option.replace("_", "-")
         raise BadUsage(
-            f"{where} {how_often} '{name}', which {option}= (--{option}) asks for. "
+            f"{where} {how_often} '{name}', which {option}= (--{flag}) asks for. "
             f"Its columns are {list_names(names)}."
         )
 
@@ -267,7 +316,7 @@ class _Columns:
         self.names = list(names)
         self.reading = reading
         self.where = where
-        taken = {*reading.ignore, *reading.group}
+        taken = {*reading.ignore, *reading.facts}
         self.free = [number for number, name in enumerate(names) if name not in taken]
 
     def listed(self) -> str:
@@ -279,6 +328,7 @@ class _Columns:
         named = [("person", said.person), ("item", said.item), ("response", said.response)]
         named += [("ignore", name) for name in said.ignore]
         named += [("group", name) for name in said.group]
+        named += [("order_by", name) for name in said.ordering]
         for option, name in named:
             check_column(self.names, option, name, self.where)
 
@@ -329,6 +379,9 @@ class _Columns:
     def group_columns(self) -> tuple[int, ...]:
         return tuple(self.names.index(name) for name in self.reading.group)
 
+    def order_column(self) -> tuple[int, ...]:
+        return tuple(self.names.index(name) for name in self.reading.ordering)
+
     def plan_long(self) -> LongPlan:
         said = self.reading
         plan = LongPlan(
@@ -336,6 +389,7 @@ class _Columns:
             self.one("item", said.item, _ITEM, "item"),
             self.one("response", said.response, _RESPONSE, "answer"),
             self.group_columns(),
+            self.order_column(),
         )
         if len({plan.person, plan.item, plan.response}) < 3:
             raise BadUsage(
@@ -354,7 +408,7 @@ class _Columns:
                 "needs one column of answers per item."
             )
         self.check_item_names(items)
-        return WidePlan(person, items, self.group_columns())
+        return WidePlan(person, items, self.group_columns(), self.order_column())
 
     def wide_person(self) -> int | None:
         if self.reading.person is not None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, OutOfReach
 from discreet.tables.ids import plain_column
 from discreet.tables.paths import (
     bad_encoding,
@@ -265,11 +265,52 @@ def as_arrow(frame: Any) -> Any:
     """Return a data frame of any kind as an Arrow table."""
     if isinstance(frame, pa.Table):
         return frame
+    refuse_spark(frame)
+    if is_records(frame):
+        return pa.Table.from_pylist(list(frame))
     if hasattr(frame, "iloc") and hasattr(frame, "index"):
-        return _pandas_to_arrow(frame)
+        return _pandas_to_arrow(frame if hasattr(frame, "columns") else _unfold_series(frame))
     if not hasattr(frame, "__arrow_c_stream__"):
         frame = _through_narwhals(frame)
-    return pa.RecordBatchReader.from_stream(frame).read_all()
+    try:
+        return pa.RecordBatchReader.from_stream(frame).read_all()
+    except pa.ArrowInvalid:  # a column, not a table
+        raise _refuse_column(frame) from None
+
+
+def is_spark(source: Any) -> bool:
+    """Say whether something comes from Spark, without importing Spark."""
+    return type(source).__module__.startswith("pyspark.")
+
+
+def refuse_spark(frame: Any) -> None:
+    """Refuse a frame of a cluster where answers must be in memory."""
+    if is_spark(frame):
+        raise OutOfReach(
+            "a Spark data frame stays in its cluster, and here the answers must be in memory. "
+            "fit, count_pairs and release take it as it is; otherwise give frame.toPandas(), of "
+            "a part of it if need be."
+        )
+
+
+def is_records(source: Any) -> bool:
+    """Say whether a source is a list of rows that name their columns."""
+    return isinstance(source, list | tuple) and bool(source) and isinstance(source[0], Mapping)
+
+
+def _unfold_series(series: Any) -> Any:
+    """Return a pandas Series of answers by person and item as a long frame."""
+    if series.index.nlevels < 2:
+        raise _refuse_column(series)
+    return series.to_frame("response" if series.name is None else series.name)
+
+
+def _refuse_column(column: Any) -> BadUsage:
+    return BadUsage(
+        f"a table is needed, found a single column ({type(column).__name__}), which does not say "
+        "who gave which answer. Give the data frame; or, in pandas, a Series with an index of "
+        "person and item."
+    )
 
 
 def _through_narwhals(frame: Any) -> Any:
@@ -293,10 +334,25 @@ def _pandas_to_arrow(frame: Any) -> Any:
     arrays = [_pandas_column(column) for column in columns.values()]
     index = frame.index
     counts_rows = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
-    if not (counts_rows and index.name is None) and index.nlevels == 1:
+    if index.nlevels > 1:
+        levels = [_name_level(index, number) for number in range(index.nlevels)]
+        parts = [_pandas_column(index.get_level_values(n)) for n in range(index.nlevels)]
+        names, arrays = [*levels, *names], [*parts, *arrays]
+    elif not (counts_rows and index.name is None):
         names.insert(0, "" if index.name is None else str(index.name))
         arrays.insert(0, _pandas_column(index))
     return pa.Table.from_arrays(arrays, names=names)
+
+
+def _name_level(index: Any, number: int) -> str:
+    if index.names[number] is None:
+        raise BadUsage(
+            f"the data frame has an index of {index.nlevels} levels, and level {number} has no "
+            "name, so it is not clear whether it holds persons or items. Name the levels with "
+            "frame.rename_axis(['person', 'item']), or drop them with "
+            "frame.reset_index(drop=True)."
+        )
+    return str(index.names[number])
 
 
 def _pandas_column(column: Any) -> Any:
@@ -306,7 +362,7 @@ def _pandas_column(column: Any) -> Any:
         return pa.array(column.to_numpy(), from_pandas=False)
     try:
         return pa.array(column, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         # Mixed types: as text, so that the one value that is no answer can be named.
         empty = column.isna()
         texts = [None if e else str(v) for v, e in zip(column, empty, strict=True)]

@@ -79,7 +79,7 @@ def _plan(source: Any, reading: Reading | None) -> FrameRows:
         raise BadResponses(
             f"repeats={said.repeats!r} asks for an order of rows, and rows of a Spark data frame "
             "have none. Remove repeated answers first, for example with dropDuplicates, or with "
-            "row_number over a window in the order of time."
+            "row_number over a window in the order of time; order_by= is not read here."
         )
     return plan_frame(find_frame(source), said)
 

@@ -27,7 +27,7 @@ from discreet.jit import worth_compiling
 from discreet.tables.resources import run_ahead
 from discreet.tables.roles import Reading
 from discreet.tables.values import read_integers
-from discreet.types import Int8Array, Int32Array
+from discreet.types import FloatArray, Int8Array, Int32Array
 
 TARGET_ROWS = 1 << 20
 """Rows of a batch in person order: enough to make counting efficient, some 20 MB."""
@@ -119,7 +119,7 @@ def ordered_batches(rows: LongRows, place: Place) -> Iterator[Batch]:
                 rows=place.rows + count,
             )
             find = partial(_find_row, rows, span.start)
-            store = store_rows(*span.coded, span.ids, items, rows.reading, find)
+            store = store_rows(*span.coded[:3], span.ids, items, rows.reading, find, span.coded[3])
             yield Batch(items, span.ids, store, count, place)
 
 
@@ -127,15 +127,18 @@ def _find_row(rows: LongRows, start: int, row: int) -> str:
     return rows.places.place(start + row)
 
 
+Coded = tuple[Int32Array, Int32Array, Int8Array, FloatArray]
+
+
 @dataclass(frozen=True)
 class Span:
     """Rows ``start`` to ``stop``: all rows of some persons.
 
-    ``coded`` are person codes from 0 that ascend, item codes and answers; ``ids`` the ids behind
-    the person codes.
+    ``coded`` are person codes from 0 that ascend, item codes, answers and what these are in order
+    of; ``ids`` the ids behind the person codes.
     """
 
-    coded: tuple[Int32Array, Int32Array, Int8Array]
+    coded: Coded
     ids: Any
     n_items: int
     start: int
@@ -161,7 +164,7 @@ class _Gathered:
 
     def __init__(self, after: int | str | None) -> None:
         self._after = after
-        self._coded: list[tuple[Int32Array, Int32Array, Int8Array]] = []
+        self._coded: list[Coded] = []
         self._ids: list[Any] = []
         self.rows = self.n_persons = 0
 
@@ -175,7 +178,8 @@ class _Gathered:
                 raise OutOfOrder
         elif self._after is not None and ids[0] <= self._after:
             raise OutOfOrder
-        self._coded.append((codes + np.int32(self.n_persons), block.item, block.value))
+        at = codes + np.int32(self.n_persons)
+        self._coded.append((at, block.item, block.value, block.when))
         if len(ids):
             self._ids.append(ids)
         self.rows += len(codes)
@@ -184,17 +188,18 @@ class _Gathered:
 
     def take(self, *, keep_last: bool) -> Span:
         """Return the rows of all persons, or of all but the last, who may go on."""
-        person, item, value = (np.concatenate(parts) for parts in zip(*self._coded, strict=True))
+        person, *others = (np.concatenate(parts) for parts in zip(*self._coded, strict=True))
+        item, value, when = others
         ids, cut = np.concatenate(self._ids), self.rows
         if keep_last:
             cut = int(np.searchsorted(person, np.int32(self.n_persons - 1)))
         end = self._block.start + len(self._block.value)
         span = Span(
-            (person[:cut], item[:cut], value[:cut]), ids[:-1] if keep_last else ids,
+            (person[:cut], item[:cut], value[:cut], when[:cut]), ids[:-1] if keep_last else ids,
             self._block.n_items, end - self.rows, end - self.rows + cut, self._block.finished,
         )  # fmt: skip
         rest = np.zeros(len(person) - cut, dtype=np.int32)
-        self._coded, self._ids = [(rest, item[cut:], value[cut:])], [ids[-1:]]
+        self._coded, self._ids = [(rest, item[cut:], value[cut:], when[cut:])], [ids[-1:]]
         self.rows, self.n_persons = len(rest), 1
         return span
 
@@ -241,8 +246,8 @@ def bucket_batches(buckets: Buckets, rows: Rows, place: Place) -> Iterator[Batch
     left = [bucket for bucket in range(1 << buckets.bits) if bucket not in place.done]
     with closing(run_ahead(map(buckets.read, left), ahead=1)) as tables:
         for bucket, (coded, ids) in zip(left, tables, strict=True):
-            find = partial(_find_again, rows, ids, items, *coded)
-            store = store_rows(*coded, ids, items, rows.reading, find)
+            find = partial(_find_again, rows, ids, items, *coded[:3])
+            store = store_rows(*coded[:3], ids, items, rows.reading, find, coded[3])
             count = len(coded[0])
             place = replace(place, done=(*place.done, bucket), rows=place.rows + count)
             yield Batch(items, ids, store, count, place)
@@ -263,20 +268,22 @@ def _find_again(
 def store_rows(
     person: Any, item: Any, value: Any, ids: Any,
     items: Sequence[str], reading: Reading, place: Callable[[int], str],
+    when: FloatArray | None = None,
 ) -> BitPlanes | SparseRows:  # fmt: skip
     """Store coded rows, of which those with the value -1 hold no answer.
 
     Does what :func:`discreet.answers.intake.store_answers` does, in one pass where it can.
-    ``place`` says where a row stands.
+    ``place`` says where a row stands, ``when`` what repeated answers are in order of.
     """
     planes = _mark_planes(person, item, value, len(ids), len(items))
     if planes is not None:
         return planes if reading.one_means == "right" else flip_answers(planes)
     if value.min(initial=0) >= 0:
-        return store_answers(person, item, value == 1, ids, items, reading, place)
+        return store_answers(person, item, value == 1, ids, items, reading, place, when)
     kept = np.flatnonzero(value >= 0)
     coded = person[kept], item[kept], value[kept] == 1
-    return store_answers(*coded, ids, items, reading, lambda index: place(int(kept[index])))
+    order = None if when is None else when[kept]
+    return store_answers(*coded, ids, items, reading, lambda index: place(int(kept[index])), order)
 
 
 def _mark_planes(

@@ -23,9 +23,10 @@ from discreet.tables.advice import refuse_long
 from discreet.tables.dataset import Shard, no_rows
 from discreet.tables.ids import encode_ids, read_ids
 from discreet.tables.opener import RowPlaces, Source, plan_source
+from discreet.tables.order import OrderKeys, no_order
 from discreet.tables.roles import LongPlan, Reading, WidePlan
 from discreet.tables.values import BAD, read_integers
-from discreet.types import Int8Array, Int32Array
+from discreet.types import FloatArray, Int8Array, Int32Array
 
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 """Texts that are one-to-one with 64-bit numbers: no leading zeros, no plus sign."""
@@ -57,6 +58,8 @@ class Block:
         Number of the first row, counted over all shards.
     finished
         Rows of each shard that ended before this block.
+    when
+        What repeated answers are in order of; no columns where that is the order of the rows.
     """
 
     person: Any
@@ -65,6 +68,7 @@ class Block:
     n_items: int
     start: int
     finished: tuple[int, ...]
+    when: FloatArray
 
 
 def plan_shards(shards: Sequence[Shard], reading: Reading) -> list[LongPlan] | list[WidePlan]:
@@ -85,8 +89,8 @@ def plan_shards(shards: Sequence[Shard], reading: Reading) -> list[LongPlan] | l
 def list_columns(plan: LongPlan | WidePlan) -> list[int]:
     """Return the numbers of the columns that hold persons and answers."""
     if isinstance(plan, LongPlan):
-        return [plan.person, plan.item, plan.response]
-    return [*([] if plan.person is None else [plan.person]), *plan.items]
+        return [plan.person, plan.item, plan.response, *plan.order]
+    return [*([] if plan.person is None else [plan.person]), *plan.items, *plan.order]
 
 
 def lie_before(row: int, finished: Sequence[int]) -> list[int]:
@@ -153,6 +157,7 @@ class LongRows:
         self.reading, self.items, self.as_text = reading, items, as_text
         self._numbers = np.zeros(0, dtype=np.int32)
         self.places = RowPlaces()
+        self._order = OrderKeys()
 
     def blocks(self, skip: int = 0, finished: Sequence[int] = ()) -> Iterator[Block]:
         """Yield all rows from number ``skip`` on.
@@ -195,9 +200,12 @@ class LongRows:
         person = self._read_persons(batch[0], names[0])
         item = self._read_items(batch[1], names[1])
         value = self._read_answers(batch, names)
+        when = no_order(len(value))
+        for column, name in zip(batch[3:], names[3:], strict=True):
+            when = self._order.read(column, name, self.places)
         start = self.places.n_rows
         self.places.n_rows += len(value)
-        return Block(person, item, value, len(self.items.names), start, finished)
+        return Block(person, item, value, len(self.items.names), start, finished, when)
 
     def _read_persons(self, column: Any, name: str) -> Any:
         whole = pa.types.is_signed_integer(column.type) and not column.null_count

@@ -26,9 +26,10 @@ from discreet.answers.streamed.blocks import Block, list_columns
 from discreet.atomic import create_private, make_folder, naming
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.dataset import Dataset, Shard
+from discreet.tables.order import no_order
 from discreet.tables.roles import LongPlan, WidePlan
 from discreet.tables.values import read_integers
-from discreet.types import Int8Array, Int32Array
+from discreet.types import FloatArray, Int8Array, Int32Array
 
 BYTES_A_ROW = 64
 """Memory that a row of a bucket takes at most while it is counted (measured, text ids)."""
@@ -38,6 +39,10 @@ SLAB_ROWS = 1 << 20
 """Rows distributed together, so that a bucket's share is worth a write."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 """2^64 divided by the golden ratio: multiplying by it spreads neighbouring ids evenly."""
+
+
+WHEN = ("when", "rest")
+"""Columns of what repeated answers are in order of; see :mod:`discreet.tables.order`."""
 
 
 def choose_bits(rows: int, memory: int) -> int:
@@ -59,19 +64,28 @@ class Buckets:
         Whether ids are texts.
     sizes
         Rows of each bucket that was filled before.
+    ordered
+        Whether rows carry what repeated answers are in order of.
     """
 
     def __init__(
-        self, folder: Path, bits: int, *, as_text: bool, sizes: Sequence[int] = ()
+        self,
+        folder: Path,
+        bits: int,
+        *,
+        as_text: bool,
+        sizes: Sequence[int] = (),
+        ordered: bool = False,
     ) -> None:
         self.folder, self.bits = folder, bits
         self.sizes = list(sizes) or [0] * (1 << bits)
         self._schema = pa.schema(
             [("person", pa.string() if as_text else pa.int64()), ("answer", pa.int32())]
+            + [(name, pa.float64()) for name in WHEN if ordered]
         )
         self._held: list[Any] = []
         self._writers: list[Any] = []
-        self._slab: list[tuple[Any, Any, Any]] = []
+        self._slab: list[tuple[Any, Any, Any, Any]] = []
         self._hash: Any = None
 
     @property
@@ -92,8 +106,8 @@ class Buckets:
             with naming(self.folder):
                 self._flush()
 
-    def read(self, bucket: int) -> tuple[tuple[Int32Array, Int32Array, Int8Array], Any]:
-        """Return person codes, item codes and answers of one bucket, and the persons' ids."""
+    def read(self, bucket: int) -> tuple[tuple[Int32Array, Int32Array, Int8Array, FloatArray], Any]:
+        """Return person codes, item codes, answers and their order, and the persons' ids."""
         table = self._read_table(bucket)
         person = table.column("person").combine_chunks().dictionary_encode()
         ids = person.dictionary
@@ -102,7 +116,11 @@ class Buckets:
         packed = np.concatenate(
             [np.zeros(0, np.int32), *map(read_integers, table.column("answer").chunks)]
         )
-        return (read_integers(person.indices), packed >> 2, ((packed & 3) - 1).astype(np.int8)), ids
+        names = [name for name in WHEN if name in table.column_names]
+        order = [table.column(name).to_numpy() for name in names]
+        when = np.stack(order, axis=1) if order else no_order(len(packed))
+        value = ((packed & 3) - 1).astype(np.int8)
+        return (read_integers(person.indices), packed >> 2, value, when), ids
 
     def _read_table(self, bucket: int) -> Any:
         if not self.on_disk:
@@ -136,14 +154,17 @@ class Buckets:
     def _add(self, block: Block) -> None:
         packed = (block.item << 2) | (block.value + np.int8(1))
         if not self.on_disk:
-            self._held.append(self._batch(_plain(block.person), packed.astype(np.int32)))
+            whole = self._batch(_plain(block.person), packed.astype(np.int32), block.when)
+            self._held.append(whole)
             return
-        self._slab.append((_plain(block.person), packed, self._spread(block.person)))
-        if sum(len(packed) for _, packed, _ in self._slab) >= SLAB_ROWS:
+        spread = self._spread(block.person)
+        self._slab.append((_plain(block.person), packed, spread, block.when))
+        if sum(len(packed) for _, packed, *_ in self._slab) >= SLAB_ROWS:
             self._flush()
 
-    def _batch(self, person: Any, packed: Any) -> Any:
-        return pa.record_batch([person, pa.array(packed, pa.int32())], schema=self._schema)
+    def _batch(self, person: Any, packed: Any, when: FloatArray) -> Any:
+        order = [pa.array(column) for column in when.T]
+        return pa.record_batch([person, pa.array(packed, pa.int32()), *order], schema=self._schema)
 
     def _spread(self, person: Any) -> npt.NDArray[np.uint16]:
         """Return the bucket of every row."""
@@ -164,13 +185,13 @@ class Buckets:
     def _flush(self) -> None:
         if not self._slab:
             return
-        persons, packed, bucket = zip(*self._slab, strict=True)
+        persons, packed, bucket, when = zip(*self._slab, strict=True)
         self._slab = []
         target = np.concatenate(bucket)
         # Stable, so that a bucket keeps the order of the rows: "first" and "last" depend on it.
         order = np.argsort(target, kind="stable")
         taken = pa.concat_arrays(persons).take(pa.array(order))
-        batch = self._batch(taken, np.concatenate(packed)[order])
+        batch = self._batch(taken, np.concatenate(packed)[order], np.concatenate(when)[order])
         edges = np.searchsorted(target[order], np.arange((1 << self.bits) + 1))
         for number, writer in enumerate(self._writers):
             start, stop = int(edges[number]), int(edges[number + 1])

@@ -203,7 +203,8 @@ class Passes:
         folder = keep or self._private_folder() / "rows"
         cells = self.dataset.rows * rows.width
         bits = place.bits if place.sizes else choose_bits(cells, self._resources.memory)
-        buckets = Buckets(folder, bits, as_text=rows.as_text, sizes=place.sizes)
+        ordered = rows.reading.order_by is not None
+        buckets = Buckets(folder, bits, as_text=rows.as_text, sizes=place.sizes, ordered=ordered)
         if not place.sizes:
             report.total = 2 * cells
             with closing(run_ahead(rows.blocks())) as blocks:

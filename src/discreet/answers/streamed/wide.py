@@ -19,10 +19,11 @@ from discreet.answers.intake import WideTable
 from discreet.answers.responses import Responses
 from discreet.answers.streamed.batches import Batch, OutOfOrder, Place
 from discreet.answers.streamed.blocks import Block, ItemNames, lie_before, list_columns
-from discreet.errors import BadResponses, BadUsage, DiscreetError
+from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
 from discreet.tables.dataset import Shard, no_rows
 from discreet.tables.ids import read_ids
 from discreet.tables.opener import RowPlaces, Source
+from discreet.tables.order import no_order
 from discreet.tables.resources import Resources, explain_query, run_ahead
 from discreet.tables.roles import Reading, WidePlan
 
@@ -105,6 +106,12 @@ class WideRows:
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows as long ones: every answer, and one row for who has none."""
+        if self.reading.order_by is not None:
+            raise OutOfReach(
+                "a wide table in which persons come back cannot be put in the order of a column "
+                "out of memory: which of their rows comes last is known of whole rows only. Read "
+                "it in memory (engine='memory'), or write it as a long table."
+            )
         for answers, place in self._slabs(Place()):
             cells = answers.select(self.items.names).to_array()
             cells[(cells < 0).all(axis=1), 0] = -3
@@ -113,7 +120,10 @@ class WideRows:
             ids = pa.DictionaryArray.from_arrays(
                 pa.array(row, pa.int32()), pa.array(answers.persons, pa.string())
             )
-            yield Block(ids, item.astype(np.int32), value, len(self.items.names), place.row, ())
+            yield Block(
+                ids, item.astype(np.int32), value, len(self.items.names), place.row, (),
+                no_order(len(value)),
+            )  # fmt: skip
 
     def _slabs(self, place: Place) -> Iterator[tuple[Responses, Place]]:
         """Yield some rows, and the place behind them."""
@@ -139,6 +149,7 @@ class WideRows:
             None if plan.person is None else columns.index(plan.person),
             tuple(columns.index(number) for number in plan.items),
             (),
+            tuple(columns.index(number) for number in plan.order),
         )
         table = WideTable(self._reading)
         table.add_source(_Rows(source, columns, batch, at), local)
