@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
-from discreet.keeping import Kept
 from discreet.types import FloatArray
 
 PLACES = ("difficulty", "ability", "lower", "upper")
@@ -31,7 +30,7 @@ PREFIX = "scaled_"
 
 
 @dataclass(frozen=True)
-class Scale(Kept):
+class Scale:
     """A reported scale: ``intercept + slope * logits``.
 
     Examples
