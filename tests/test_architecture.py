@@ -12,10 +12,11 @@ PACKAGE = Path(__file__).parents[1] / "src" / "discreet"
 ORDER = [
     "_moved",
     "errors",
-    "markup",
     "types",
     "secure",
     "atomic",
+    "keeping",
+    "markup",
     "jit",
     "tables",
     # Bits without names: what is counted, and how it is turned.

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import inspect
+import pickle
 import pkgutil
 import pydoc
 import re
@@ -16,6 +17,7 @@ import pytest
 
 import discreet
 from discreet import analysis
+from discreet.keeping import Kept, write_value
 from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
 
@@ -163,6 +165,26 @@ def test_every_public_value_is_among_the_results_that_show_themselves_shortly(re
         if dataclasses.is_dataclass(value) and isinstance(value, type)
     }
     assert values - {type(result) for result in results} == {discreet.Ledger}
+
+
+def test_every_result_is_saved_loaded_and_pickled_as_it_was(results, tmp_path):
+    saved = [result for result in results if isinstance(result, Kept)]
+    assert len(saved) >= 24
+    for number, result in enumerate(saved):
+        path = tmp_path / f"{number}.json"
+        result.save(path)
+        kind = type(result)
+        for again in (kind.load(path), pickle.loads(pickle.dumps(result))):  # noqa: S301
+            assert type(again) is kind
+            assert write_value(again) == write_value(result), kind.__name__
+            assert repr(again) == repr(result)
+
+
+def test_every_result_with_a_table_can_be_saved_or_has_a_format_of_its_own(results):
+    own = {"Simulation", "SimulatedComparisons", "Responses", "Comparisons", "Release", "Budget"}
+    own |= {"PairCounts", "ComparisonCounts", "Published", "PublishedRanking", "Guarantee"}
+    others = {type(result).__name__ for result in results if not isinstance(result, Kept)}
+    assert others <= own, others - own
 
 
 def test_dir_lists_the_public_names():

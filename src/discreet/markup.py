@@ -20,6 +20,7 @@ from reprlib import Repr
 from typing import TYPE_CHECKING, Any
 
 from discreet import __version__
+from discreet.keeping import Kept
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -70,8 +71,8 @@ def list_columns(result: Any, *names: str) -> dict[str, list[Any]]:
     }
 
 
-class Tabular:
-    """A result with columns of equal length that other programs can take."""
+class Tabular(Kept):
+    """A result with columns of equal length that other programs can take; it can be saved."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table as plain columns; a single number is a column of one row."""
@@ -81,8 +82,7 @@ class Tabular:
         """Return the table as a :class:`pyarrow.Table`."""
         import pyarrow as pa
 
-        columns = self.to_dict().items()
-        return pa.table({name: one if isinstance(one, list) else [one] for name, one in columns})
+        return pa.table(_list_cells(self.to_dict()))
 
     def to_dataframe(self) -> Any:
         """Return the table as a pandas DataFrame, or as Arrow where pandas is absent."""
@@ -98,14 +98,25 @@ class Tabular:
 
     def summary(self) -> str:
         """Return a text: what this is, the first rows, and the warnings."""
-        columns = {
-            name: one if isinstance(one, list) else [one] for name, one in self.to_dict().items()
-        }
+        columns = _list_cells(self.to_dict())
         more = _count_rows(columns) - PREVIEW_ROWS
         said = [f"Warning: {one}" for one in getattr(self, "warnings", ())]
         lines = [*self.describe(), "", *text_table(columns)]
         lines += [f"... and {count_of(more, 'more row')}"] * (more > 0)
         return "\n".join([*lines, *([""] if said else []), *said])
+
+
+def _list_cells(told: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return columns; single values make one row, in which a list is the cell of its sentences."""
+    if all(isinstance(one, list) for one in told.values()):
+        return dict(told)
+    return {name: _one_cell(one) for name, one in told.items()}
+
+
+def _one_cell(value: Any) -> list[Any]:
+    if not isinstance(value, list) or len(value) == 1:
+        return value if isinstance(value, list) else [value]
+    return ["; ".join(map(str, value))]
 
 
 def _count_rows(columns: Mapping[str, Any]) -> int:

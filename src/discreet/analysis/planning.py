@@ -18,6 +18,7 @@ from typing import Any
 from discreet.analysis.predict import predict_rmse, predict_rmse_without_privacy
 from discreet.analysis.setting import Assumptions, Setting
 from discreet.errors import BadUsage
+from discreet.markup import Tabular
 from discreet.privacy.accounting import Neighbours, as_neighbours
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism, mechanisms_for
 from discreet.results.estimate import Kind, Notice
@@ -52,7 +53,7 @@ ErrorAt = Callable[[Any], float]
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Tabular):
     """A study that could be done, and what its private release would be worth.
 
     Attributes
@@ -72,6 +73,8 @@ class Plan:
     rmse: float
     rmse_without_privacy: float
     solved: str = "rmse"
+
+    from_answers = False
 
     @property
     def persons(self) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
+from discreet.keeping import Kept
 from discreet.types import FloatArray
 
 PLACES = ("difficulty", "ability", "lower", "upper")
@@ -30,7 +31,7 @@ PREFIX = "scaled_"
 
 
 @dataclass(frozen=True)
-class Scale:
+class Scale(Kept):
     """A reported scale: ``intercept + slope * logits``.
 
     Examples

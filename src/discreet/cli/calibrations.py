@@ -287,6 +287,11 @@ def _read_folder(folder: Path) -> Any:
 
 
 def _read_estimate(path: Path) -> Estimate:
+    from discreet.keeping import FORMAT as SAVED
+    from discreet.results.estimate import Estimate
+
+    if f'"{SAVED}"' in _first_line(path)[:100]:
+        return Estimate.load(path)
     document = read_document(path)
     with explaining_damage(path):
         return build_estimate(document)

@@ -49,7 +49,7 @@ for so many comparisons is only a few percent wider and takes no time."""
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(Tabular):
     """The top K items by estimate, and what is sure about them.
 
     Attributes
@@ -85,6 +85,16 @@ class Ranking:
     quantile: float
 
     __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column, for all items that are possibly in, in their order."""
+        names = self.possibly_in
+        return {
+            "item": list(names),
+            "place": list(range(1, len(names) + 1)),
+            "in_top": [name in self.top for name in names],
+            "surely_in": [name in self.surely_in for name in names],
+        }
 
 
 def rank(

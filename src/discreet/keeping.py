@@ -1,0 +1,250 @@
+"""Results in files: written whole, readable by their owner only, and read back as they were.
+
+In: a result, a frozen value that may hold arrays, other values and warnings. Out: one JSON document
+that names its format and version, and says that it is confidential. Reading makes values of the
+kinds listed here and of no others, and runs nothing that a file says: no pickle.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from discreet.atomic import write_text
+from discreet.errors import BadResponses, BadUsage
+
+if TYPE_CHECKING:  # results load NumPy; the command line, which shows help, does not
+    import numpy as np
+
+FORMAT, VERSION = "discreet-result", 1
+
+CONFIDENTIAL = (
+    "confidential: computed from persons' answers without privacy protection; do not publish"
+)
+RELEASED = "released with privacy: may be shown to everyone"
+PUBLIC = "public: made of public parameters only"
+
+_KINDS = {
+    "adaptive": "Exposure Rules Session",
+    "analysis.abilities": "NormalPrior",
+    "analysis.anchoring": "Anchored",
+    "analysis.bank": "Bank",
+    "analysis.check": "ModelCheck ModelTest",
+    "analysis.diagnostics": "Diagnostics",
+    "analysis.dif": "DifTable WaldTest",
+    "analysis.dimensionality": "Contrast Dimensionality",
+    "analysis.distractors": "Distractors",
+    "analysis.equate": "Link",
+    "analysis.drift": "Drift",
+    "analysis.groups": "AndersenTest",
+    "analysis.item_fit": "FitStatistics ItemFit PersonFit Reliability",
+    "analysis.martin_loef": "Alpha MartinLoefTest",
+    "analysis.mislabelled": "Mislabelled",
+    "analysis.persons": "PersonScores PersonStatus ScoreTable",
+    "analysis.planning": "Plan",
+    "analysis.plausible": "LatentRegression",
+    "analysis.residuals": "InformationCurve ResidualCorrelations",
+    "analysis.scale": "Scale",
+    "analysis.scalogram": "Scalogram",
+    "analysis.setting": "Assumptions Setting",
+    "analysis.tables": "Table",
+    "privacy.accounting": "Guarantee Neighbours",
+    "results.estimate": "Estimate Kind Notice Solution Status",
+    "results.ranking": "Ranking Strengths",
+}
+"""Modules and the kinds of values of each that a file may hold."""
+
+_HOME = {name: home for home, names in _KINDS.items() for name in names.split()}
+
+_NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+"""What JSON has no numbers for."""
+
+
+class Kept:
+    """A result that can be saved and loaded."""
+
+    from_answers = True
+    """Whether persons' answers are behind it."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the result to one file of JSON that only its owner may read.
+
+        It appears whole or not at all and replaces what is there. Unless the result was released
+        with privacy, the file is confidential, and says so. Numbers come back to the last digit.
+        """
+        from discreet import __version__
+
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "access": _tell_access(self),
+            "discreet": __version__,
+            "result": write_value(self),
+        }
+        write_text(Path(path), json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a result that :meth:`save` wrote; it is equal to what was saved."""
+        found = read_result(path)
+        if not isinstance(found, cls):
+            raise BadUsage(
+                f"{path} holds a result of the kind {type(found).__name__}, not {cls.__name__}; "
+                f"use {type(found).__name__}.load"
+            )
+        return found
+
+
+def read_result(path: str | PathLike[str]) -> Any:
+    """Return the result in a file, of whatever kind it is."""
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise BadResponses(f"{path} holds no result: it is not JSON ({error})") from error
+    if not is_result(document):
+        raise BadUsage(f"{path} holds no result that was saved with save(): its format is not ours")
+    if document.get("version") != VERSION:
+        raise BadUsage(
+            f"{path} has version {document.get('version')}; this version of discreet reads "
+            f"{VERSION}. Read it with the version that wrote it ({document.get('discreet')})"
+        )
+    try:
+        return _read(document["result"])
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        raise BadResponses(
+            f"{path} is damaged ({type(error).__name__}: {error}); save the result again"
+        ) from error
+
+
+def is_result(document: Any) -> bool:
+    """Say whether a JSON document is a saved result."""
+    return isinstance(document, dict) and document.get("format") == FORMAT
+
+
+def _tell_access(result: Kept) -> str:
+    guarantee: Any = getattr(result, "guarantee", None)
+    if guarantee is not None and guarantee.is_private:
+        return RELEASED
+    return CONFIDENTIAL if result.from_answers else PUBLIC
+
+
+# --- values to JSON and back ------------------------------------------------------------------
+#
+# Texts, whole numbers, finite numbers, truth values and None stand for themselves, a JSON list for
+# a tuple, and an object with one name, the kind, for everything else.
+
+
+def write_value(value: Any) -> Any:
+    """Return what stands for a value in JSON."""
+    import numpy as np
+
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    name = type(value).__name__
+    if name in _HOME:
+        return {name: _write_parts(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple):
+        return [write_value(one) for one in value]
+    if isinstance(value, list):
+        return {"list": [write_value(one) for one in value]}
+    if isinstance(value, Mapping):
+        return {"map": [[write_value(key), write_value(one)] for key, one in value.items()]}
+    if isinstance(value, np.ndarray):
+        return {"array": [value.dtype.name, list(value.shape), _write_cells(value)]}
+    if isinstance(value, np.random.Generator):
+        return {"random": write_value(value.bit_generator.state)}
+    raise BadUsage(
+        f"a result that holds a value of the kind {name} cannot be saved; files hold results of "
+        "this library, numbers, texts and lists of them"
+    )
+
+
+def _write_parts(value: Any) -> Any:
+    """Return what a value of a listed kind is made of."""
+    if isinstance(value, Enum):
+        return value.value
+    if is_dataclass(value):
+        held = [one.name for one in fields(value) if one.init]
+        return {name: write_value(getattr(value, name)) for name in held}
+    return [write_value(one) for one in value.__getnewargs__()]
+
+
+def _write_cells(array: np.ndarray[Any, Any]) -> list[Any]:
+    import numpy as np
+
+    cells = array.ravel()
+    if array.dtype.kind == "f" and not np.isfinite(cells).all():
+        return [one if math.isfinite(one) else str(one) for one in cells.tolist()]
+    if array.dtype.kind in "biuf":
+        return list(cells.tolist())
+    # Words with a fixed meaning are equal to their texts, and there may be one for every person.
+    return [str(one) if isinstance(one, str) else write_value(one) for one in cells.tolist()]
+
+
+def _read(stored: Any) -> Any:
+    if isinstance(stored, list):
+        return tuple(_read(one) for one in stored)
+    if not isinstance(stored, dict):
+        return stored
+    ((name, parts),) = stored.items()
+    if name in _HOME:
+        return _make(name, parts)
+    return _READERS[name](parts)
+
+
+def _make(name: str, parts: Any) -> Any:
+    kind = getattr(importlib.import_module(f"discreet.{_HOME[name]}"), name)
+    if isinstance(parts, dict):
+        return kind(**{key: _read(one) for key, one in parts.items()})
+    return kind(*(_read(parts) if isinstance(parts, list) else [parts]))
+
+
+def _read_array(parts: list[Any]) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    name, shape, cells = parts
+    kind = np.dtype(name)
+    if kind.kind == "f":
+        cells = [_NUMBERS[one] if isinstance(one, str) else one for one in cells]
+    elif kind.kind == "O":
+        cells = [_read(one) for one in cells]
+    elif kind.kind not in "biu":
+        raise TypeError(f"an array of {name}")
+    made = np.empty(len(cells), dtype=kind)
+    made[:] = cells
+    return made.reshape(shape)
+
+
+def _read_random(state: Any) -> np.random.Generator:
+    import numpy as np
+
+    source = np.random.PCG64()
+    source.state = _read(state)
+    return np.random.Generator(source)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "float": lambda text: _NUMBERS[text],
+    "list": lambda parts: [_read(one) for one in parts],
+    "map": lambda pairs: {_read(key): _read(one) for key, one in pairs},
+    "array": _read_array,
+    "random": _read_random,
+}
