@@ -56,6 +56,14 @@ def test_patterns_are_looked_for_once(scattered, blocks):
     assert blocks == [400]
 
 
+def test_standard_errors_that_cost_nothing_are_there_unasked(scattered):
+    asked, unasked = (discreet.fit(scattered, standard_errors=wanted) for wanted in (True, False))
+    assert unasked.method == "conditional"
+    assert unasked.se == pytest.approx(asked.se, abs=0)
+    by_pairs = discreet.fit(scattered, method="refined", standard_errors=False)
+    assert np.isnan(by_pairs.se).all()
+
+
 def test_too_much_work_means_refined_and_the_same_numbers(scattered, monkeypatch):
     monkeypatch.setattr(automatic, "WORK_SECONDS", 1e-9)
     found, named = discreet.fit(scattered), discreet.fit(scattered, method="refined")

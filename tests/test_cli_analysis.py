@@ -414,7 +414,19 @@ def test_anchors_that_cannot_be_used_are_refused(place, tmp_path, rows, words):
     assert words in ended.err
 
 
-def test_anchors_go_with_the_refined_method_only(place, tmp_path):
+def test_anchors_are_held_by_marginal_likelihood_too(place, tmp_path):
+    free = discreet("fit", place / "autumn.csv", "--method", "marginal", "--json").document
+    own = [f"{one['item']},{one['difficulty']!r}" for one in free["items"]]
+    held = anchors(tmp_path, own)
+    ended = discreet(
+        "fit", place / "autumn.csv", "--anchors", held, "--method", "marginal", "--json"
+    ).document
+    assert ended["method"] == "marginal"
+    assert len(ended["anchors"]) == len(own)
+    assert max(abs(one["displacement"]) for one in ended["anchors"]) < 1e-6
+
+
+def test_anchors_do_not_go_with_the_spectral_method(place, tmp_path):
     held = anchors(tmp_path, ["q2,1"])
     ended = discreet("fit", place / "autumn.csv", "--anchors", held, "--method", "spectral")
     assert ended.code == 2

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from discreet.analysis.equate import link_calibrations
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.privacy.noise import ExactNoise
-from discreet.results.estimate import Estimate, Solution, Status
+from discreet.results.estimate import Estimate, Kind, Solution, Status
 from discreet.secure import SeededSource
 from discreet.simulation import simulate
 
@@ -45,7 +46,7 @@ def drawn(persons=600, items=10, answered=0.7, seed=3):
 # --- anchors ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["auto", "conditional", "refined"])
+@pytest.mark.parametrize("method", ["auto", "conditional", "marginal", "refined"])
 def test_one_anchor_is_the_free_estimate_moved(method):
     responses = drawn().responses
     free = discreet.fit(responses, method=method)
@@ -57,7 +58,7 @@ def test_one_anchor_is_the_free_estimate_moved(method):
     assert held.status[4] is Status.ANCHORED
 
 
-@pytest.mark.parametrize("method", ["auto", "conditional", "refined"])
+@pytest.mark.parametrize("method", ["auto", "conditional", "marginal", "refined"])
 def test_with_one_anchor_standard_errors_are_those_of_differences(method):
     responses = drawn().responses
     free = discreet.fit(responses, method=method)
@@ -68,7 +69,7 @@ def test_with_one_anchor_standard_errors_are_those_of_differences(method):
     assert held.se[1:] == pytest.approx(expected[1:], rel=0.02)
 
 
-@pytest.mark.parametrize("method", ["auto", "conditional", "refined"])
+@pytest.mark.parametrize("method", ["auto", "conditional", "marginal", "refined"])
 def test_anchors_at_the_free_estimate_change_nothing(method):
     responses = drawn().responses
     free = discreet.fit(responses, method=method)
@@ -78,7 +79,7 @@ def test_anchors_at_the_free_estimate_change_nothing(method):
     assert anchored.displacement == pytest.approx(np.zeros(5), abs=1e-7)
 
 
-@pytest.mark.parametrize("method", ["auto", "conditional", "refined"])
+@pytest.mark.parametrize("method", ["auto", "conditional", "marginal", "refined"])
 def test_a_wrong_anchor_is_displaced_by_what_it_is_wrong(method):
     responses = drawn(persons=4000).responses
     free = discreet.fit(responses, method=method)
@@ -91,7 +92,7 @@ def test_a_wrong_anchor_is_displaced_by_what_it_is_wrong(method):
     assert any(free.items[2] in text for text in anchored.estimate.warnings)
 
 
-@pytest.mark.parametrize("method", ["auto", "conditional", "refined"])
+@pytest.mark.parametrize("method", ["auto", "conditional", "marginal", "refined"])
 def test_a_test_anchored_to_its_own_values_is_not_displaced(method):
     answers = discreet.datasets.lsat()
     free = discreet.fit(answers, method=method)
@@ -99,6 +100,49 @@ def test_a_test_anchored_to_its_own_values_is_not_displaced(method):
     assert anchored.estimate.method == free.method
     assert bool(anchored.estimate.choice) == (method == "auto")
     assert anchored.displacement == pytest.approx(np.zeros(5), abs=1e-8)
+
+
+def test_marginal_anchors_fix_where_the_abilities_are():
+    answers = drawn(persons=3000, items=12).responses
+    free = discreet.fit(answers, method="marginal")
+    anchors = dict(zip(free.items[:4], free.difficulty[:4] + 1.5, strict=True))
+    held = fit_anchored(answers, anchors, method="marginal").estimate
+    assert held.difficulty == pytest.approx(free.difficulty + 1.5, abs=1e-6)
+    place, moved = (
+        [float(word) for word in re.findall(r"-?\d+\.\d+", one.solution.notes[-1])]
+        for one in (free, held)
+    )
+    assert moved == pytest.approx([place[0] + 1.5, place[1]], abs=2e-4)
+
+
+def test_marginal_anchors_reach_items_that_only_one_distribution_links():
+    table = drawn(persons=2000, items=8, answered=1.0).responses.store.rows(0, 2000).astype(float)
+    table[:1000, 4:] = np.nan
+    table[1000:, :4] = np.nan
+    free = discreet.fit(table, method="marginal")
+    anchors = dict(zip(free.items[:3], free.difficulty[:3], strict=True))
+    anchored = fit_anchored(table, anchors, method="marginal")
+    assert anchored.estimate.difficulty == pytest.approx(free.difficulty, abs=1e-6)
+    assert anchored.displacement == pytest.approx(np.zeros(3), abs=1e-6)
+    assert [one.kind for one in anchored.estimate.warnings] == [Kind.LINKED_BY_ASSUMPTION]
+
+
+def test_marginal_anchors_that_nobody_answered_stay_and_do_not_disturb():
+    table = drawn(persons=500, items=6).responses.store.rows(0, 500).astype(float)
+    table[table < 0] = np.nan
+    table[:, 5] = np.nan
+    alone = fit_anchored(table, {"0": 0.3, "1": -0.2}, method="marginal")
+    beside = fit_anchored(table, {"0": 0.3, "1": -0.2, "5": 2.0}, method="marginal")
+    assert beside.estimate.difficulty[:5] == pytest.approx(alone.estimate.difficulty[:5], abs=1e-6)
+    assert beside.estimate.se[:5] == pytest.approx(alone.estimate.se[:5], rel=1e-6)
+    assert beside.estimate.difficulty[5] == 2.0
+    assert beside.reason[2] == "nobody answered it"
+
+
+def test_marginal_anchors_that_everybody_had_right_are_refused():
+    table = np.array([[1, 0, 1], [1, 1, 0], [1, 0, 0], [1, 1, 1]])
+    with pytest.raises(DisconnectedItems, match="4 right among 4 answers"):
+        fit_anchored(table, {"0": 0.0}, method="marginal")
 
 
 def test_anchors_are_refused_by_methods_that_cannot_hold_them():

@@ -3,8 +3,9 @@
 In: answers and anchors. Out: an estimate on the scale of the anchors, and for every anchor how
 far it would move if it were free. Confidential: it reads the answers.
 
-The conditional likelihood, or the pairwise one of the refined method, is maximised over the items
-that are not anchored. Standard errors are those of this step: the anchors count as exactly known.
+The conditional or marginal likelihood, or the pairwise one of the refined method, is maximised over
+the items that are not anchored. Standard errors are those of this step: the anchors count as
+exactly known.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import numpy as np
 
 from discreet.analysis.bank import Bank
 from discreet.analysis.grounded import GroundedFit, solve_grounded
-from discreet.analysis.held import maximise_held
+from discreet.analysis.held import Held, maximise_held
+from discreet.analysis.held_marginal import hold_marginal
 from discreet.analysis.persons import check_logits, known_difficulties
 from discreet.answers.opening import count_pairs, load_answers
 from discreet.answers.responses import Responses
@@ -42,9 +44,9 @@ from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
 from discreet.tables.opener import read_columns
 from discreet.tables.roles import ReadingWords
 from discreet.tables.sources import is_frame
-from discreet.types import BoolArray, FloatArray, Int64Array
+from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
-METHODS_WITH_ANCHORS = (AUTO, "conditional", "refined")
+METHODS_WITH_ANCHORS = (AUTO, "conditional", "marginal", "refined")
 LARGE_DISPLACEMENT = 0.5
 """Logits beyond which a displacement is worth a warning, as Winsteps users know it."""
 LARGE_Z = 2.7
@@ -110,8 +112,9 @@ def fit_anchored(
     engine
         Which engine counts the pairs.
     method
-        ``"auto"``, ``"conditional"`` or ``"refined"``, as in :func:`discreet.fit`. Anchored to its
-        own values by the same method, a test has displacements of zero.
+        ``"auto"``, ``"conditional"``, ``"marginal"`` (normal abilities, with the mean and spread
+        that fit the anchors) or ``"refined"``, as in :func:`discreet.fit`. Anchored to its own
+        values by the same method, a test has displacements of zero.
 
     Raises
     ------
@@ -141,31 +144,20 @@ def fit_anchored(
     weighting = None if complete else PersonWeight()
     counts = count_pairs(responses, engine=engine, weighting=weighting)
     fitted = solve_grounded(counts.dense("anchoring"), held, value)
+    if method == "marginal":
+        return _assemble(counts, held, hold_marginal(responses, counts, fitted))
     if not fitted.free.size and not held.all():
         raise DisconnectedItems(_explain_unlinked(counts, held))
     by_pairs = _hold_pairs(responses, fitted, weighting)
-    return _assemble(counts, held, fitted, _hold_persons(responses, counts, by_pairs, method))
+    return _assemble(counts, held, _hold_persons(responses, counts, by_pairs, method))
 
 
-@dataclass(frozen=True, eq=False)
-class _Held:
-    """What one method found, on the items that are linked or anchored."""
-
-    fitted: GroundedFit
-    method: str
-    difficulty: FloatArray
-    covariance: FloatArray
-    moved: FloatArray
-    moved_se: FloatArray
-    solution: Solution
-    choice: str = ""
-
-
-def _hold_pairs(responses: Responses, fitted: GroundedFit, weighting: PersonWeight | None) -> _Held:
+def _hold_pairs(responses: Responses, fitted: GroundedFit, weighting: PersonWeight | None) -> Held:
     inverse, products = fitted.spread_inverse(), _products(responses, fitted, weighting)
     solver = "Newton on the pairwise likelihood, anchors held"
-    return _Held(
-        fitted,
+    return Held(
+        fitted.used,
+        fitted.anchored,
         "refined",
         fitted.difficulty,
         inverse @ products @ inverse,
@@ -174,11 +166,11 @@ def _hold_pairs(responses: Responses, fitted: GroundedFit, weighting: PersonWeig
     )
 
 
-def _hold_persons(responses: Responses, counts: PairCounts, start: _Held, method: str) -> _Held:
+def _hold_persons(responses: Responses, counts: PairCounts, start: Held, method: str) -> Held:
     """Go on from pairs to whole persons, where that is wanted and, for auto, little work."""
     if method == "refined":
         return start
-    used, job = start.fitted.used, GroupPatterns(start.fitted.used)
+    used, job = start.used, GroupPatterns(start.used)
     if method == AUTO:
         patterns = find_patterns(responses, used)
         if patterns is None:
@@ -194,8 +186,8 @@ def _hold_persons(responses: Responses, counts: PairCounts, start: _Held, method
     return replace(found, choice=TOOK_CONDITIONAL if method == AUTO else "")
 
 
-def _climb_held(patterns: Patterns, right: Int64Array, start: _Held) -> _Held:
-    anchored = start.fitted.anchored
+def _climb_held(patterns: Patterns, right: Int64Array, start: Held) -> Held:
+    anchored = start.anchored
     found = maximise_held(patterns, right, anchored, start.difficulty)
     moved, moved_se = start.moved.copy(), start.moved_se.copy()
     for number, place in enumerate(np.flatnonzero(anchored)):
@@ -239,14 +231,14 @@ def _products(
     return np.asarray(products - np.outer(pull, pull))
 
 
-def _assemble(counts: PairCounts, held: BoolArray, fitted: GroundedFit, found: _Held) -> Anchored:
+def _assemble(counts: PairCounts, held: BoolArray, found: Held) -> Anchored:
     covariance, moved, moved_se = found.covariance, found.moved, found.moved_se
-    status = _statuses(counts, held, fitted)
+    status = _statuses(counts, held, found)
     difficulty, se = (np.full(len(counts.items), np.nan) for _ in range(2))
-    difficulty[fitted.used] = found.difficulty
-    se[fitted.used] = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+    difficulty[found.used] = found.difficulty
+    se[found.used] = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
     anchors = tuple(name for name, known in zip(counts.items, held, strict=True) if known)
-    reason = _reasons(counts, fitted, moved)
+    reason = _reasons(counts, np.flatnonzero(held), moved)
     estimate = Estimate(
         items=counts.items,
         difficulty=difficulty,
@@ -259,32 +251,36 @@ def _assemble(counts: PairCounts, held: BoolArray, fitted: GroundedFit, found: _
         answers=counts.answers,
         right=counts.right,
         persons=counts.persons,
-        warnings=(*_left_out(counts, status), *_displaced(anchors, moved, moved_se)),
+        warnings=(
+            *found.warnings,
+            *_left_out(counts, status),
+            *_displaced(anchors, moved, moved_se),
+        ),
     )
     return Anchored(estimate, anchors, moved, moved_se, reason)
 
 
-def _statuses(counts: PairCounts, held: BoolArray, fitted: GroundedFit) -> tuple[Status, ...]:
+def _statuses(counts: PairCounts, held: BoolArray, found: Held) -> tuple[Status, ...]:
     codes = np.full(len(counts.items), Status.NOT_CONNECTED, dtype=object)
     codes[counts.right == counts.answers] = Status.ALWAYS_RIGHT
     codes[counts.right == 0] = Status.ALWAYS_WRONG
     codes[counts.answers == 0] = Status.NO_ANSWERS
-    codes[fitted.free] = Status.ESTIMATED
+    codes[found.free] = Status.ESTIMATED
     codes[held] = Status.ANCHORED
     return tuple(codes)
 
 
-def _reasons(counts: PairCounts, fitted: GroundedFit, moved: FloatArray) -> tuple[str, ...]:
+def _reasons(counts: PairCounts, anchors: IndexArray, moved: FloatArray) -> tuple[str, ...]:
     """Why an anchor has no displacement."""
     reasons = []
-    for place, shift in zip(fitted.anchors, moved, strict=True):
+    for place, shift in zip(anchors, moved, strict=True):
         if np.isfinite(shift):
             reasons.append("")
         elif counts.answers[place] == 0:
             reasons.append("nobody answered it")
         elif counts.right[place] in (0, counts.answers[place]):
             reasons.append("everybody had it " + ("right" if counts.right[place] else "wrong"))
-        elif len(fitted.anchors) == 1:
+        elif len(anchors) == 1:
             reasons.append("it is the only anchor")
         else:
             reasons.append("without it nothing links it to the other anchors")

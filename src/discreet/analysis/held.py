@@ -1,4 +1,4 @@
-"""Conditional likelihood with some difficulties held.
+"""Conditional likelihood with some difficulties held, and what any method finds with anchors.
 
 In: patterns of answers, which items are held, and difficulties to start from. Out: the maximum over
 the others, and how far each held item would move if it alone were free. Confidential.
@@ -13,11 +13,43 @@ import numpy as np
 from discreet.errors import NotConverged
 from discreet.models.patterns import Patterns
 from discreet.models.score_maximum import Structure, Surface
-from discreet.types import BoolArray, FloatArray, Int64Array
+from discreet.results.estimate import Notice, Solution
+from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
 STEP_TOL = 1e-9
 """Logits; Newton squares what is left."""
 ROUNDS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What one method found beside the anchors.
+
+    Attributes
+    ----------
+    used, anchored
+        Positions of the items with a difficulty among all items, and which of them are anchors.
+    difficulty, covariance
+        Of the used items.
+    moved, moved_se
+        Per anchor, how far it would move if it alone were free; NaN where nothing says.
+    """
+
+    used: IndexArray
+    anchored: BoolArray
+    method: str
+    difficulty: FloatArray
+    covariance: FloatArray
+    moved: FloatArray
+    moved_se: FloatArray
+    solution: Solution
+    choice: str = ""
+    warnings: tuple[Notice, ...] = ()
+
+    @property
+    def free(self) -> IndexArray:
+        """Positions of the estimated items among all items."""
+        return self.used[~self.anchored]
 
 
 @dataclass(frozen=True, eq=False)

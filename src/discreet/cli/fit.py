@@ -99,9 +99,9 @@ def fit(
     if title is not None and out is None:
         raise BadUsage("--title is the headline of the report, which --out writes; add --out DIR.")
     check_method(method)
-    if anchors is not None and (method in ("spectral", "marginal") or regularisation != 0):
+    if anchors is not None and (method == "spectral" or regularisation != 0):
         raise BadUsage(
-            "--anchors works with the methods auto, conditional and refined, and without "
+            "--anchors works with the methods auto, conditional, marginal and refined, and without "
             "--regularisation; choose one of these, and leave out --regularisation."
         )
     # Diagnostics, anchors and abilities need all answers in memory; difficulties alone do not.

@@ -33,7 +33,9 @@ def read_wanted(text: str | None) -> Scale | Wanted | None:
 
 def needs_persons(wanted: Scale | Wanted | None) -> bool:
     """Say whether abilities must be known before the scale is."""
-    from discreet.analysis.scale import Wanted
+    if wanted is None:
+        return False
+    from discreet.analysis.scale import Wanted  # loads SciPy
 
     return isinstance(wanted, Wanted)
 

@@ -89,8 +89,10 @@ def fit(
     engine
         Which engine counts the pairs; the numbers of a method do not depend on it.
     standard_errors
-        Whether to make the second pass over persons that standard errors need. It also looks
-        for signs that the test was routed by the answers, and warns.
+        Whether to make the second pass over persons that standard errors of the pair methods
+        need; without it they are NaN. It also looks for signs that the test was routed by the
+        answers, and warns. Conditional and marginal likelihood need no such pass: their standard
+        errors are there either way.
     regularisation
         Added to both directions of every compared pair, in persons. The default, none, leaves
         items without a number where the answers do not determine one. Pair methods only.

@@ -78,11 +78,13 @@ def fit_marginal(responses: Answers, *, ability: str = "normal") -> Estimate:
     DisconnectedItems
         If fewer than two items have right and wrong answers, or nobody answered two of them.
     """
+    if ability not in DISTRIBUTIONS:
+        raise BadUsage(f"ability must be one of {', '.join(DISTRIBUTIONS)}; found {ability!r}")
     counts = responses.count()
     kept = np.flatnonzero((counts.right > 0) & (counts.right < counts.answers))
     job = GroupPatterns(kept)
     patterns = job.collect(responses.reduce(job))
-    _check(patterns, counts, ability)
+    check_patterns(patterns, counts)
     try:
         found = maximise_marginal(
             patterns, counts.right[kept], ability=ability, start=_start(counts, kept)
@@ -124,8 +126,7 @@ def maximise_marginal(
     ability
         ``"normal"`` or ``"empirical"``.
     """
-    mixture = Mixture(patterns, right, start, 1.0, *_normal_grid(1.0, 1))
-    normal, sums, steps = _climb_normal(mixture)
+    normal, sums, steps = climb_normal(begin_normal(patterns, right, start))
     if ability == "normal":
         return _finish_normal(normal, sums, steps)
     return fit_empirical(normal)
@@ -159,15 +160,34 @@ def _normal_grid(sd: float, longest: int) -> tuple[FloatArray, FloatArray]:
     return nodes, log_weights - np.log(np.exp(log_weights).sum())
 
 
-def _climb_normal(mixture: Mixture) -> tuple[Mixture, Sums, int]:
-    """Newton's method on difficulties and standard deviation, with few second derivatives."""
+def begin_normal(patterns: Patterns, right: Int64Array, start: FloatArray) -> Mixture:
+    """Difficulties less the mean ability, and a standard deviation of one."""
+    return Mixture(patterns, right, start, 1.0, *_normal_grid(1.0, 1))
+
+
+def climb_normal(
+    mixture: Mixture, ways: FloatArray | None = None, information: FloatArray | None = None
+) -> tuple[Mixture, Sums, int]:
+    """Newton's method on difficulties and standard deviation, with few second derivatives.
+
+    Parameters
+    ----------
+    mixture
+        Where to start.
+    ways
+        Directions, one per column, in which difficulties and standard deviation may move
+        together; without them all move freely.
+    information
+        Second derivatives near the start, where they are known.
+    """
     longest = int(mixture.patterns.lengths.max(initial=1))
-    last, factor = np.inf, None
+    last = np.inf
+    factor = None if information is None else _invert_along(information, ways)
     mixture = replace_grid(mixture, longest)
     sums = evaluate(mixture)
     for step in range(1, STEPS + 1):
         if factor is None:
-            factor = np.linalg.inv(_normal_information(mixture, sums))
+            factor = _invert_along(normal_information(mixture, sums, ways), ways)
         move = factor @ np.append(sums.gradient, sums.gradient_sd)
         mixture, sums, length = _advance(mixture, sums, move, longest)
         if length < STEP_TOL:
@@ -178,6 +198,12 @@ def _climb_normal(mixture: Mixture) -> tuple[Mixture, Sums, int]:
         f"marginal likelihood: the last of {STEPS} steps still moved a number by {last:.1e} "
         "logits; look for items with very few answers, or use the method 'refined'"
     )
+
+
+def _invert_along(matrix: FloatArray, ways: FloatArray | None) -> FloatArray:
+    if ways is None:
+        return np.asarray(np.linalg.inv(matrix))
+    return np.asarray(ways @ np.linalg.solve(ways.T @ matrix @ ways, ways.T))
 
 
 def replace_grid(mixture: Mixture, longest: int) -> Mixture:
@@ -208,17 +234,18 @@ def _advance(
     )
 
 
-def _normal_information(mixture: Mixture, sums: Sums) -> FloatArray:
+def normal_information(mixture: Mixture, sums: Sums, ways: FloatArray | None = None) -> FloatArray:
     """Second derivatives by difficulties and standard deviation (Louis 1982).
 
     Where they are not positive definite, far from the maximum, as much of the information of
-    the complete data (abilities known) is added as it takes: between Newton and EM.
+    the complete data (abilities known) is added as it takes: between Newton and EM. Only the
+    directions in ``ways`` matter, where they are given.
     """
     matrix = information_about_difficulty(mixture, sums)
     for share in (0.0, 0.03, 0.1, 0.3, 1.0):
         mixed = matrix + share * sums.complete
         try:
-            np.linalg.cholesky(mixed)
+            np.linalg.cholesky(mixed if ways is None else ways.T @ mixed @ ways)
         except np.linalg.LinAlgError:
             continue
         return np.asarray(mixed)
@@ -227,7 +254,7 @@ def _normal_information(mixture: Mixture, sums: Sums) -> FloatArray:
 
 def _finish_normal(mixture: Mixture, sums: Sums, steps: int) -> MarginalFit:
     m = len(mixture.difficulty)
-    matrix = _normal_information(mixture, sums)
+    matrix = normal_information(mixture, sums)
     notes = []
     if mixture.sd < SMALL_SD:
         notes.append("the answers do not tell persons apart: the ability spread is near zero")
@@ -335,9 +362,8 @@ def _empirical_covariance(mixture: Mixture, sums: Sums) -> FloatArray:
 # --- what to say ------------------------------------------------------------------------------
 
 
-def _check(patterns: Patterns, counts: PairCounts, ability: str) -> None:
-    if ability not in DISTRIBUTIONS:
-        raise BadUsage(f"ability must be one of {', '.join(DISTRIBUTIONS)}; found {ability!r}")
+def check_patterns(patterns: Patterns, counts: PairCounts) -> None:
+    """Refuse what has too many items, or too few to tell abilities apart."""
     if patterns.n_items > ITEM_LIMIT:
         raise BadUsage(
             f"marginal likelihood holds dense matrices of items x items and stops at "
@@ -365,13 +391,19 @@ def _explain(
             "assuming that all persons come from one ability distribution"
         )
         said.append(Notice(Kind.LINKED_BY_ASSUMPTION, sentence, apart))
-    if found.sd < SMALL_SD:
-        sentence = (
-            "the answers do not tell persons apart: the estimated spread of abilities is near "
-            "zero, so that these are logits of the share of wrong answers"
-        )
-        said.append(Notice(Kind.FLAT_ABILITIES, sentence))
+    said += warn_flat(found.sd)
     chosen = list(status)
     for i in kept:
         chosen[i] = Status.ESTIMATED
     return tuple(chosen), tuple(said)
+
+
+def warn_flat(sd: float) -> tuple[Notice, ...]:
+    """Say so where persons hardly differ."""
+    if sd >= SMALL_SD:
+        return ()
+    sentence = (
+        "the answers do not tell persons apart: the estimated spread of abilities is near "
+        "zero, so that these are logits of the share of wrong answers"
+    )
+    return (Notice(Kind.FLAT_ABILITIES, sentence),)
