@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -305,6 +305,37 @@ class Responses(Held):
         choices = None if self._choices is None else self._choices.select(names)
         return Responses(names, self._persons, store, self._groups, steps, choices)
 
+    def select_persons(self, rows: Any) -> Responses:
+        """Return some of the persons, in this order.
+
+        Parameters
+        ----------
+        rows
+            A slice, one truth value for each person, or a list of positions or of ids.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> answers = Responses.from_array(np.eye(3), persons=["ann", "bob", "cid"])
+        >>> answers.select_persons(["cid", "ann"]).to_array().tolist()
+        [[0, 0, 1], [1, 0, 0]]
+        """
+        from discreet.answers.reshaping import take_persons
+
+        return take_persons(self, rows)
+
+    @staticmethod
+    def concat(parts: Sequence[Responses]) -> Responses:
+        """Put different persons behind each other; an item that a part lacks is unanswered there.
+
+        Items are matched by name and come in the order in which they first occur. A person may
+        occur once: what was answered on several days is read together instead. Numbered persons
+        are numbered anew. What was chosen (``choices``) is not carried over.
+        """
+        from discreet.answers.reshaping import join_responses
+
+        return join_responses(parts)
+
     def cap(self, max_answers: int, source: RandomSource) -> Responses:
         """Keep a uniformly random ``max_answers`` of the answers of each person with more.
 
@@ -366,6 +397,19 @@ class Responses(Held):
     def to_array(self) -> npt.NDArray[np.int8]:
         """Return all answers as a matrix ``[person, item]`` of 1, 0 and -1 (missing)."""
         return self._store.rows(0, self.n_persons)
+
+    def to_dataframe(self, layout: Literal["long", "wide"] = "long") -> Any:
+        """Return the answers as a pandas DataFrame, or as Arrow where pandas is absent.
+
+        Parameters
+        ----------
+        layout
+            ``"long"``: person, groups, item and response, a row for each answer. ``"wide"``: a
+            row for each person and a column for each item, missing where there is no answer.
+        """
+        from discreet.answers.reshaping import tabulate_answers
+
+        return tabulate_answers(self, layout)
 
     # -- how it looks ------------------------------------------------------------------------
 

@@ -1,0 +1,192 @@
+"""Some of the persons, several sets of persons together, and answers as a table again.
+
+In: answers in memory. Out: stores and columns for :class:`~discreet.Responses`, which names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.answers.pack import pack_rows, store_long
+from discreet.answers.planes import AnswerStore, SparseRows, join_rows
+from discreet.answers.select import select_columns
+from discreet.errors import BadResponses, BadUsage
+from discreet.markup import name_some
+from discreet.types import IndexArray, Texts
+
+if TYPE_CHECKING:
+    from discreet.answers.responses import Responses
+
+ABSENT = -1
+CHUNK_CELLS = 1 << 24
+"""Cells unfolded together: 16 MB."""
+
+
+def take_persons(responses: Responses, rows: Any) -> Responses:
+    """Return some of the persons with all that is known of them."""
+    where = find_rows(rows, responses.persons)
+    chosen = responses.choices
+    return type(responses)(
+        responses.items,
+        responses.persons[where],
+        take_store(responses.store, where),
+        {name: texts[where] for name, texts in responses.groups.items()},
+        responses.steps,
+        None if chosen is None else replace(chosen, chosen=chosen.chosen[where]),
+    )
+
+
+def join_responses(parts: Sequence[Responses]) -> Responses:
+    """Return all persons behind each other, over all items."""
+    if not parts:
+        raise BadResponses("Nothing to put together: give at least one set of answers.")
+    items, steps = join_items(parts)
+    persons = join_persons(parts)
+    return type(parts[0])(items, persons, join_stores(parts, items), join_groups(parts), steps)
+
+
+def tabulate_answers(responses: Responses, layout: str) -> Any:
+    """Return a pandas DataFrame, or Arrow where pandas is absent."""
+    import pyarrow as pa
+
+    columns = list_answers(responses, layout).items()
+    table = pa.table({name: pa.array(one) for name, one in columns})
+    try:
+        return table.to_pandas()
+    except ModuleNotFoundError:
+        return table
+
+
+def find_rows(rows: Any, persons: Texts) -> IndexArray:
+    """Return the positions of persons: a slice, truth values, positions or ids, each once."""
+    n = len(persons)
+    if isinstance(rows, slice):
+        return np.arange(n)[rows]
+    asked = np.asarray(rows)
+    if asked.ndim != 1:
+        raise BadUsage(
+            "persons are chosen by a list: of positions, of ids, or of one truth value for each "
+            f"person; found {type(rows).__name__}"
+        )
+    if asked.dtype == bool and len(asked) == n:
+        return np.flatnonzero(asked)
+    where = _find_positions(asked, persons) if len(asked) else np.zeros(0, dtype=np.intp)
+    if len(np.unique(where)) < len(where):
+        raise BadUsage("a person was chosen twice; ids must differ, so choose everybody once")
+    return where
+
+
+def _find_positions(asked: Any, persons: Texts) -> IndexArray:
+    if asked.dtype.kind in "iu":
+        outside = asked[(asked < 0) | (asked >= len(persons))]
+        if len(outside):
+            raise BadUsage(
+                f"there is no person at position {outside[0]}: positions go from 0 to "
+                f"{len(persons) - 1}"
+            )
+        return np.asarray(asked, dtype=np.intp)
+    if asked.dtype == bool:
+        raise BadUsage(f"{len(asked)} truth values were given for {len(persons)} persons")
+    place = {person: row for row, person in enumerate(persons)}
+    unknown = [str(one) for one in asked if str(one) not in place]
+    if unknown:
+        raise BadUsage(f"there is no answer of {name_some(unknown)} here; ids are texts")
+    return np.array([place[str(one)] for one in asked], dtype=np.intp)
+
+
+def take_store(store: AnswerStore, where: IndexArray) -> AnswerStore:
+    """Return the answers of these persons, in this order."""
+    ordered = np.sort(where)
+    rows = join_rows([part.take(inside) for part, inside in _split(store, ordered)])
+    return _pack(rows.take(np.searchsorted(ordered, where)))
+
+
+def _split(store: AnswerStore, ordered: IndexArray) -> Iterator[tuple[SparseRows, IndexArray]]:
+    """Yield sparse rows of blocks of persons, and who of each is wanted; at least one block."""
+    if isinstance(store, SparseRows):
+        yield store, ordered
+        return
+    size = max(64, CHUNK_CELLS // max(store.n_items, 1))
+    for start in range(0, max(store.n_persons, 1), size):
+        inside = ordered[slice(*np.searchsorted(ordered, [start, start + size]))] - start
+        cells = pack_rows(store.rows(start, start + size)[inside])
+        yield cells.take(np.arange(len(inside))), np.arange(len(inside))
+
+
+def _pack(rows: SparseRows) -> AnswerStore:
+    """Return the form that takes less memory."""
+    person = np.repeat(np.arange(rows.n_persons), np.diff(rows.indptr))
+    return store_long(person, rows.item.astype(np.int64), rows.right, rows.n_persons, rows.n_items)
+
+
+def join_items(parts: Sequence[Responses]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return all items in the order in which they first occur, and how many steps each has."""
+    steps: dict[str, int] = {}
+    for part in parts:
+        for item, own in zip(part.items, part.steps, strict=True):
+            steps[item] = max(own, steps.get(item, own))
+    return tuple(steps), tuple(steps.values())
+
+
+def join_persons(parts: Sequence[Responses]) -> list[str] | None:
+    """Return all ids; None where nobody has one. A person in two parts is an error."""
+    if all(part.person_ids is None for part in parts):
+        return None
+    ids = [str(person) for part in parts for person in part.persons]
+    if len(set(ids)) == len(ids):
+        return ids
+    seen: set[str] = set()
+    again = [one for one in ids if one in seen or seen.add(one)]  # type: ignore[func-returns-value]
+    raise BadResponses(
+        f"{len(again)} of the persons occur in more than one part: {name_some(again)}. Put behind "
+        "each other they would count as different persons; read the tables together instead, with "
+        "repeats= for items that were answered twice"
+    )
+
+
+def join_stores(parts: Sequence[Responses], items: Sequence[str]) -> AnswerStore:
+    """Return the persons of all parts behind each other, over all items."""
+    rows = []
+    for part in parts:
+        place = {name: column for column, name in enumerate(part.items)}
+        columns = np.array([place.get(name, ABSENT) for name in items], dtype=np.int64)
+        everybody = np.arange(part.n_persons)
+        store = select_columns(part.store, columns)
+        rows += [some.take(inside) for some, inside in _split(store, everybody)]
+    return _pack(join_rows(rows))
+
+
+def join_groups(parts: Sequence[Responses]) -> dict[str, Texts]:
+    """Return all columns of groups, "" for persons of parts that do not have one."""
+    names = {name: None for part in parts for name in part.groups}
+    return {
+        name: np.concatenate(
+            [part.groups.get(name, np.full(part.n_persons, "", dtype=object)) for part in parts]
+        )
+        for name in names
+    }
+
+
+def list_answers(responses: Responses, layout: str) -> Mapping[str, Any]:
+    """Return the columns of a long or a wide table."""
+    if layout not in ("long", "wide"):
+        raise BadUsage(f"layout must be 'long' or 'wide', found {layout!r}")
+    cells = responses.to_array()
+    about = {"person": responses.persons, **responses.groups}
+    if layout == "long":
+        person, item = np.nonzero(cells >= 0)
+        names = np.array(responses.items, dtype=object)
+        told = {name: values[person] for name, values in about.items()}
+        return {**told, "item": names[item], "response": cells[person, item]}
+    taken = [name for name in about if name in responses.items]
+    if taken:
+        raise BadUsage(
+            f"a wide table would have two columns '{taken[0]}', for an item and for persons; use "
+            "layout='long'"
+        )
+    columns = zip(responses.items, cells.T, strict=True)
+    return {**about, **{item: np.ma.masked_less(one, 0) for item, one in columns}}
