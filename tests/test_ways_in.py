@@ -1,7 +1,9 @@
 """Every public function that takes answers takes them in every form, with the same keywords."""
 
 import inspect
+import sys
 import uuid
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -16,6 +18,7 @@ from commandline import discreet as run_command
 from discreet import Responses, analysis
 from discreet.analysis.diagnostics import diagnose
 from discreet.answers.opening import load_answers
+from discreet.answers.spark.workers import check_workers
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
 
 PERSONS, ITEMS = 120, 5
@@ -346,3 +349,36 @@ def test_the_command_line_orders_by_a_column_too(tmp_path):
     done = run_command("counts", path, "--repeats", "last", "--order-by", "time", "--out", out)
     assert done.code == 0, done.err
     assert discreet.PairCounts.load(out).right.tolist() == [2, 1]
+
+
+# -- the Python of a Spark session ----------------------------------------------------------------
+
+
+class Session:
+    """Stands for a session: where it runs, and which Python its tasks start."""
+
+    def __init__(self, master, python):
+        self._sc = SimpleNamespace(master=master, pythonExec=str(python))
+
+
+def test_a_local_session_with_another_python_names_the_variable_to_set(tmp_path):
+    bare = tmp_path / "python3"
+    bare.write_text("#!/bin/sh\nexit 1\n")
+    bare.chmod(0o755)
+    old = tmp_path / "python2"
+    old.write_text("#!/bin/sh\necho 2.7\n")
+    old.chmod(0o755)
+    for python, why in (
+        (bare, "cannot import discreet"),
+        (old, "is Python 2.7, not 3"),
+        (tmp_path / "none", "is not there"),
+    ):
+        frame = SimpleNamespace(sparkSession=Session("local[2]", python))
+        with pytest.raises(BadUsage, match=f"{why}.*PYSPARK_PYTHON") as refused:
+            check_workers(frame)
+        assert "\n" not in str(refused.value)
+
+
+def test_a_session_with_this_python_or_in_a_cluster_is_left_alone(tmp_path):
+    check_workers(SimpleNamespace(sparkSession=Session("local[2]", sys.executable)))
+    check_workers(SimpleNamespace(sparkSession=Session("spark://far:7077", tmp_path / "none")))

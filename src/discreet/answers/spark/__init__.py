@@ -39,6 +39,7 @@ from discreet.answers.spark.tasks import (
     read_one,
     sketch_ids,
 )
+from discreet.answers.spark.workers import check_workers
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import FoldCounts, Tally, afford_folds, join_sketches
 from discreet.errors import BadResponses, BadUsage
@@ -81,7 +82,9 @@ def _plan(source: Any, reading: Reading | None) -> FrameRows:
             "have none. Remove repeated answers first, for example with dropDuplicates, or with "
             "row_number over a window in the order of time; order_by= is not read here."
         )
-    return plan_frame(find_frame(source), said)
+    frame = find_frame(source)
+    check_workers(frame)
+    return plan_frame(frame, said)
 
 
 class SparkAnswers(Held):
