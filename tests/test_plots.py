@@ -113,8 +113,8 @@ def test_a_given_axes_is_used(estimate):
     from matplotlib.figure import Figure
 
     axes = Figure().subplots()
-    assert difficulty_plot(estimate, axes=axes) is axes
-    assert ladder_plot(rank(estimate, 2), estimate, axes=axes) is axes
+    assert difficulty_plot(estimate, ax=axes) is axes
+    assert ladder_plot(rank(estimate, 2), estimate, ax=axes) is axes
 
 
 def test_plots_can_be_written(estimate, tmp_path):

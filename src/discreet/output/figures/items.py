@@ -66,9 +66,9 @@ def clean(axes: Any, title: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _new_rows(rows: ItemRows, axes: Any) -> Any:
+def _new_rows(rows: ItemRows, ax: Any) -> Any:
     """Return Axes that are high enough for one line of text per row, unless some are given."""
-    return new_axes(7, max(1.4 + 0.24 * min(len(rows.items), NAMED), 2.6)) if axes is None else axes
+    return new_axes(7, max(1.4 + 0.24 * min(len(rows.items), NAMED), 2.6)) if ax is None else ax
 
 
 def _name_rows(axes: Any, names: Sequence[str]) -> None:
@@ -91,7 +91,7 @@ def _draw_kind(
         axes.plot(rows.value[place], place, marker, color=colour, label=label, mfc=face, ms=size)
 
 
-def difficulty_plot(estimate: Estimate, *, level: float = 0.95, axes: Any = None) -> Any:
+def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Any = None) -> Any:
     """Draw the items from hardest (top) to easiest with their intervals.
 
     Items without a number are left out and counted below the picture.
@@ -102,7 +102,7 @@ def difficulty_plot(estimate: Estimate, *, level: float = 0.95, axes: Any = None
         A calibration or the estimate of a release.
     level
         Confidence level of each item's own interval.
-    axes
+    ax
         Draw here; a new figure when left out.
 
     Returns
@@ -110,7 +110,7 @@ def difficulty_plot(estimate: Estimate, *, level: float = 0.95, axes: Any = None
     matplotlib.axes.Axes
     """
     rows = difficulty_rows(estimate, level)
-    axes = _new_rows(rows, axes)
+    axes = _new_rows(rows, ax)
     place = np.arange(len(rows.items))
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
     axes.hlines(place, rows.lower, rows.upper, color=BLUE, linewidth=1.2, alpha=0.6)
@@ -124,7 +124,7 @@ def difficulty_plot(estimate: Estimate, *, level: float = 0.95, axes: Any = None
 
 
 def ladder_plot(
-    ranking: Ranking, estimate: Estimate, *, level: float = 0.95, axes: Any = None
+    ranking: Ranking, estimate: Estimate, *, level: float = 0.95, ax: Any = None
 ) -> Any:
     """Draw the top items of a ranking, and who else may belong there.
 
@@ -140,7 +140,7 @@ def ladder_plot(
     level
         Confidence level of each item's own interval, as a visual aid; the sets come from the
         ranking.
-    axes
+    ax
         Draw here; a new figure when left out.
 
     Returns
@@ -148,7 +148,7 @@ def ladder_plot(
     matplotlib.axes.Axes
     """
     rows = ladder_rows(ranking, estimate, level)
-    axes = _new_rows(rows, axes)
+    axes = _new_rows(rows, ax)
     for kind, style in zip(RUNGS, RUNG_STYLES, strict=True):
         _draw_kind(axes, rows, kind, (*style, kind))
     axes.axhline(len(ranking.top) - 0.5, color="black", linewidth=0.9, linestyle="--")
@@ -162,7 +162,7 @@ def ladder_plot(
     return axes
 
 
-def dif_plot(table: DifTable, *, focal: str | None = None, axes: Any = None) -> Any:
+def dif_plot(table: DifTable, *, focal: str | None = None, ax: Any = None) -> Any:
     """Draw how much harder items are for one group than its ability explains.
 
     Items are sorted by the difference, with 95% intervals. Filled squares are class C of ETS
@@ -174,7 +174,7 @@ def dif_plot(table: DifTable, *, focal: str | None = None, axes: Any = None) -> 
         From :func:`discreet.analysis.dif.find_dif`.
     focal
         Which group is compared with the reference; needed when the table has several.
-    axes
+    ax
         Draw here; a new figure when left out.
 
     Returns
@@ -183,7 +183,7 @@ def dif_plot(table: DifTable, *, focal: str | None = None, axes: Any = None) -> 
     """
     chosen = choose_focal(table, focal)
     rows = dif_rows(table, chosen)
-    axes = _new_rows(rows, axes)
+    axes = _new_rows(rows, ax)
     axes.axvline(0, color="black", linewidth=0.8)
     for kind, style in ETS_STYLES.items():
         _draw_kind(axes, rows, kind, style, size=5)
@@ -194,7 +194,7 @@ def dif_plot(table: DifTable, *, focal: str | None = None, axes: Any = None) -> 
     return axes
 
 
-def pair_plot(counts: PairCounts, *, axes: Any = None) -> Any:
+def pair_plot(counts: PairCounts, *, ax: Any = None) -> Any:
     """Draw how many persons disagree on each pair of items: right on one, wrong on the other.
 
     That number decides how well two items are compared. White: never compared. Items keep the
@@ -204,7 +204,7 @@ def pair_plot(counts: PairCounts, *, axes: Any = None) -> Any:
     ----------
     counts
         From :func:`discreet.count_pairs`. The picture is confidential.
-    axes
+    ax
         Draw here; a new figure when left out. A colour bar is put beside it.
 
     Returns
@@ -212,7 +212,7 @@ def pair_plot(counts: PairCounts, *, axes: Any = None) -> Any:
     matplotlib.axes.Axes
     """
     shown = pair_map(counts)
-    axes = new_axes(6.0, 5.2) if axes is None else axes
+    axes = new_axes(6.0, 5.2) if ax is None else ax
     image = axes.imshow(shown.persons, cmap="cividis_r", interpolation="nearest", vmin=0)
     m = len(shown.items)
     # Names of more than this many items would overlap below a picture six inches wide.

@@ -56,7 +56,7 @@ LINES = ((BLUE, "o-"), (VERMILLION, "s--"), (GREEN, "D-."), (ORANGE, "^:"), ("bl
 """Colours and markers: one kind of line for each mechanism or item."""
 
 
-def wright_plot(estimate: Estimate, scores: PersonScores, *, axes: Any = None) -> Any:
+def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Any = None) -> Any:
     """Draw the Wright map: abilities to the left, items to the right of one vertical scale.
 
     Parameters
@@ -65,7 +65,7 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, axes: Any = None) -
         The calibration.
     scores
         From :func:`discreet.score` with that calibration. The picture is confidential.
-    axes
+    ax
         Draw here; a new figure when left out.
 
     Returns
@@ -77,7 +77,7 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, axes: Any = None) -
         raise BadUsage("no person has an ability, so there is no Wright map to draw")
     starts, counts = bin_abilities(ability)
     shown = wright_map(estimate, starts, counts, persons=len(ability), mean=float(ability.mean()))
-    axes = new_axes(6.5, 6.5) if axes is None else axes
+    axes = new_axes(6.5, 6.5) if ax is None else ax
     largest = float(shown.counts.max())
     axes.barh(
         shown.starts,
@@ -102,7 +102,7 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, axes: Any = None) -
     return axes
 
 
-def contrast_plot(found: Dimensionality, *, axes: Any = None) -> Any:
+def contrast_plot(found: Dimensionality, *, ax: Any = None) -> Any:
     """Draw loadings on the first component of the residuals against difficulty.
 
     Filled circles are the items with positive loadings; the outermost items are named.
@@ -111,7 +111,7 @@ def contrast_plot(found: Dimensionality, *, axes: Any = None) -> Any:
     ----------
     found
         From :func:`discreet.analysis.dimensionality.find_dimensions`.
-    axes
+    ax
         Draw here; a new figure when left out.
 
     Returns
@@ -119,7 +119,7 @@ def contrast_plot(found: Dimensionality, *, axes: Any = None) -> Any:
     matplotlib.axes.Axes
     """
     shown = contrast_map(found)
-    axes = new_axes() if axes is None else axes
+    axes = new_axes() if ax is None else ax
     axes.axhline(0, color="black", linewidth=0.8)
     ends = ((shown.loading > 0, VERMILLION, VERMILLION), (shown.loading <= 0, BLUE, "white"))
     for mine, colour, face in ends:
@@ -168,7 +168,7 @@ def _join_names(names: list[str]) -> str:
 
 
 def fit_plot(
-    estimate: Estimate, fit: FitStatistics, *, statistic: str = "infit", axes: Any = None
+    estimate: Estimate, fit: FitStatistics, *, statistic: str = "infit", ax: Any = None
 ) -> Any:
     """Draw the fit of items as bubbles: mean square across, difficulty up, size the error.
 
@@ -180,7 +180,7 @@ def fit_plot(
         From :func:`discreet.analysis.item_fit.measure_fit` with that calibration.
     statistic
         ``"infit"`` or ``"outfit"``.
-    axes
+    ax
         Draw here; a new figure when left out.
 
     Returns
@@ -191,7 +191,7 @@ def fit_plot(
         raise BadUsage(f"statistic must be 'infit' or 'outfit', found {statistic!r}")
     column = align_column(fit.items.items, getattr(fit.items, statistic), estimate.items)
     shown = fit_map(estimate, column, statistic)
-    axes = new_axes(6.5, 4.8) if axes is None else axes
+    axes = new_axes(6.5, 4.8) if ax is None else ax
     axes.axvspan(FIT_LOW, FIT_HIGH, color=GREY, alpha=0.12, linewidth=0)
     axes.axvline(1, color=GREY, linewidth=0.8, linestyle=":")
     groups = ((~shown.outside, BLUE, "as expected"), (shown.outside, VERMILLION, "misfit"))
@@ -228,7 +228,7 @@ def curve_plot(
     responses: Responses | None = None,
     scores: PersonScores | None = None,
     groups: int = GROUPS,
-    axes: Any = None,
+    ax: Any = None,
 ) -> Any:
     """Draw the expected curves of up to five items, with the observed shares beside them.
 
@@ -244,7 +244,7 @@ def curve_plot(
         wrong), with 95% intervals. Left out: curves only. With them the picture is confidential.
     groups
         How many groups of persons.
-    axes
+    ax
         Draw here; a new figure when left out.
 
     Returns
@@ -253,7 +253,7 @@ def curve_plot(
     """
     names = [items] if isinstance(items, str) else list(items)
     curves = item_curves(estimate, names, responses, scores, groups)
-    axes = new_axes() if axes is None else axes
+    axes = new_axes() if ax is None else ax
     b = [curve.difficulty for curve in curves]
     ability = np.linspace(min(b) - 4, max(b) + 4, 161)
     for curve, (colour, style) in zip(curves, LINES, strict=False):
@@ -271,7 +271,7 @@ def curve_plot(
     return axes
 
 
-def option_plot(found: Distractors, item: str, *, axes: Any = None) -> Any:
+def option_plot(found: Distractors, item: str, *, ax: Any = None) -> Any:
     """Draw the shares of an item's options in groups of persons of rising ability. Confidential.
 
     A sound item: the line of the right answer rises, those of wrong ones fall.
@@ -282,7 +282,7 @@ def option_plot(found: Distractors, item: str, *, axes: Any = None) -> Any:
         From :func:`discreet.analysis.analyse_distractors`.
     item
         Which one.
-    axes
+    ax
         Draw here; a new figure when left out.
 
     Returns
@@ -290,7 +290,7 @@ def option_plot(found: Distractors, item: str, *, axes: Any = None) -> Any:
     matplotlib.axes.Axes
     """
     shown = option_map(found, item)
-    axes = new_axes() if axes is None else axes
+    axes = new_axes() if ax is None else ax
     rows = zip(shown.options, shown.right, shown.flagged, shown.shares, strict=True)
     styles = cycle(WRONG_LINES)
     for name, right, flagged, points in rows:
@@ -309,14 +309,14 @@ def option_plot(found: Distractors, item: str, *, axes: Any = None) -> Any:
     return axes
 
 
-def information_plot(estimate: Estimate, *, axes: Any = None) -> Any:
+def information_plot(estimate: Estimate, *, ax: Any = None) -> Any:
     """Draw test information and the standard error of an ability, if all items are answered.
 
     Parameters
     ----------
     estimate
         A calibration or the estimate of a release.
-    axes
+    ax
         Draw here; a new figure when left out. The standard error gets an axis on the right.
 
     Returns
@@ -325,7 +325,7 @@ def information_plot(estimate: Estimate, *, axes: Any = None) -> Any:
         The one with the information.
     """
     curve = trace_information(estimate)
-    axes = new_axes() if axes is None else axes
+    axes = new_axes() if ax is None else ax
     (information,) = axes.plot(curve.ability, curve.information, color=BLUE, linewidth=2)
     axes.set_xlabel("ability in logits")
     axes.set_ylabel("information", color=BLUE)
@@ -347,7 +347,7 @@ def privacy_plot(
     error: Sequence[float] | Mapping[str, Sequence[float]],
     *,
     without_privacy: float | None = None,
-    axes: Any = None,
+    ax: Any = None,
 ) -> Any:
     """Draw the error of the difficulties against epsilon, on logarithmic axes.
 
@@ -359,7 +359,7 @@ def privacy_plot(
         Root mean square error in logits for each budget; or one such list per mechanism.
     without_privacy
         The error that sampling persons leaves anyway, as a line.
-    axes
+    ax
         Draw here; a new figure when left out.
 
     Returns
@@ -368,7 +368,7 @@ def privacy_plot(
     """
     curves = dict(error) if isinstance(error, Mapping) else {"": error}
     _check_curves(epsilon, curves)
-    axes = new_axes() if axes is None else axes
+    axes = new_axes() if ax is None else ax
     for (name, values), (colour, style) in zip(curves.items(), LINES, strict=False):
         axes.loglog(epsilon, values, style, color=colour, label=name or "with privacy")
     if without_privacy is not None:
