@@ -193,7 +193,21 @@ def test_a_reliability_below_zero_is_shown_as_zero_with_the_remark():
     assert diagnostics.reliability < 0
     page = write_steward_page(estimate, diagnostics)
     assert "Person reliability is 0 (errors exceed the differences)" in page
-    assert "<dt>person reliability (errors exceed the differences)</dt><dd>0</dd>" in page
+    assert "<dt>person reliability</dt><dd>0</dd>" in page
+    assert page.count("A reliability of 0 means that errors exceed the differences") == 1
+
+
+def test_what_cannot_be_computed_has_no_box():
+    table = draw(300, 6, 13).astype(float)
+    table[np.arange(300), np.arange(300) % 6] = np.nan
+    answers = discreet.Responses.from_array(table)
+    estimate = discreet.fit(answers)
+    diagnostics = diagnose(answers, estimate)
+    assert diagnostics.alpha is None
+    page = write_steward_page(estimate, diagnostics)
+    assert "<dt>person reliability</dt>" in page
+    assert "KR-20" not in page
+    assert "A reliability of 0" not in page
 
 
 def test_surprising_answers_are_marked_in_the_text():

@@ -747,3 +747,12 @@ def test_the_error_of_a_link_by_persons_is_true():
         z.append((link.shift - 0.7) / link.se)
     assert abs(np.mean(z)) < 0.6
     assert np.mean(np.abs(z) < 1.96) > 0.85
+
+
+def test_a_correlation_just_below_the_limit_is_not_written_as_the_limit():
+    first = np.linspace(-1, 1, 40)
+    wave = np.resize([1.0, -1.0, -1.0, 1.0], 40)  # neither shift nor slope
+    second = first + wave * np.sqrt((1 / 0.949**2 - 1) * (first @ first) / (wave @ wave))
+    items = tuple(f"i{number}" for number in range(40))
+    link = link_calibrations(*(calibration(items, one, 0.1) for one in (first, second)))
+    assert any("correlate by 0.94 only" in str(one) for one in link.warnings)

@@ -291,6 +291,20 @@ def test_very_many_persons_are_sampled_and_the_report_says_so(monkeypatch):
     assert "334 evenly chosen persons" in write_steward_page(estimate, diagnostics)
 
 
+def test_a_file_with_a_sample_of_the_persons_is_named_so(monkeypatch, tmp_path):
+    path = tmp_path / "answers.csv"
+    rows = lsat().store.rows(0, 1000).tolist()
+    path.write_text("a,b,c,d,e\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    out = tmp_path / "out"
+    assert run("fit", path, "--out", out).code == 0
+    assert len((out / "persons.confidential.csv").read_text().splitlines()) == 1001
+    monkeypatch.setattr("discreet.analysis.evidence.CELL_LIMIT", 2000)
+    ended = run("fit", path, "--out", out, "--force")
+    assert "334 evenly chosen of 1,000 persons" in ended.err
+    assert not (out / "persons.confidential.csv").exists()
+    assert len((out / "persons_sample.confidential.csv").read_text().splitlines()) == 335
+
+
 @pytest.mark.parametrize("ends", [(-3.2, 3.1), (0.0, 0.5), (-0.01, 0.013), (2, 90)])
 def test_ticks_are_round_and_inside(ends):
     ticks = round_ticks(*ends)

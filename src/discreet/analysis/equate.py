@@ -357,7 +357,7 @@ def _warn(
     if correlation < CORRELATION:
         values = "abilities" if by == PERSONS else "difficulties"
         sentence = (
-            f"{values} of the common {by} correlate by {correlation:.2f} only (usual: "
+            f"{values} of the common {by} correlate by {_below(correlation)} only (usual: "
             f"at least {CORRELATION}); the calibrations may not measure the same"
         )
         found.append(Notice(Kind.WEAK_LINK, sentence))
@@ -369,3 +369,8 @@ def _warn(
         )
         found.append(Notice(Kind.WEAK_LINK, sentence))
     return tuple(found)
+
+
+def _below(correlation: float) -> str:
+    """Write a correlation so that it does not round up to the limit it misses."""
+    return f"{np.floor(correlation * 100) / 100:.2f}"

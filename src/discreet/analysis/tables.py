@@ -164,7 +164,7 @@ def flag_persons(fit: PersonFit) -> BoolArray:
 
 
 def tabulate_persons(evidence: Evidence) -> Table:
-    """Return every person: ability, error, fit and flags."""
+    """Return every person, or those of the sample: ability, error, fit and flags."""
     fit = evidence.fit.persons
     misfit = flag_persons(fit).tolist()
     with np.errstate(invalid="ignore"):
@@ -175,11 +175,11 @@ def tabulate_persons(evidence: Evidence) -> Table:
     ]
     names = ("infit", "infit_t", "outfit", "outfit_t")
     numbers = {name: getattr(fit, name).tolist() for name in names}
-    some = "" if evidence.sampled is None else " These are evenly chosen ones of very many; "
-    some += "`discreet score` has them all." if some else ""
+    all_of_them = evidence.sampled is None
+    some = "" if all_of_them else " Evenly chosen ones of very many; `discreet score` has them all."
     return Table(
-        "persons",
-        "Persons",
+        "persons" if all_of_them else "persons_sample",
+        "Persons" if all_of_them else "Persons, a sample",
         "Abilities by weighted likelihood, which has a number for every score; fit at the maximum "
         f"likelihood ability, for persons with right and wrong answers.{some}",
         {**evidence.scores.to_dict(), **numbers, "flag": flags},

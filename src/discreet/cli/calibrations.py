@@ -33,7 +33,7 @@ WORKBOOK_FILE = "analysis.confidential.xlsx"
 TABLE_FILES = {
     name: f"{name}.confidential.csv"
     for name in (
-        *("items", "persons", "raw_scores", "tests", "andersen", "wald", "pairs"),
+        *("items", "persons", "persons_sample", "raw_scores", "tests", "andersen", "wald", "pairs"),
         *("dimensions", "contrast", "groups", "options", "reliability", "labels"),
     )
 }
@@ -112,6 +112,7 @@ def write_calibration(
     from discreet.output.steward import write_diagnosis
 
     evidence = None if responses is None else gather_answers(responses, estimate)
+    _note_sample(evidence, estimate)
     test = diagnose_test(estimate, _summarise(evidence))
     tables = [table.turn(scale) for table in _list_tables(test, evidence)]
     files = [TABLE_FILES[table.name] for table in tables]
@@ -145,6 +146,16 @@ def _list_tables(test: Diagnosis, evidence: Evidence | None) -> list[Table]:
     if evidence is not None:
         found |= {table.name: table for table in list_evidence_tables(evidence)}
     return [found[name] for name in TABLE_FILES if name in found and found[name].rows]
+
+
+def _note_sample(evidence: Evidence | None, estimate: Estimate) -> None:
+    if evidence is None or evidence.sampled is None:
+        return
+    note(
+        f"Note: {TABLE_FILES['persons_sample']} and the report's abilities and fit are those of "
+        f"{evidence.sampled:,} evenly chosen of {estimate.persons:,} persons; `discreet score` "
+        "writes the abilities of all."
+    )
 
 
 def _can_write_workbook() -> bool:

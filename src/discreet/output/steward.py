@@ -97,6 +97,7 @@ def write_diagnosis(
             "findings": test.findings,
             "checked": _say_checked(test.fine, diagnostics),
             "boxes": _facts(estimate, diagnostics) | _scale_fact(scale),
+            "remark": _remark(diagnostics),
             "items": len(estimate.items),
             **_pictures(test),
             **_item_table(test, scale),
@@ -174,9 +175,19 @@ def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str
             ("item reliability", diagnostics.item_reliability),
             ("KR-20 (alpha)", diagnostics.alpha),
         ):
-            number, _, remark = say_reliability(value).partition(" ")
-            facts[f"{label} {remark}".strip()] = number
+            if value is not None:
+                facts[label] = say_reliability(value).partition(" ")[0]
     return facts
+
+
+def _remark(diagnostics: Diagnostics | None) -> str:
+    """Say below the boxes what a reliability of 0 stands for."""
+    if diagnostics is None:
+        return ""
+    found = diagnostics.reliability, diagnostics.item_reliability, diagnostics.alpha
+    if not any(value is not None and value < 0 for value in found):
+        return ""
+    return "A reliability of 0 means that errors exceed the differences: the formula gives less."
 
 
 def _pictures(test: Diagnosis) -> dict[str, Any]:
@@ -331,16 +342,23 @@ def _computed(estimate: Estimate) -> dict[str, str]:
     return {
         "program": f"discreet {__version__}",
         "method": estimate.method,
-        **({"choice of the method": estimate.choice} if estimate.choice else {}),
         "solver": estimate.solution.solver,
-        "iterations": f"{estimate.solution.iterations:,}",
-        "residual": f"{estimate.solution.residual:.2g}",
+        **_effort(estimate),
         "Python, numpy": f"{platform.python_version()}, {np.__version__}",
     }
 
 
+def _effort(estimate: Estimate) -> dict[str, str]:
+    """Say what a solver did; numbers that were only read, or moved, took none."""
+    done = estimate.solution
+    if not done.iterations:
+        return {}
+    return {"iterations": f"{done.iterations:,}", "residual": f"{done.residual:.2g}"}
+
+
 def _notes(estimate: Estimate, diagnostics: Diagnostics | None) -> list[str]:
-    notes = [*map(str, estimate.warnings), *estimate.solution.notes]
+    notes = [estimate.choice] if estimate.choice else []
+    notes += [*map(str, estimate.warnings), *estimate.solution.notes]
     if diagnostics is not None:
         if (number := diagnostics.sampled) is not None:
             notes.append(f"abilities, fit and curves are those of {number:,} evenly chosen persons")
