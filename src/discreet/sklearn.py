@@ -10,7 +10,7 @@ import operator
 import warnings
 from collections.abc import Iterable, Iterator
 from os import PathLike
-from typing import Any, NoReturn, Self
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,11 @@ from discreet.analysis.prediction import (
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, MissingExtra
 from discreet.models.calibrate import fit
-from discreet.models.methods import AUTO
 from discreet.privacy.accounting import Budget
 from discreet.publishing.release import release
 from discreet.results.estimate import Estimate
 from discreet.tables.values import Codes, Scoring, make_scoring
+from discreet.types import Method
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -166,7 +166,7 @@ class Rasch(_Answers):
 
     def __init__(
         self,
-        method: str = AUTO,
+        method: Method = "auto",
         *,
         regularisation: float = 0.0,
         at_least: float | None = None,
@@ -272,7 +272,7 @@ class SpectralRasch(Rasch):
 
     def __init__(
         self,
-        method: str = "refined",
+        method: Method = "refined",
         *,
         regularisation: float = 0.0,
         at_least: float | None = None,
@@ -347,7 +347,7 @@ class PrivateRasch(_Answers):
         delta: float = 1e-6,
         max_answers: int | None = None,
         mechanism: str = "auto",
-        neighbours: str = "replace-one",
+        neighbours: Literal["replace-one", "add-remove"] = "replace-one",
         ledger: str | PathLike[str] | None = None,
         at_least: float | None = None,
         missing: Codes = (),

@@ -1,8 +1,8 @@
-"""Arrays by what they hold: one name for each kind, known once."""
+"""Arrays by what they hold, and words that are chosen from: one name for each, known once."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,3 +16,6 @@ Int8Array = npt.NDArray[np.int8]
 Texts = npt.NDArray[np.object_]
 UInt64Array = npt.NDArray[np.uint64]
 Vector = npt.NDArray[Any]
+
+Method = Literal["auto", "conditional", "refined", "spectral", "marginal"]
+"""Names of estimators of difficulties."""

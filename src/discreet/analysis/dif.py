@@ -15,10 +15,9 @@ from discreet.analysis.groups import Split, adjust, load_grouped, split_persons
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.calibrate import fit
-from discreet.models.methods import AUTO
 from discreet.results.estimate import Estimate, Kind, Notice, Status
 from discreet.tables.roles import ReadingWords
-from discreet.types import BoolArray, FloatArray
+from discreet.types import BoolArray, FloatArray, Method
 
 DELTA = 2.35
 """Units of the ETS delta scale in a logit (Holland and Thayer 1988)."""
@@ -144,7 +143,7 @@ def run_wald(
     responses: Any,
     groups: Any = "mean score",
     *,
-    method: str = AUTO,
+    method: Method = "auto",
     **reading: Unpack[ReadingWords],
 ) -> WaldTest:
     """Test every item for equal difficulty in two groups. Confidential.
@@ -187,7 +186,7 @@ def find_dif(
     reference: str | None = None,
     adjustment: str = "benjamini-hochberg",
     level: float = 0.05,
-    method: str = AUTO,
+    method: Method = "auto",
     **reading: Unpack[ReadingWords],
 ) -> DifTable:
     """Find items that are harder for one group than its ability explains. Confidential.
@@ -258,7 +257,7 @@ def _doubt_small(split: Split) -> tuple[Notice, ...]:
     return (Notice(Kind.SMALL_GROUP, sentence),)
 
 
-def _fit_groups(split: Split, method: str) -> list[Estimate]:
+def _fit_groups(split: Split, method: Method) -> list[Estimate]:
     """Calibrate the groups apart, all by one method."""
     estimates = _fit_each(split, method)
     others = [one for one in estimates if one.method != estimates[0].method]
@@ -269,7 +268,7 @@ def _fit_groups(split: Split, method: str) -> list[Estimate]:
     return [replace(one, choice=choice) for one in _fit_each(split, "refined")]
 
 
-def _fit_each(split: Split, method: str) -> list[Estimate]:
+def _fit_each(split: Split, method: Method) -> list[Estimate]:
     estimates = []
     for label, part in zip(split.labels, split.parts, strict=True):
         try:

@@ -67,7 +67,7 @@ def top(
     from discreet.results.ranking import rank
 
     with working("Estimating difficulties"):
-        estimate = fit(responses, method=method, regularisation=regularisation)
+        estimate = fit(responses, method=check_method(method), regularisation=regularisation)
         ranking = rank(estimate, k, easiest=easiest, level=level)
     if as_json:
         names = {name: list(getattr(ranking, name)) for name in ("top", "surely_in", "possibly_in")}
@@ -121,7 +121,7 @@ def mislabelled(
     from discreet.models.calibrate import fit
 
     with working("Looking for mislabelled items"):
-        estimate = fit(responses, method=method, standard_errors=False)
+        estimate = fit(responses, method=check_method(method), standard_errors=False)
         found = find_mislabelled(responses, estimate, level=level)
     columns = found.to_dict()
     written = [] if out is None else write_tables(out, {LABELS_FILE: confidential(columns)})
@@ -287,7 +287,7 @@ def dif(
             reference=reference,
             adjustment=adjustment,
             level=level,
-            method=method,
+            method=check_method(method),
         )
     written = [] if out is None else write_tables(out, {DIF_FILE: confidential(table.to_dict())})
     if as_json:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from discreet.atomic import PRIVACY_FILE, staged
 from discreet.cli.output import confidential, json_text, list_rows, note, print_columns
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from discreet.analysis.tables import Table
     from discreet.answers.responses import Responses
     from discreet.results.estimate import Estimate
+    from discreet.types import Method
 
 
 # The word is part of the names: a file that leaves its folder still says what it is.
@@ -61,8 +62,8 @@ def print_calibration(estimate: Estimate, scale: Scale | None = None) -> None:
     print_columns(add_scaled(estimate.to_dict(), scale), names, digits)
 
 
-def check_method(name: str) -> None:
-    """Refuse an unknown method before a large file is read for nothing."""
+def check_method(name: str) -> Method:
+    """Return a known method; refuse another before a large file is read for nothing."""
     from discreet.models.methods import AUTO, METHODS
 
     known = (AUTO, *METHODS)
@@ -70,6 +71,7 @@ def check_method(name: str) -> None:
         raise BadUsage(
             f"--method {name}: there is no such method; choose one of: {', '.join(known)}."
         )
+    return cast("Method", name)
 
 
 def calibration_document(estimate: Estimate, scale: Scale | None = None) -> dict[str, Any]:

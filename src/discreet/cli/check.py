@@ -27,7 +27,7 @@ def check(
     from discreet.models.calibrate import fit
 
     with working("Testing the model"):
-        found = check_model(responses, fit(responses, method=method))
+        found = check_model(responses, fit(responses, method=check_method(method)))
     if as_json:
         print_json(_describe(found))
     else:

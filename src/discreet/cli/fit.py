@@ -114,7 +114,7 @@ def fit(
         responses: Any = answers
         anchored = None if anchors is None else _hold(anchors, responses, method)
         estimate = (
-            calibrate(responses, method=method, regularisation=regularisation)
+            calibrate(responses, method=check_method(method), regularisation=regularisation)
             if anchored is None
             else anchored.estimate
         )
@@ -279,7 +279,7 @@ def _report_answers(
     from discreet.models.calibrate import fit
 
     with working("Estimating difficulties"):
-        estimate = fit(responses, method=method)
+        estimate = fit(responses, method=check_method(method))
         diagnostics = diagnose_answers(responses, estimate)
         scale = settle_scale(wanted, responses, estimate)
     note_choice(estimate.choice)

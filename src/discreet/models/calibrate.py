@@ -31,7 +31,7 @@ from discreet.models.uncertainty import (
 )
 from discreet.results.estimate import Estimate, Kind, Notice, Solution
 from discreet.tables.roles import ReadingWords
-from discreet.types import FloatArray
+from discreet.types import FloatArray, Method
 
 if TYPE_CHECKING:
     pass
@@ -64,7 +64,7 @@ class _Request:
 def fit(
     data: Any,
     *,
-    method: str = AUTO,
+    method: Method = "auto",
     engine: str = "auto",
     standard_errors: bool = True,
     regularisation: float = 0.0,
