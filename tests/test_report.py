@@ -169,7 +169,7 @@ def test_too_few_items_are_called_unreliable():
 
 
 def test_warnings_of_the_fit_reach_the_first_screen():
-    estimate = replace(fit(lsat()), warnings=(Notice(Kind.WEAK_LINK, "something odd"),))
+    estimate = replace(fit(lsat()), warnings=(Notice(Kind.FLAT_ABILITIES, "something odd"),))
     assert "The estimation says" in titles(estimate, None)
 
 
@@ -289,6 +289,12 @@ def test_very_many_persons_are_sampled_and_the_report_says_so(monkeypatch):
     monkeypatch.undo()
     assert replace(diagnostics, sampled=None) == diagnose(third, estimate)
     assert "334 evenly chosen persons" in write_steward_page(estimate, diagnostics)
+
+
+def test_doubts_about_a_link_are_not_called_the_estimation():
+    estimate = fit(lsat())
+    doubt = Notice(Kind.WEAK_LINK, "only 2 common items")
+    assert titles(replace(estimate, warnings=(doubt,)), None) == "The link between the scales"
 
 
 def test_a_file_with_a_sample_of_the_persons_is_named_so(monkeypatch, tmp_path):

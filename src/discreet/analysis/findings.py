@@ -112,7 +112,9 @@ def _check_warnings(estimate: Estimate) -> Iterator[Finding]:
     """Show the fit's own warnings, except those that another check tells."""
     for text in estimate.warnings:
         if text.kind not in (Kind.LEFT_OUT, Kind.NOT_LINKED, Kind.ROUTED):
-            yield Finding(Severity.LOOK, "The estimation says", f"{_sentence(text)}.", "")
+            about_link = text.kind in (Kind.DRIFTED, Kind.WEAK_LINK)
+            title = "The link between the scales" if about_link else "The estimation says"
+            yield Finding(Severity.LOOK, title, f"{_sentence(text)}.", "")
 
 
 def fit_remarks(diagnostics: Diagnostics, index: int) -> list[str]:
