@@ -6,8 +6,10 @@ colours, sizes, words and lines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 
@@ -60,6 +62,23 @@ def new_axes(width: float = 6.5, height: float = 4.0) -> Any:
     return Figure(figsize=(width, height), layout="constrained").subplots()
 
 
+Given = ParamSpec("Given")
+
+
+def drawn_on(plot: Callable[Given, Any]) -> Callable[Given, Any]:
+    """Let a picture take ``axes=`` too, as ``ax=`` was called in 0.1, with a warning."""
+
+    @wraps(plot)
+    def draw(*given: Given.args, **named: Given.kwargs) -> Any:
+        if "axes" in named:
+            message = f"{plot.__name__}(axes=) is now ax=; the old name goes in 0.4"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            named["ax"] = named.pop("axes")
+        return plot(*given, **named)
+
+    return draw
+
+
 def clean(axes: Any, title: str) -> None:
     """Set the title on the left and take away the frame above and on the right."""
     axes.set_title(title, loc="left")
@@ -91,6 +110,7 @@ def _draw_kind(
         axes.plot(rows.value[place], place, marker, color=colour, label=label, mfc=face, ms=size)
 
 
+@drawn_on
 def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Any = None) -> Any:
     """Draw the items from hardest (top) to easiest with their intervals.
 
@@ -123,6 +143,7 @@ def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Any = None) 
     return axes
 
 
+@drawn_on
 def ladder_plot(
     ranking: Ranking, estimate: Estimate, *, level: float = 0.95, ax: Any = None
 ) -> Any:
@@ -162,6 +183,7 @@ def ladder_plot(
     return axes
 
 
+@drawn_on
 def dif_plot(table: DifTable, *, focal: str | None = None, ax: Any = None) -> Any:
     """Draw how much harder items are for one group than its ability explains.
 
@@ -194,6 +216,7 @@ def dif_plot(table: DifTable, *, focal: str | None = None, ax: Any = None) -> An
     return axes
 
 
+@drawn_on
 def pair_plot(counts: PairCounts, *, ax: Any = None) -> Any:
     """Draw how many persons disagree on each pair of items: right on one, wrong on the other.
 

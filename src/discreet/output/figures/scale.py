@@ -33,6 +33,7 @@ from discreet.output.figures.items import (
     ORANGE,
     VERMILLION,
     clean,
+    drawn_on,
     new_axes,
 )
 from discreet.results.estimate import Estimate
@@ -56,6 +57,7 @@ LINES = ((BLUE, "o-"), (VERMILLION, "s--"), (GREEN, "D-."), (ORANGE, "^:"), ("bl
 """Colours and markers: one kind of line for each mechanism or item."""
 
 
+@drawn_on
 def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Any = None) -> Any:
     """Draw the Wright map: abilities to the left, items to the right of one vertical scale.
 
@@ -167,6 +169,7 @@ def _join_names(names: list[str]) -> str:
     return shown.rstrip()
 
 
+@drawn_on
 def fit_plot(
     estimate: Estimate, fit: FitStatistics, *, statistic: str = "infit", ax: Any = None
 ) -> Any:
@@ -221,6 +224,7 @@ def fit_plot(
     return axes
 
 
+@drawn_on
 def curve_plot(
     estimate: Estimate,
     items: str | list[str] | tuple[str, ...],
@@ -309,6 +313,7 @@ def option_plot(found: Distractors, item: str, *, ax: Any = None) -> Any:
     return axes
 
 
+@drawn_on
 def information_plot(estimate: Estimate, *, ax: Any = None) -> Any:
     """Draw test information and the standard error of an ability, if all items are answered.
 
@@ -342,6 +347,7 @@ def information_plot(estimate: Estimate, *, ax: Any = None) -> Any:
     return axes
 
 
+@drawn_on
 def privacy_plot(
     epsilon: Sequence[float],
     error: Sequence[float] | Mapping[str, Sequence[float]],
