@@ -19,7 +19,7 @@ from discreet.cli.calibrations import TABLE_FILES
 from discreet.output.workbook import write_workbook
 
 DATA = Path(__file__).parent / "data"
-ALWAYS = {*TABLE_FILES} - {"groups", "options"}
+ALWAYS = {*TABLE_FILES} - {"groups", "persons_sample", "options"}
 
 
 def save(place, rows, items, groups=None):
