@@ -108,7 +108,7 @@ def check_model(
     >>> import discreet
     >>> found = check_model(discreet.datasets.lsat())
     >>> [(test.name, test.verdict) for test in found.tests][:2]
-    [('Andersen', 'holds'), ('dimensionality', 'holds')]
+    [('Andersen', 'holds'), ('Martin-Löf', 'holds')]
     """
     source = load_answers(responses, reading)
     known = fit(source) if estimate is None else estimate

@@ -37,7 +37,7 @@ class Scale(Kept):
     Examples
     --------
     >>> scale = Scale.from_points({0: 500, 1: 600})
-    >>> scale.apply([-1.0, 0.5]).tolist(), scale.apply_error(0.25)
+    >>> scale.apply([-1.0, 0.5]).tolist(), float(scale.apply_error(0.25))
     ([400.0, 550.0], 25.0)
     """
 

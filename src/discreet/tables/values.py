@@ -86,7 +86,7 @@ def make_scoring(at_least: float | None, missing: Codes) -> Scoring:
     Examples
     --------
     >>> make_scoring(None, [9, "99"])
-    Scoring(at_least=None, missing=('9', '99'))
+    Scoring(at_least=None, missing=('9', '99'), right=None)
     """
     if at_least is not None and not _is_finite(at_least):
         raise BadUsage(f"at_least must be a finite number; found {at_least!r}.")
