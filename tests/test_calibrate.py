@@ -322,8 +322,8 @@ def test_standard_errors_are_optional():
 def test_an_unknown_method_or_kind_of_data_is_refused():
     with pytest.raises(BadUsage, match="refined, spectral"):
         fit(simulate(18)[0], method="magic")
-    with pytest.raises(BadUsage, match="found list"):
-        fit([[1, 0], [0, 1]])
+    with pytest.raises(BadUsage, match="found set"):
+        fit({1, 0})
 
 
 def test_a_path_is_read(tmp_path):

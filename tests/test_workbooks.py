@@ -151,6 +151,18 @@ def test_a_password_or_damage_is_one_clear_line(tmp_path):
         assert "damaged or cut off" in ended.err
 
 
+def test_a_byte_that_changed_on_the_way_is_damage_and_no_fault_of_the_program(tmp_path):
+    path = book(tmp_path, {"s": PLAIN})
+    whole = path.read_bytes()
+    codes = set()
+    for place in range(0, len(whole), max(len(whole) // 150, 1)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        ended = discreet("fit", path)
+        assert "inside discreet" not in ended.err, (place, ended.err)
+        codes.add(ended.code)
+    assert 3 in codes
+
+
 def test_a_file_that_is_no_workbook_is_named(tmp_path):
     path = tmp_path / "a.xlsx"
     path.write_text("person,a,b\nx,1,0\n")

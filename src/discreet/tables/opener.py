@@ -27,7 +27,7 @@ from discreet.tables.evaluations import EvaluationSource
 from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.order import OrderKeys
-from discreet.tables.paths import find_files, read_head, read_text, sniff, warn_encoding
+from discreet.tables.paths import find_files, peek, read_head, read_text, sniff, warn_encoding
 from discreet.tables.roles import Form, LongPlan, Reading, WidePlan, plan_columns
 from discreet.tables.separators import refuse_answers_as_names
 from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
@@ -268,7 +268,7 @@ def read_rows(path: Path, form: Form | None = None) -> tuple[list[str], list[lis
 
 def _list_lines(path: Path) -> list[str]:
     """Return the lines of a text file, or the first cells of another table, header or not."""
-    if sniff(path, read_head(path)) != "workbook":
+    if sniff(path, peek(path)) != "workbook":
         return read_text(path).splitlines()
     _, rows = read_rows(path, Form(header=False))
     return [row[0] or "" for row in rows]

@@ -180,10 +180,15 @@ def unpacked_size(path: Path) -> int:
         return max(int.from_bytes(file.read(4), "little"), _GZIP_FACTOR * size)
 
 
-def read_head(path: Path) -> bytes:
-    """Return the first bytes of a file, unpacked; an empty file is refused."""
+def peek(path: Path) -> bytes:
+    """Return the first bytes of a file, unpacked."""
     with explain_read_errors(path), open_bytes(path) as stream:
-        head = stream.read(_HEAD)
+        return stream.read(_HEAD)
+
+
+def read_head(path: Path) -> bytes:
+    """Return the first bytes of a file of answers, unpacked; an empty one is refused."""
+    head = peek(path)
     if not head.strip(b"\xef\xbb\xbf \t\r\n"):
         raise BadResponses(
             f"{path} is empty. A file of answers has a first row of column names and then one row "

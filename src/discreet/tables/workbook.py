@@ -12,6 +12,7 @@ import re
 import shlex
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,8 @@ MOST_UNPACKED = 1 << 32
 _ROWS = 1 << 16
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 """The stream in which Excel keeps a workbook that has a password."""
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+"""What the standard library says of a packed file whose parts do not match their checksums."""
 _SHOWN = 8
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
 _ERROR = b' t="e"'
@@ -228,7 +231,8 @@ def _explain_damage(path: Path) -> Iterator[None]:
     except BaseException as error:
         # Calamine is written in Rust, whose panics are no `Exception`.
         kind = type(error)
-        if kind.__module__ != "python_calamine" and kind.__name__ != "PanicException":
+        ours = isinstance(error, _DAMAGE)
+        if not ours and kind.__module__ != "python_calamine" and kind.__name__ != "PanicException":
             raise
         if kind.__name__ == "PasswordError":
             raise BadResponses(_protected(path)) from None
