@@ -315,6 +315,11 @@ def test_an_audit_without_runs_or_power_is_refused():
             run("pairs", **bad)
 
 
+def test_an_audit_that_would_not_end_is_refused_with_the_remedy():
+    with pytest.raises(BadUsage, match=r"at most 1,000,000 .* found 100,0.*ask for fewer"):
+        run("pairs", runs=10**20)
+
+
 def test_clopper_pearson_limits_are_the_textbook_ones():
     assert highest_rate(0, 100, 0.05) == pytest.approx(1 - 0.05 ** (1 / 100))
     assert highest_rate(100, 100, 0.05) == 1.0

@@ -342,6 +342,7 @@ def test_a_bank_grows_on_the_command_line(place, tmp_path):
     assert [row["item"] for row in shown["items"]] == NAMES
     assert {row["source"] for row in shown["items"]} == {"spring", "autumn"}
     assert shown["access"] == "confidential"
+    assert shown["guarantee"] is None
     assert "maths: 8 items from 2 calibrations" in discreet("bank", "show", bank).out
     again = discreet("bank", "add", bank, place / "autumn")
     assert again.code == 2
@@ -352,6 +353,11 @@ def test_a_bank_of_releases_is_public_and_scores(place, tmp_path):
     bank = tmp_path / "public.csv"
     made = discreet("bank", "create", bank, place / "release", "--scale", "maths")
     assert "(public)" in made.out
+    shown = discreet("bank", "show", bank, "--json").document
+    promised = json.loads((place / "release" / "privacy.json").read_text())["guarantee"]
+    assert shown["access"] == "public"
+    assert shown["guarantee"] == promised
+    assert "epsilon" in discreet("bank", "show", bank).out
     assert discreet("score", place / "spring.csv", "--with", bank).code == 0
 
 

@@ -372,3 +372,6 @@ def test_an_audit_of_nothing_is_wrong_usage():
     assert discreet("audit", "--mechanism", "magic", "--epsilon", 1).code == 2
     assert discreet("audit", "--mechanism", "pairs", "--epsilon", 0).code == 2
     assert discreet("audit", "--mechanism", "pairs", "--epsilon", 1, "--power", 1).code == 2
+    endless = discreet("audit", "--mechanism", "pairs", "--epsilon", 1, "--runs", 10**20)
+    assert endless.code == 2
+    assert "at most 1,000,000 releases" in endless.err

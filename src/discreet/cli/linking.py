@@ -31,6 +31,7 @@ from discreet.errors import BadUsage
 from discreet.markup import minus, name_some
 
 if TYPE_CHECKING:
+    from discreet.analysis.bank import Bank
     from discreet.analysis.drift import Drift
     from discreet.analysis.equate import Link
 
@@ -253,11 +254,18 @@ def show_bank(file: BankFile, *, as_json: AsJson = False) -> None:
     bank = read_bank(file)
     columns = bank.to_dict()
     if as_json:
-        about = {"scale": bank.scale, "unit": "logit", "access": bank.access}
-        print_json({**about, "items": list_rows(columns)})
+        print_json({**_describe_bank(bank), "items": list_rows(columns)})
         return
     sources = len(set(bank.source))
     noun = "calibration" if sources == 1 else "calibrations"
     say(f"{bank.scale}: {len(bank.items):,} items from {sources} {noun} ({bank.access})")
+    if bank.guarantee is not None:
+        say(f"{bank.guarantee.mechanism}: {bank.guarantee.summary}")
     say()
     print_columns(columns, ("item", "difficulty", "se", "n", "source", "status"))
+
+
+def _describe_bank(bank: Bank) -> dict[str, Any]:
+    guarantee = None if bank.guarantee is None else bank.guarantee.to_dict()
+    about = {"scale": bank.scale, "unit": "logit", "access": bank.access}
+    return {**about, "guarantee": guarantee}

@@ -129,18 +129,15 @@ def audit_mechanism(
     size
         The number of items and the cap on answers of the release that is meant.
     runs
-        Releases per data set and attack; by default as many as show noise that is too small by
-        1.1 with probability ``power``, up to 20,000.
+        Releases per data set and attack, at most a million; by default as many as show noise that
+        is too small by 1.1 with probability ``power``, up to 20,000.
     release
         The wall; tests pass a faulty one, which the audit must catch.
     progress
         Called with (done, all) attacks.
     """
     size = size or Size()
-    if (runs is not None and runs < 2) or not 0 < power < 1:
-        raise BadUsage(
-            f"an audit needs at least 2 runs and a power between 0 and 1, found {runs} and {power}"
-        )
+    _check_effort(runs, power)
     noise = PooledNoise(noise or ExactNoise())
     attacks = make_attacks(mechanism, budget, size, noise.source)
     chance = MISTAKES / len(attacks)
@@ -165,6 +162,20 @@ def audit_mechanism(
         runs=runs,
         attack=found[1],
     )
+
+
+def _check_effort(runs: int | None, power: float) -> None:
+    """Refuse an audit that can show nothing, or that would hardly end."""
+    if (runs is not None and runs < 2) or not 0 < power < 1:
+        raise BadUsage(
+            f"an audit needs at least 2 runs and a power between 0 and 1, found {runs} and {power}"
+        )
+    if runs is not None and runs > ALLOWED_RUNS:
+        raise BadUsage(
+            f"an audit makes at most {ALLOWED_RUNS:,} releases of each data set, found {runs:,}, "
+            "which would not end in useful time; ask for fewer, or leave the number out to have it "
+            "chosen for the power"
+        )
 
 
 class PooledNoise:
@@ -253,7 +264,8 @@ MISTAKES = 0.001
 """How often an honest mechanism may be refuted: in one of a thousand audits."""
 
 LARGEST_FACTOR = 64.0
-FEWEST_RUNS, MOST_RUNS = 200, 20_000
+FEWEST_RUNS, MOST_RUNS, ALLOWED_RUNS = 200, 20_000, 1_000_000
+"""Where the number is chosen, and the most that may be asked for: hours of a core."""
 
 
 def prove_factor(attack: Attack, mistakes: int, runs: int, chance: float) -> float:
