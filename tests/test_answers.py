@@ -180,7 +180,8 @@ def test_a_sample_is_one_block_of_the_same_persons_however_blocks_are_cut():
 
     cells = draw(1000, seed=5).to_array()
     blocks = [
-        discreet.Responses.from_array(part).store for part in np.split(cells, [130, 131, 700])
+        (discreet.Responses.from_array(part).store, None)
+        for part in np.split(cells, [130, 131, 700])
     ]
     (found,) = fold_blocks(blocks, 1000, [Look()])
     assert len(found) == 80

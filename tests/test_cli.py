@@ -153,7 +153,7 @@ def test_fit_prints_the_item_table(answers):
 def test_fit_json_is_the_contract_and_nothing_else(answers):
     ended = discreet("fit", answers, "--json")
     document = ended.document
-    assert list(document) == ["persons", "method", "choice", "model", "items"]
+    assert list(document) == ["persons", "method", "choice", "model", "se_method", "items"]
     assert document["persons"] == 1000
     assert document["method"] == "conditional"
     assert document["model"] == "rasch"
@@ -170,6 +170,7 @@ def test_fit_takes_the_method_of_the_paper(answers):
     document = discreet("fit", answers, "--method", "spectral", "--json").document
     assert document["method"] == "spectral"
     assert document["choice"] == ""
+    assert document["se_method"].endswith("over all 1,000 persons.")
     expected = library.fit(lsat(), method="spectral").difficulty
     np.testing.assert_allclose([item["difficulty"] for item in document["items"]], expected)
 

@@ -530,7 +530,7 @@ def test_batches_of_persons_give_the_standard_errors_of_all(many, monkeypatch):
     parts = [Responses.from_array(answers[start : start + 250]).store for start in (0, 250, 500)]
     seen = {}
 
-    def keep(job, found, laplacian):
+    def keep(job, found, laplacian, n_persons):
         seen.update(laplacian=laplacian, plan=job.plan)
         return sandwich.Uncertainty(np.zeros(len(job.plan.kept)), None)
 
@@ -542,7 +542,9 @@ def test_batches_of_persons_give_the_standard_errors_of_all(many, monkeypatch):
     def measure(blocks):
         job = multipliers.plan_many(seen["plan"], 600)
         assert isinstance(job, multipliers.MixScores)
-        return job.finish(fold_blocks(blocks, 600, [job])[0], seen["laplacian"])
+        return job.finish(
+            fold_blocks([(block, None) for block in blocks], 600, [job])[0], seen["laplacian"]
+        )
 
     one, two = measure([whole.store]), measure(parts)
     assert two[0] == pytest.approx(one[0], rel=1e-9)

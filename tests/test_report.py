@@ -333,13 +333,19 @@ def test_every_method_has_its_own_words_for_a_paper(broken):
     assert {*METHODS, "noise-aware", "winsteps"} == set(METHOD_WORDS)
     estimate, diagnostics = broken
     for name, words in METHOD_WORDS.items():
-        page = write_steward_page(replace(estimate, method=name), diagnostics)
+        page = write_steward_page(replace(estimate, method=name, se_method=""), diagnostics)
         assert escape(words.how) in page
         assert words.errors in page
 
 
+def test_a_report_says_which_persons_standard_errors_are_from(broken):
+    estimate, diagnostics = broken
+    assert estimate.se_method
+    assert escape(estimate.se_method) in write_steward_page(estimate, diagnostics)
+
+
 def test_a_method_of_another_maker_is_named_and_its_errors_are_called_unknown(broken):
-    page = write_steward_page(replace(broken[0], method="their own"), broken[1])
+    page = write_steward_page(replace(broken[0], method="their own", se_method=""), broken[1])
     assert "a method called their own" in page
     assert "standard errors were estimated is not known here" in page
 

@@ -91,10 +91,10 @@ def test_an_estimate_sums_itself_up():
     estimate = library.fit(lsat())
     lines = estimate.summary().splitlines()
     assert lines[0] == "rasch model: 5 items, 1,000 persons, conditional, confidential"
-    assert lines[1] == estimate.choice
+    assert lines[1:3] == [estimate.choice, estimate.se_method]
     assert "easiest Item1 (-1.256 logits), hardest Item3 (1.236 logits)" in lines
-    assert lines[5].split()[:3] == ["item", "difficulty", "se"]
-    assert lines[6].split()[:3] == ["Item1", "-1.256", "0.104"]
+    assert lines[6].split()[:3] == ["item", "difficulty", "se"]
+    assert lines[7].split()[:3] == ["Item1", "-1.256", "0.104"]
     assert repr(estimate) == "<Estimate: 5 items, 1,000 persons, conditional, confidential>"
     fit = measure_fit(lsat(), estimate)
     assert estimate.reliability == pytest.approx(fit.item_reliability.reliability)

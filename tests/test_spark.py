@@ -45,6 +45,7 @@ from discreet.counts import PairCounts
 from discreet.counts.sql import read_counts, write_query
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.jit import set_threads
+from discreet.models import score_plan
 from discreet.secure import SeededSource, SystemSource
 from discreet.tables.ids import encode_ids
 from discreet.tables.roles import LongPlan, Reading, WidePlan, make_reading
@@ -805,6 +806,25 @@ def test_fit_equals_memory(spark, many_tasks, method):
     theirs = discreet.fit(in_memory(table, ours.items), method=method)
     np.testing.assert_allclose(ours.difficulty, theirs.difficulty, rtol=0, atol=1e-9)
     np.testing.assert_allclose(ours.se, theirs.se, rtol=0, atol=1e-9)
+
+
+def test_standard_errors_come_from_the_sample_of_memory(spark, monkeypatch):
+    monkeypatch.setattr(score_plan, "ENOUGH", 200)
+    table = answers_table(1500, 5)
+    ours = discreet.fit(spark.createDataFrame(table).repartition(3), method="refined")
+    theirs = discreet.fit(in_memory(table, ours.items), method="refined")
+    assert "a sample of the 1,499 persons" in ours.se_method
+    np.testing.assert_allclose(ours.se, theirs.se, rtol=1e-9)
+
+
+def test_without_ids_everybody_is_scored(spark, monkeypatch):
+    cells = np.random.default_rng(5).integers(0, 2, (1500, 4))
+    table = pa.table({f"q{j}": cells[:, j] for j in range(4)})
+    theirs = discreet.fit(cells, method="refined")
+    monkeypatch.setattr(score_plan, "ENOUGH", 200)
+    ours = discreet.fit(spark.createDataFrame(table), method="refined")
+    assert ours.se_method.endswith("over all 1,500 persons.")
+    np.testing.assert_allclose(ours.se, theirs.se, rtol=1e-9)
 
 
 def test_a_method_that_needs_all_persons_says_so(spark):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,6 +48,10 @@ class AnswerStore(Protocol):
 
     def take(self, persons: IndexArray) -> SparseRows:
         """Answers of these persons, given by their numbers in ascending order."""
+        ...
+
+    def pick(self, persons: IndexArray) -> AnswerStore:
+        """Answers of these persons, in ascending order, in the form in which they are."""
         ...
 
     def item_totals(self) -> tuple[Int64Array, Int64Array]:
@@ -119,6 +124,19 @@ class BitPlanes:
         starts = np.concatenate([[0], np.cumsum((cells >= 0).sum(axis=1))]).astype(np.int64)
         return SparseRows(starts, item, cells[cells >= 0] == 1, self.n_items)
 
+    def pick(self, persons: IndexArray) -> BitPlanes:
+        planes = empty_planes(len(persons), self.n_items)
+        size = 64 * planes[0].shape[2]
+
+        def copy(block: int) -> None:
+            some = persons[block * size : (block + 1) * size]
+            for plane, out in zip((self.right, self.wrong), planes, strict=True):
+                bits = np.packbits(_pick_bits(plane, some), axis=1, bitorder="little")
+                out[block].view(np.uint8)[:, : bits.shape[1]] = bits
+
+        list(map_tasks(copy, range(planes[0].shape[0])))
+        return BitPlanes(*planes, len(persons))
+
     def item_totals(self) -> tuple[Int64Array, Int64Array]:
         right, wrong = (_item_counts(plane) for plane in (self.right, self.wrong))
         return right + wrong, right
@@ -187,6 +205,19 @@ def _unpack(plane: UInt64Array) -> Int8Array:
     return np.unpackbits(octets, axis=1, bitorder="little").T.view(np.int8)
 
 
+def _pick_bits(plane: UInt64Array, persons: IndexArray) -> npt.NDArray[np.uint8]:
+    """Return 0 and 1, ``[item, person]``, of persons in ascending order."""
+    block, inside = np.divmod(persons, 64 * plane.shape[2])
+    octet, bit = inside >> 3, (inside & 7).astype(np.uint8)
+    out = np.empty((plane.shape[1], len(persons)), dtype=np.uint8)
+    starts = np.searchsorted(block, np.arange(plane.shape[0] + 1))
+    for number, (low, high) in enumerate(pairwise(starts)):
+        np.take(plane[number].view(np.uint8), octet[low:high], axis=1, out=out[:, low:high])
+    out >>= bit
+    out &= np.uint8(1)
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class SparseRows:
     """Only the answers that were given, person after person.
@@ -236,6 +267,9 @@ class SparseRows:
         starts = np.concatenate([[0], np.cumsum(lengths)])
         cell = np.repeat(self.indptr[persons] - starts[:-1], lengths) + np.arange(starts[-1])
         return SparseRows(starts, self.item[cell], self.right[cell], self.n_items)
+
+    def pick(self, persons: IndexArray) -> SparseRows:
+        return self.take(persons)
 
     def item_totals(self) -> tuple[Int64Array, Int64Array]:
         answers = np.bincount(self.item, minlength=self.n_items)

@@ -18,6 +18,7 @@ import numpy as np
 
 from discreet.answers.planes import AnswerStore, SparseRows, join_rows
 from discreet.answers.select import CELLS
+from discreet.answers.thinning import thin_persons
 from discreet.errors import OutOfReach
 from discreet.secure import RandomSource
 from discreet.types import IndexArray, Int64Array
@@ -42,6 +43,10 @@ class Job(Generic[T]):
     ----------
     sample
         About how many persons are enough, which then come as one block; None for all persons.
+    every
+        Per item, of how many of its takers one is enough, who is drawn by a fixed hash of the id
+        (:mod:`discreet.answers.thinning`); None for all persons. Where persons have no ids that
+        could be found again, everybody comes, and the job is told so (:meth:`of_everybody`).
     travels
         Whether other machines may do it. What draws random numbers, or whose value grows with the
         persons, is done here.
@@ -52,6 +57,7 @@ class Job(Generic[T]):
     """
 
     sample: int | None = None
+    every: Int64Array | None = None
     travels: bool = True
     is_sum: bool = False
     needs: str = "this computation needs the answers of all persons here"
@@ -63,6 +69,10 @@ class Job(Generic[T]):
     def add(self, one: T, other: T) -> T:
         """Return the value of the persons of both, those of ``one`` first."""
         raise NotImplementedError
+
+    def of_everybody(self) -> Job[T]:
+        """Return the same job for all persons, none of whom stands for others."""
+        return self
 
 
 class SumJob(Job[Any]):
@@ -242,19 +252,23 @@ class Held:
 
 
 def fold_blocks(
-    blocks: Iterable[AnswerStore], n_persons: int, jobs: Sequence[Job[Any]]
+    blocks: Iterable[tuple[AnswerStore, Any]], n_persons: int, jobs: Sequence[Job[Any]]
 ) -> list[Any]:
-    """Go through blocks of whole persons once, for all jobs; at least one block.
+    """Go through blocks of whole persons, with their ids, once for all jobs; at least one block.
 
-    A sample is gathered on the way and handed over as one block.
+    A sample is gathered on the way and handed over as one block. Ids may be None where persons
+    are numbered, or no job asks for them.
     """
     chosen = [None if job.sample is None else choose_persons(n_persons, job.sample) for job in jobs]
     totals: list[Any] = [None] * len(jobs)
     first = 0
-    for store in blocks:
+    for store, ids in blocks:
         for place, (job, who) in enumerate(zip(jobs, chosen, strict=True)):
             if who is None:
-                value = job.block(store)
+                drawn = store
+                if job.every is not None:
+                    drawn = thin_persons(store, ids, first, job.every)
+                value = job.block(drawn)
                 totals[place] = value if first == 0 else job.add(totals[place], value)
             else:
                 inside = who[np.searchsorted(who, first) :] - first

@@ -379,7 +379,7 @@ class Responses(Held):
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """Fold jobs over all persons, who are one block."""
-        return fold_blocks([self._store], self.n_persons, jobs)
+        return fold_blocks([(self._store, self._persons)], self.n_persons, jobs)
 
     def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests and their number, for the ledger.

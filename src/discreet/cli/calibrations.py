@@ -80,7 +80,7 @@ def calibration_document(estimate: Estimate, scale: Scale | None = None) -> dict
     scaled = ("scaled_difficulty", "scaled_se")
     names = ("item", "difficulty", "se", *scaled, "status", "answers", "right")
     rows = list_rows({name: columns[name] for name in names if name in columns})
-    shown = ("persons", "method", "choice", "model")
+    shown = ("persons", "method", "choice", "model", "se_method")
     about = {name: getattr(estimate, name) for name in shown}
     return {**about, **name_scale(scale), "items": rows}
 
@@ -381,4 +381,5 @@ def build_estimate(document: dict[str, Any]) -> Estimate:
         right=counts("right"),
         persons=document.get("persons"),
         degrees=document.get("degrees"),
+        se_method=str(document.get("se_method", "")),
     )

@@ -20,7 +20,7 @@ from discreet.counts.folds import FoldCounts, PersonWeight, Tally
 from discreet.errors import BadUsage, OutOfReach
 from discreet.models.connection import Chain, ItemFacts, build_chain, doubt_shape
 from discreet.models.jackknife import leave_folds_out
-from discreet.models.methods import ANSWER_METHODS, AUTO, METHODS, PAIR_METHODS
+from discreet.models.methods import ANSWER_METHODS, AUTO, METHOD_WORDS, METHODS, PAIR_METHODS
 from discreet.models.patterns import GroupPatterns
 from discreet.models.uncertainty import (
     COVARIANCE_LIMIT,
@@ -178,6 +178,7 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
         kept=chain.kept,
         scoring=method.scoring(difficulty),
         weighting=weighting,
+        answers=facts.answers,
         n_persons=facts.persons,
     )
     uncertainty, routing = _go_through(answers, facts, sandwich, chain, difficulty)
@@ -245,7 +246,8 @@ def _fit_answers(answers: Answers, request: _Request) -> Estimate:
 def _finish_answers(answers: Answers, found: Estimate, request: _Request) -> Estimate:
     """Say why this method, and warn of routing where it matters."""
     warnings = (*found.warnings, *_doubts(found.items, answers.n_persons))
-    found = replace(found, choice=request.choice, warnings=warnings)
+    said = f"{METHOD_WORDS[found.method].errors}."
+    found = replace(found, choice=request.choice, warnings=warnings, se_method=said)
     complete = answers.n_answers == answers.n_persons * len(answers.items)
     if complete or found.method == "marginal" or not request.standard_errors:
         return found
@@ -342,6 +344,7 @@ def _assemble(
         warnings=tuple(warnings),
         choice=request.choice,
         degrees=uncertainty.degrees,
+        se_method=uncertainty.how,
     )
 
 

@@ -53,7 +53,8 @@ def leave_folds_out(
         notes += (f"{NO_COVARIANCE}standard errors only",)
     elif not thin.any():
         covariance = scaled.T @ scaled
-    return Uncertainty(se, covariance, notes, degrees)
+    how = f"{notes[0][0].upper()}{notes[0][1:]}."
+    return Uncertainty(se, covariance, notes, degrees, how)
 
 
 def _find_moves(

@@ -8,6 +8,7 @@ from memory once a round, with groups of items where the links are bad.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from discreet.errors import NotConverged
 from discreet.models.laplacian import Hierarchy, Laplacian, factorise, factorise_roughly, solve
 from discreet.models.score_plan import ScorePlan, score_persons, weigh_scores
 from discreet.results.estimate import Kind, Notice
-from discreet.types import FloatArray
+from discreet.types import FloatArray, Int64Array
 
 COLUMN_TOL = 1e-4
 """Energy of an error relative to that of its solution, as the approximate inverse measures it:
@@ -115,7 +116,7 @@ def plan_many(plan: ScorePlan, n_persons: int) -> ManyItems:
     """Return the job behind standard errors of many items, for so many persons."""
     m = len(plan.kept)
     few = n_persons <= (EXACT_PERSONS if m <= FACTOR_ITEMS else m // ITERATIVE_SHARE)
-    return GatherScores(plan) if few else MixScores(plan)
+    return GatherScores(replace(plan, draw=None)) if few else MixScores(plan)
 
 
 class ManyItems(Job[Any]):
@@ -126,6 +127,11 @@ class ManyItems(Job[Any]):
 
     def __init__(self, plan: ScorePlan) -> None:
         self.plan = plan
+
+    @property
+    def every(self) -> Int64Array | None:  # type: ignore[override]
+        """Of how many takers of an item one is enough."""
+        return self.plan.every
 
     def finish(self, found: Any, laplacian: Laplacian) -> tuple[FloatArray, str]:
         """Return standard errors and how they were found; NaN where no solver vouches for them."""
@@ -165,14 +171,17 @@ class GatherScores(ManyItems):
 
 
 class MixScores(ManyItems):
-    """Many persons: scores times random signs, ``[item, draw]``, and squares of scores."""
+    """Many persons: scores times random signs, ``[item, draw]``, squares of scores, and takers.
+
+    These are, of a sample, how many takers of each item those who were drawn stand for.
+    """
 
     def __init__(self, plan: ScorePlan) -> None:
         super().__init__(plan)
         self._draws = max(FEWEST_DRAWS, min(DRAWS, DRAW_CELLS // len(plan.kept)))
         self._rng = np.random.default_rng(0)  # goes on from block to block
 
-    def block(self, store: AnswerStore) -> tuple[FloatArray, FloatArray]:
+    def block(self, store: AnswerStore) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Sum over some persons."""
         scores = self._score(store)
         columns = np.zeros((scores.shape[1], self._draws))
@@ -181,14 +190,19 @@ class MixScores(ManyItems):
             some = scores[start : start + step]
             signs = self._rng.integers(0, 2, (some.shape[0], self._draws), dtype=np.int8)
             columns += some.T @ (2.0 * signs - 1.0)
-        return columns, np.asarray(scores.multiply(scores).sum(axis=0)).ravel()
+        squares = np.asarray(scores.multiply(scores).sum(axis=0)).ravel()
+        draw = self.plan.draw
+        return columns, squares, np.zeros(0) if draw is None else draw.count_seen(store)
 
-    def add(self, one: Any, other: Any) -> tuple[FloatArray, FloatArray]:
-        """Add both sums."""
-        return one[0] + other[0], one[1] + other[1]
+    def add(self, one: Any, other: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Add the sums of both."""
+        return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
     def _finish(self, found: Any, laplacian: Laplacian) -> tuple[FloatArray, str]:
-        columns, squares = found
+        columns, squares, seen = found
+        if self.plan.draw is not None:
+            factor = self.plan.draw.find_scale(seen[self.plan.kept], self.plan.kept)
+            columns, squares = columns * factor[:, None], squares * factor**2
         find = _choose_solver(laplacian, columns[:, :PROBES], self._draws)
         scale = 1.0 / laplacian.diagonal[:, None]
         moments = _Moments(squares * scale[:, 0] ** 2)

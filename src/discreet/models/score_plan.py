@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows
+from discreet.answers.thinning import stand_for
 from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
 
 CHUNK_CELLS = 200_000
@@ -24,6 +25,9 @@ TABLE_ITEMS = 2000
 """Items up to which a table of all pairs is kept (32 MB)."""
 TABLE_ROWS = 256
 """With more items the table is made anew for every chunk, in slices of so many rows."""
+ENOUGH = 20_000
+"""Takers of an item whose scores are enough: a standard error has then a relative error of about
+1 / sqrt(2 ENOUGH) = 0.5%. One of every ``takers // ENOUGH`` is scored."""
 MAX_LEVERAGE = 0.5
 """A person who is nearly the only link of an item would otherwise get an unbounded factor."""
 
@@ -33,6 +37,48 @@ class Scoring(Protocol):
 
     def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray: ...
     def curvature(self, right: FloatArray, wrong: FloatArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """Who is scored of very many persons.
+
+    Attributes
+    ----------
+    takers
+        Per item of all items, how many persons answered it.
+    every
+        Of how many of them one is scored; see :mod:`discreet.answers.thinning`.
+    """
+
+    takers: Int64Array
+    every: Int64Array
+
+    def count_seen(self, store: AnswerStore) -> FloatArray:
+        """Return how many takers of each item these persons stand for."""
+        stands, seen = stand_for(store, self.every), np.zeros(store.n_items)
+        for number in np.unique(stands):
+            seen += number * store.pick(np.flatnonzero(stands == number)).item_totals()[0]
+        return seen
+
+    def find_scale(self, seen: FloatArray, kept: IndexArray) -> FloatArray:
+        """Return what scores on kept items are multiplied by, for as many takers as there are.
+
+        Scaling an item's scores keeps a covariance one, and leaves alone what is not sampled.
+        """
+        return np.asarray(np.sqrt(self.takers[kept] / np.maximum(seen, 1.0)))
+
+
+def plan_draw(answers: Int64Array) -> Draw | None:
+    """Decide who is scored, from how many persons answered each item; None for everybody.
+
+    Examples
+    --------
+    >>> plan_draw(np.array([39_999, 40_000, 300_000])).every.tolist()
+    [1, 2, 15]
+    """
+    every = np.maximum(answers // ENOUGH, 1)
+    return Draw(answers, every) if (every > 1).any() else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +97,8 @@ class ScorePlan:
     weighting
         The rule that gives each person's weight from (answered, right), as used in the counts;
         None for one each.
+    draw
+        Who is scored, where there are very many persons; None for all of them.
     """
 
     difficulty: FloatArray
@@ -58,16 +106,28 @@ class ScorePlan:
     scoring: Scoring
     resistance: FloatArray
     weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = None
+    draw: Draw | None = None
+
+    @property
+    def every(self) -> Int64Array | None:
+        """Per item of all items, of how many of its takers one is scored; None where all are."""
+        return None if self.draw is None else self.draw.every
 
 
-def weigh_scores(store: AnswerStore, plan: ScorePlan) -> FloatArray | None:
-    """Return the weights of these persons; None for one each."""
-    if plan.weighting is None:
-        return None
-    return plan.weighting(*store.person_totals()).astype(np.float64)
+def weigh_scores(store: AnswerStore, plan: ScorePlan) -> FloatArray:
+    """Return ``[2, person]``: the weights, and the roots of how many persons each stands for.
+
+    Products of two scores then count as those of all these persons.
+    """
+    weights = np.ones((2, store.n_persons))
+    if plan.weighting is not None:
+        weights[0] = plan.weighting(*store.person_totals())
+    if plan.every is not None:
+        np.sqrt(stand_for(store, plan.every), out=weights[1])
+    return weights
 
 
-def score_persons(store: AnswerStore, plan: ScorePlan, weights: FloatArray | None) -> Any:
+def score_persons(store: AnswerStore, plan: ScorePlan, weights: FloatArray) -> Any:
     """Return the corrected scores of all persons, ``[person, kept item]``, as a CSR array."""
     from scipy.sparse import csr_array, vstack
 
@@ -87,7 +147,7 @@ def chunk_words(planes: BitPlanes, plan: ScorePlan) -> int:
 
 
 def score_planes(
-    planes: BitPlanes, plan: ScorePlan, words: range, weights: FloatArray | None
+    planes: BitPlanes, plan: ScorePlan, words: range, weights: FloatArray
 ) -> Iterator[FloatArray]:
     """Yield ``[kept item, person]`` for each chunk of persons that starts at one of ``words``.
 
@@ -107,8 +167,7 @@ def score_planes(
             return
         right = _unpack(planes.right[block, rows, span], persons)
         wrong = _unpack(planes.wrong[block, rows, span], persons)
-        own = None if weights is None else weights[person : person + persons]
-        yield _score_chunk(right, wrong, tables, own)
+        yield _score_chunk(right, wrong, tables, weights[:, person : person + persons])
 
 
 class _Tables:
@@ -139,7 +198,7 @@ class _Tables:
 
 
 def _score_chunk(
-    right: FloatArray, wrong: FloatArray, tables: _Tables, weights: FloatArray | None
+    right: FloatArray, wrong: FloatArray, tables: _Tables, weights: FloatArray
 ) -> FloatArray:
     scores, trace = np.empty(right.shape), np.zeros(right.shape[1])
     for span in tables.spans:
@@ -152,8 +211,8 @@ def _score_chunk(
         lost *= wrong[span]
         part -= lost
     right += wrong
-    factor = np.ones(len(trace)) if weights is None else weights
-    scores *= factor * _correction(factor * trace, right.sum(axis=0))
+    own, stands = weights
+    scores *= own * stands * _correction(own * trace, right.sum(axis=0))
     return scores
 
 
@@ -164,7 +223,7 @@ def _unpack(plane: UInt64Array, persons: int) -> FloatArray:
     return bits.astype(np.float64)
 
 
-def score_rows(store: SparseRows, plan: ScorePlan, weights: FloatArray | None) -> Any:
+def score_rows(store: SparseRows, plan: ScorePlan, weights: FloatArray) -> Any:
     """Score persons held as sparse rows, all persons with as many answers together."""
     from scipy.sparse import csr_array
 
@@ -177,13 +236,12 @@ def score_rows(store: SparseRows, plan: ScorePlan, weights: FloatArray | None) -
         for start in range(0, len(same), size):
             who = same[start : start + size]
             cell = indptr[who, None] + np.arange(length)
-            own = None if weights is None else weights[who]
-            values[cell] = _score_group(item[cell], right[cell], own, plan)
+            values[cell] = _score_group(item[cell], right[cell], weights[:, who], plan)
     return csr_array((values, item, indptr), shape=(len(answered), len(plan.kept)))
 
 
 def _score_group(
-    item: IndexArray, right: npt.NDArray[np.bool_], weights: FloatArray | None, plan: ScorePlan
+    item: IndexArray, right: npt.NDArray[np.bool_], weights: FloatArray, plan: ScorePlan
 ) -> FloatArray:
     """Scores of persons with the same number of answers, ``[person, answer]``."""
     b = plan.difficulty[item]
@@ -197,10 +255,10 @@ def _score_group(
     else:
         resistance = plan.resistance[item[:, :, None], item[:, None, :]]
     pull = np.where(discordant, plan.scoring.curvature(first, second) * resistance, 0.0)
-    factor = 1.0 if weights is None else weights
+    own, stands = weights
     answered = np.full(len(item), float(item.shape[1]))
-    correction = _correction(factor * pull.sum(axis=(1, 2)), answered)
-    return np.asarray(scores * (factor * correction)[:, None])
+    correction = _correction(own * pull.sum(axis=(1, 2)), answered)
+    return np.asarray(scores * (own * stands * correction)[:, None])
 
 
 def restrict_rows(

@@ -7,13 +7,16 @@ contract is agreement to 1e-12 between stores and chunk sizes, not equality of b
 With ``s_l`` the score of person l and ``L`` the Laplacian of the estimator, the covariance is
 ``pinv(L) (sum_l s_l s_l') pinv(L)``. Each score is divided by one minus the person's leverage,
 because residuals at the estimate are smaller than at the truth.
+
+The sum is estimated from a sample of very many persons (:data:`ENOUGH`): those who are drawn count
+for as many as they stand for, and items are scaled to the number of their takers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,32 +30,42 @@ from discreet.models.laplacian import Laplacian, invert
 from discreet.models.random_sign_se import ManyItems, plan_many
 from discreet.models.refined import logistic
 from discreet.models.score_plan import (
+    ENOUGH,
     ScorePlan,
     Scoring,
     chunk_words,
+    plan_draw,
     score_persons,
     score_planes,
     weigh_scores,
 )
 from discreet.results.estimate import Notice
-from discreet.types import FloatArray, IndexArray
+from discreet.types import FloatArray, IndexArray, Int64Array
 
 COVARIANCE_LIMIT = 2000
 """Items up to which the full covariance is kept (32 MB); above, standard errors only."""
 NO_COVARIANCE = f"no covariance above {COVARIANCE_LIMIT} items: "
+OF_ALL = "Standard errors are sandwich estimates over all {persons:,} persons."
+OF_SOME = (
+    "Standard errors are sandwich estimates from a sample of the {persons:,} persons, drawn by a "
+    "fixed hash of their ids: about {enough:,} or more of those who answered an item, all where "
+    "fewer than {few:,} did. Sampling changes them by about {error:.1%}."
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
     """Standard errors of the kept items, their covariance where it is small enough, notes.
 
-    ``degrees`` of freedom of the standard errors; None where they count as known.
+    ``degrees`` of freedom of the standard errors; None where they count as known. ``how`` says
+    in a sentence how they were computed.
     """
 
     se: FloatArray
     covariance: FloatArray | None
     notes: tuple[str, ...] = ()
     degrees: int | None = None
+    how: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,47 +83,82 @@ def plan_sandwich(
     kept: IndexArray,
     scoring: Scoring,
     weighting: Weighting | None,
+    answers: Int64Array,
     n_persons: int,
 ) -> Sandwich:
-    """Prepare standard errors with the sandwich formula: one pass over persons is left."""
-    m = len(difficulty)
+    """Prepare standard errors with the sandwich formula: one pass over persons is left.
+
+    ``answers`` are how many persons answered each of all items.
+    """
+    m, draw = len(difficulty), plan_draw(answers)
     if m > COVARIANCE_LIMIT:
         # In a well linked graph pinv(L) is close to its diagonal part; the factor makes the
         # leverages add up to m - 1, as the exact ones do.
         approximate = (m - 1) / m / laplacian.diagonal
-        plan = ScorePlan(difficulty, kept, scoring, approximate, weighting)
+        plan = ScorePlan(difficulty, kept, scoring, approximate, weighting, draw)
         job = plan_many(plan, n_persons)
-        return Sandwich(job, lambda found: _finish_many(job, found, laplacian))
+        return Sandwich(job, lambda found: _finish_many(job, found, laplacian, n_persons))
     with threads_for(m):
         inverse = invert(laplacian)
     spread = inverse.diagonal()
     resistance = spread[:, None] + spread[None, :] - 2 * inverse
-    plan = ScorePlan(difficulty, kept, scoring, resistance, weighting)
-    return Sandwich(SumProducts(plan), lambda products: _finish(products, inverse))
+    plan = ScorePlan(difficulty, kept, scoring, resistance, weighting, draw)
+    return Sandwich(SumProducts(plan), lambda found: _finish(found, plan, inverse, n_persons))
 
 
-def _finish(products: FloatArray, inverse: FloatArray) -> Uncertainty:
-    with threads_for(len(inverse)):
-        covariance = inverse @ products @ inverse
+def _finish(found: FloatArray, plan: ScorePlan, inverse: FloatArray, n_persons: int) -> Uncertainty:
+    m = len(inverse)
+    draw = plan.draw if len(found) > m else None
+    scale = np.ones(m) if draw is None else draw.find_scale(found[m], plan.kept)
+    with threads_for(m):
+        turned = inverse * scale
+        covariance = turned @ found[:m] @ turned.T
     covariance = (covariance + covariance.T) / 2
-    return Uncertainty(np.sqrt(np.maximum(covariance.diagonal(), 0.0)), covariance)
+    se = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+    return Uncertainty(se, covariance, how=tell_persons(n_persons, sampled=draw is not None))
 
 
-def _finish_many(job: ManyItems, found: Any, laplacian: Laplacian) -> Uncertainty:
-    se, how = job.finish(found, laplacian)
-    return Uncertainty(se, None, (how if isinstance(how, Notice) else NO_COVARIANCE + how,))
+def tell_persons(n_persons: int, *, sampled: bool) -> str:
+    """Say which persons standard errors are from."""
+    error = 1 / np.sqrt(2 * ENOUGH)
+    said = OF_SOME if sampled else OF_ALL
+    return said.format(persons=n_persons, enough=ENOUGH, few=2 * ENOUGH, error=error)
+
+
+def _finish_many(job: ManyItems, found: Any, laplacian: Laplacian, n_persons: int) -> Uncertainty:
+    se, note = job.finish(found, laplacian)
+    if isinstance(note, Notice):
+        return Uncertainty(se, None, (note,))
+    how = tell_persons(n_persons, sampled=job.every is not None)
+    return Uncertainty(se, None, (NO_COVARIANCE + note,), how=how)
 
 
 @dataclass(frozen=True, eq=False)
 class SumProducts(SumJob):
-    """Sum the products of scores of two items over persons."""
+    """Sum the products of scores of two items over persons, ``[item, item]``.
+
+    Of a sample there is one more row: how many takers of each item those who were drawn stand for.
+    """
 
     plan: ScorePlan
+
+    @property
+    def every(self) -> Int64Array | None:  # type: ignore[override]
+        """Of how many takers of an item one is enough."""
+        return self.plan.every
+
+    def of_everybody(self) -> SumProducts:
+        """Return the same sum over all persons."""
+        return SumProducts(replace(self.plan, draw=None))
 
     def block(self, store: AnswerStore) -> FloatArray:
         """Sum over some persons."""
         with threads_for(len(self.plan.kept)):
-            return sum_products(store, self.plan)
+            products = sum_products(store, self.plan)
+        draw = self.plan.draw
+        if draw is None:
+            return products
+        return np.vstack([products, draw.count_seen(store)[self.plan.kept]])
 
 
 def sum_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
@@ -122,9 +170,10 @@ def sum_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
     step = chunk_words(store, plan)
     chunks = range(0, store.right.shape[0] * store.right.shape[2], step)
     share = -(-len(chunks) // thread_count()) or 1
+    nothing = np.zeros((len(plan.kept), len(plan.kept)))
 
     def add_up(words: range) -> FloatArray:
-        total = np.zeros((len(plan.kept), len(plan.kept)))
+        total = nothing.copy()
         for scores in score_planes(store, plan, words, weights):
             total += scores @ scores.T
         return total
@@ -132,7 +181,7 @@ def sum_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
     # One sum per thread, added in order: the same machine always gives the same bits.
     tasks = [chunks[start : start + share] for start in range(0, len(chunks), share)]
     with one_blas_thread() if len(chunks) > 1 else nullcontext():
-        return np.asarray(sum(map_tasks(add_up, tasks), start=np.zeros(())))
+        return np.asarray(sum(map_tasks(add_up, tasks), start=nothing))
 
 
 # Standard errors from counts alone, for complete answers.
@@ -166,7 +215,8 @@ def simulate_uncertainty(
     inverse = invert(laplacian)
     covariance = inverse @ products @ inverse * (counts.persons / SIMULATED)
     note = "standard errors are model-based (from counts of complete answers)"
-    return Uncertainty(np.sqrt(covariance.diagonal()), covariance, (note,))
+    how = f"{note[0].upper()}{note[1:]}."
+    return Uncertainty(np.sqrt(covariance.diagonal()), covariance, (note,), how=how)
 
 
 def match_abilities(counts: PairCounts, difficulty: FloatArray) -> tuple[float, float]:

@@ -377,7 +377,7 @@ def write_methods(test: Diagnosis, about: str = "") -> str:
         f"{words.how.format(name=estimate.method)}, with "
         f"discreet {__version__}; they are in logits{'' if about else _describe_scale(estimate)}.",
         about,
-        f"{words.errors}.",
+        estimate.se_method or f"{words.errors}.",
         f"{left_out} of the {len(estimate.items)} items had no estimable difficulty."
         if left_out
         else "",

@@ -140,6 +140,9 @@ class Estimate(Tabular):
     degrees
         Degrees of freedom of the standard errors, where these come from folds of persons:
         intervals then have Student's quantiles. None where standard errors count as known.
+    se_method
+        How the standard errors were computed, and from which persons: a sentence, or empty where
+        that is not known.
     """
 
     items: tuple[str, ...]
@@ -158,6 +161,7 @@ class Estimate(Tabular):
     model: str = "rasch"
     choice: str = ""
     degrees: int | None = None
+    se_method: str = ""
 
     def __post_init__(self) -> None:
         for array in (self.difficulty, self.se, self.covariance, self.answers, self.right):
@@ -249,7 +253,8 @@ class Estimate(Tabular):
         """Return the sentences that a summary begins with: what was estimated, how and how well."""
         without = int((~self.estimated).sum())
         known = np.flatnonzero(self.estimated)
-        lines = [f"{self.model} model: {self._facts()}", *([self.choice] if self.choice else [])]
+        said = [sentence for sentence in (self.choice, self.se_method) if sentence]
+        lines = [f"{self.model} model: {self._facts()}", *said]
         if len(known):
             low, high = (known[pick(self.difficulty[known])] for pick in (np.argmin, np.argmax))
             lines.append(

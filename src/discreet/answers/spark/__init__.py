@@ -31,6 +31,7 @@ from discreet.answers.spark.tasks import (
     Store,
     SumUp,
     View,
+    ask_drawn,
     ask_store,
     collect_sum,
     count_fold_vector,
@@ -183,7 +184,8 @@ class SparkAnswers(Held):
         """Let the executors do every job: sums are added there, samples looked at in one task."""
         for job in jobs:
             self.admit(job)
-        return [self._reduce(job) for job in jobs]
+        # Rows without ids have nothing to be drawn by.
+        return [self._reduce(job if self._rows.has_ids else job.of_everybody()) for job in jobs]
 
     def _reduce(self, job: Job[Any]) -> Any:
         if job.sample is not None:
@@ -191,7 +193,7 @@ class SparkAnswers(Held):
         elif job.is_sum:
             return self._add_up(job)
         else:
-            found = self._ask_each(job.block)
+            found = self._ask_each(self._asking(job))
         return reduce(job.add, found or [job.block(self._nobody)])
 
     @property
@@ -202,8 +204,13 @@ class SparkAnswers(Held):
 
     def _add_up(self, job: Job[Any]) -> Any:
         shape = np.asarray(job.block(self._nobody))
-        function = partial(ask_store, job.block)
-        return self._sum_up(function, shape.size, shape.dtype).reshape(shape.shape)
+        return self._sum_up(self._asking(job), shape.size, shape.dtype).reshape(shape.shape)
+
+    def _asking(self, job: Job[Any]) -> Callable[[Persons], Any]:
+        """Return what a task does for a job."""
+        if job.every is None:
+            return partial(ask_store, job.block)
+        return partial(ask_drawn, job.block, job.every)
 
     def _sum_up(
         self, function: Callable[[Persons], Vector], length: int, dtype: npt.DTypeLike
@@ -213,10 +220,10 @@ class SparkAnswers(Held):
         parts = frame.mapInArrow(SumUp(self._view, function), SCHEMA)
         return collect_sum(parts, length, dtype, tasks)
 
-    def _ask_each(self, function: Callable[[Store], Any]) -> list[Any]:
-        """Return a function of the stored answers of every task; for small results."""
+    def _ask_each(self, function: Callable[[Persons], Any]) -> list[Any]:
+        """Return a function of the persons of every task; for small results."""
         frame, _ = self._deal()
-        asked = AskEach(self._view, partial(ask_store, function))
+        asked = AskEach(self._view, function)
         return read_one(frame.mapInArrow(asked, SCHEMA))
 
     def _ask_sample(self, function: Callable[[Store], Any], persons: int) -> list[Any]:
@@ -266,7 +273,7 @@ class SparkAnswers(Held):
         the answers themselves anyway.
         """
         ordered = self.select(sorted(self.items))
-        found = ordered._ask_each(partial(_digest, key, ordered.items, rule))
+        found = ordered._ask_each(partial(ask_store, partial(_digest, key, ordered.items, rule)))
         self._check_persons(sum(persons for persons, _ in found))
         return add_digests(part for _, part in found)
 

@@ -29,6 +29,7 @@ from discreet.answers.planes import BitPlanes, SparseRows, narrow_items
 from discreet.answers.select import keep_entries, select_columns
 from discreet.answers.spark.layout import Layout
 from discreet.answers.spark.reading import Persons, read_persons
+from discreet.answers.thinning import thin_persons
 from discreet.counts.folds import Tally, hash_persons, sketch_persons
 from discreet.counts.sparse_rows import list_rows
 from discreet.errors import BadResponses, BadUsage, DiscreetError
@@ -155,6 +156,11 @@ class AskEach:
 def ask_store(function: Callable[[Store], Any], persons: Persons) -> Any:
     """Return a function of the answers of persons, whoever they are."""
     return function(persons.store)
+
+
+def ask_drawn(function: Callable[[Store], Any], every: Int64Array, persons: Persons) -> Any:
+    """Return a function of the answers of those persons who are drawn by their ids."""
+    return function(thin_persons(persons.store, persons.ids, 0, every))
 
 
 def count_vector(store: Store, weighting: Weighting | None) -> npt.NDArray[np.int64]:

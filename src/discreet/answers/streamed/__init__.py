@@ -312,7 +312,9 @@ class StreamedAnswers(Held):
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """Fold jobs over batches of persons, all of them in one pass."""
-        return fold_blocks(self._stores(), self.n_persons, jobs)
+        batches = self.batches(named=any(job.every is not None for job in jobs))
+        blocks = ((batch.store, batch.person_ids) for batch in batches)
+        return fold_blocks(blocks, self.n_persons, jobs)
 
     def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests and their number, for the ledger.
