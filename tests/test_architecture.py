@@ -13,6 +13,7 @@ ORDER = [
     "_moved",
     "errors",
     "types",
+    "names",
     "secure",
     "atomic",
     "keeping",

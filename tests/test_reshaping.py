@@ -59,6 +59,46 @@ def test_parts_of_answers_put_together_are_the_answers():
                                       X.select_persons(slice(100, 300))]) == X  # fmt: skip
 
 
+def chosen(persons, answers, key, **columns):
+    table = pa.table({"person": persons, "x": answers, **columns})
+    return discreet.Responses.from_dataframe(table, key=key)
+
+
+def test_what_was_chosen_is_put_together_too():
+    one = chosen(["a", "b"], ["A", "B"], {"x": "A", "y": "C"}, y=["C", "D"])
+    two = chosen(["c", "d", "e"], ["c", "b", None], {"x": "A"})
+    three = discreet.Responses.from_array([[1, 0]], items=["x", "z"], persons=["f"])
+    both = discreet.Responses.concat([one, two, three])
+    assert both.items == ("x", "y", "z")
+    assert both.choices.items == ("x", "y")
+    assert both.choices.options == (("A", "B", "c"), ("C", "D"))
+    assert both.choices.right == ((True, False, False), (True, False))
+    options, codes = both.choices.options[0], both.choices.chosen[:, 0]
+    assert [options[code] if code >= 0 else None for code in codes] == [
+        "A", "B", "c", "B", None, None
+    ]  # fmt: skip
+    assert both.choices.chosen[:, 1].tolist() == [0, 1, -1, -1, -1, -1]
+    assert discreet.Responses.concat([three]).choices is None
+
+
+def test_answers_that_two_keys_judge_differently_are_not_put_together():
+    parts = [chosen(["a"], ["A"], {"x": "A"}), chosen(["b"], ["A"], {"x": "B"})]
+    with pytest.raises(BadResponses, match=r"keys of the parts disagree.*'A' to item 'x'"):
+        discreet.Responses.concat(parts)
+
+
+def test_of_very_many_different_answers_the_rarer_parts_share_a_name():
+    words = [f"word {number}" for number in range(90)]
+    one = chosen([f"a{n}" for n in range(90)], words, {"x": "word 0"})
+    two = chosen([f"b{n}" for n in range(90)], [f"other {n}" for n in range(90)], {"x": "word 0"})
+    both = discreet.Responses.concat([one, two]).choices
+    assert len(both.options[0]) <= 101
+    assert "word 0" in both.options[0]
+    assert (both.chosen >= 0).all()
+    last = both.options[0][both.chosen[-1, 0]]
+    assert last == "(other)"
+
+
 def test_an_item_that_a_part_lacks_is_unanswered_there():
     one = discreet.Responses.from_array([[1, 0]], items=["a", "b"])
     two = discreet.Responses.from_array([[0, 1]], items=["c", "b"])

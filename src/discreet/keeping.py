@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from discreet.atomic import write_text
 from discreet.errors import BadResponses, BadUsage
+from discreet.names import NumberName, name_id
 
 if TYPE_CHECKING:  # results load NumPy; the command line, which shows help, does not
     import numpy as np
@@ -159,6 +160,8 @@ def write_value(value: Any) -> Any:
     name = type(value).__name__
     if name in _HOME:
         return {name: _write_parts(value)}
+    if isinstance(value, NumberName):
+        return {"id": int(value)}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple):
@@ -196,7 +199,12 @@ def _write_cells(array: np.ndarray[Any, Any]) -> list[Any]:
     if array.dtype.kind in "biuf":
         return list(cells.tolist())
     # Words with a fixed meaning are equal to their texts, and there may be one for every person.
-    return [str(one) if isinstance(one, str) else write_value(one) for one in cells.tolist()]
+    return [_write_cell(one) for one in cells.tolist()]
+
+
+def _write_cell(value: Any) -> Any:
+    is_word = isinstance(value, str) and not isinstance(value, NumberName)
+    return str(value) if is_word else write_value(value)
 
 
 def _read(stored: Any) -> Any:
@@ -243,6 +251,7 @@ def _read_random(state: Any) -> np.random.Generator:
 
 _READERS: dict[str, Callable[[Any], Any]] = {
     "float": lambda text: _NUMBERS[text],
+    "id": name_id,
     "list": lambda parts: [_read(one) for one in parts],
     "map": lambda pairs: {_read(key): _read(one) for key, one in pairs},
     "array": _read_array,

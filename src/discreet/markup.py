@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import __version__
 from discreet.keeping import Kept
+from discreet.names import restore_ids
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -79,10 +80,11 @@ class Tabular(Kept):
         raise NotImplementedError
 
     def to_arrow(self) -> Any:
-        """Return the table as a :class:`pyarrow.Table`."""
+        """Return the table as a :class:`pyarrow.Table`; ids that were numbers are numbers again."""
         import pyarrow as pa
 
-        return pa.table(_list_cells(self.to_dict()))
+        columns = _list_cells(self.to_dict()).items()
+        return pa.table({name: restore_ids(cells) for name, cells in columns})
 
     def to_dataframe(self) -> Any:
         """Return the table as a pandas DataFrame, or as Arrow where pandas is absent."""

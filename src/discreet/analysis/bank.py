@@ -23,6 +23,7 @@ from discreet.analysis.equate import FLAG_AT, Link, link_calibrations
 from discreet.atomic import write_text
 from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.markup import Tabular, brief_repr, list_columns, read_cell, spreadsheet_cell
+from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee
 from discreet.tables.paths import explain_read_errors, open_bytes, read_text
 from discreet.types import FloatArray
@@ -231,7 +232,7 @@ def read_bank(path: str | PathLike[str]) -> Bank:
     _check_rows(place, rows)
     return Bank(
         scale=str(head["scale"]),
-        items=tuple(read_cell(row["item"]) for row in rows),
+        items=read_names(read_cell(row["item"]) for row in rows),
         difficulty=np.array([_number(place, row, "difficulty") for row in rows]),
         se=np.array([_number(place, row, "se") if row["se"] else np.nan for row in rows]),
         n=tuple(int(_number(place, row, "n")) if row["n"] else None for row in rows),

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.intake import RawTable
-from discreet.tables.ids import encode_ids
+from discreet.errors import BadResponses
+from discreet.tables.ids import encode_ids, spell_ids
 from discreet.tables.opener import RowPlaces, Source, plan_source, read_tables
 from discreet.tables.order import OrderKeys, no_order, sort_keys
 from discreet.tables.roles import LongPlan, Reading, WidePlan
@@ -71,6 +72,69 @@ class Choices:
         )
 
 
+def join_choices(parts: Sequence[tuple[Choices | None, int]]) -> Choices | None:
+    """Return the choices of several sets of persons behind each other.
+
+    Parameters
+    ----------
+    parts
+        The choices of each set, None of answers without a key, and how many persons it has.
+
+    Raises
+    ------
+    BadResponses
+        If an answer is right by one key and wrong by another.
+    """
+    keyed = [part for part, _ in parts if part is not None]
+    items = tuple(dict.fromkeys(item for part in keyed for item in part.items))
+    if not items:
+        return None
+    known = [_join_options(item, [part for part in keyed if item in part.items]) for item in items]
+    chosen = [_renumber(part, persons, items, known) for part, persons in parts]
+    return Choices(
+        items,
+        tuple(tuple(one) for one in known),
+        tuple(tuple(one.values()) for one in known),
+        np.concatenate(chosen),
+    )
+
+
+def _join_options(item: str, parts: Sequence[Choices]) -> dict[str, bool]:
+    """Return all options of an item in order, and which are right."""
+    spelt: dict[str, str] = {}
+    found: dict[str, bool] = {}
+    for part in parts:
+        place = part.items.index(item)
+        for option, right in zip(part.options[place], part.right[place], strict=True):
+            first = spelt.setdefault(option.lower(), option)
+            if found.setdefault(first, right) != right:
+                raise BadResponses(
+                    f"The keys of the parts disagree: the answer '{option}' to item '{item}' is "
+                    "right in one and wrong in another. Read all parts with the same key."
+                )
+    if len(found) > _MOST:
+        wrong = [option for option, right in found.items() if not right]
+        kept = set(wrong[: _MOST - (len(found) - len(wrong))])
+        found = {one: right for one, right in found.items() if right or one in kept}
+        found.setdefault(OTHER, False)
+    return {option: found[option] for option in sorted(found, key=_rank)}
+
+
+def _renumber(
+    part: Choices | None, persons: int, items: Sequence[str], known: Sequence[dict[str, bool]]
+) -> Int8Array:
+    """Return a set's choices by the numbers that the options have in all sets together."""
+    made = np.full((persons, len(items)), NONE, dtype=np.int8)
+    for column, (item, options) in enumerate(zip(items, known, strict=True)):
+        if part is None or item not in part.items:
+            continue
+        number = {option.lower(): code for code, option in enumerate(options)}
+        place = part.items.index(item)
+        own = [number.get(one.lower(), number.get(OTHER, NONE)) for one in part.options[place]]
+        made[:, column] = np.array([*own, NONE], dtype=np.int8)[part.chosen[:, place]]
+    return made
+
+
 def read_choices(source: Any, reading: Reading, table: RawTable) -> Choices | None:
     """Return what was chosen by the persons of a table; None without a key."""
     if not reading.key:
@@ -102,7 +166,7 @@ class _Taken:
         self._known: list[dict[str, int]] = [{} for _ in items]
         self._names: list[list[str]] = [[] for _ in items]
         self._chosen = np.full((table.store.n_persons, len(items)), NONE, dtype=np.int8)
-        ids = None if table.persons is None else table.persons.to_pylist()
+        ids = None if table.persons is None else spell_ids(table.persons)
         self._person = None if ids is None else {name: row for row, name in enumerate(ids)}
         self._rows = 0
         self._order = OrderKeys()

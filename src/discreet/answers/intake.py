@@ -31,7 +31,7 @@ Codes = npt.NDArray[np.int32]
 
 
 class RawTable(NamedTuple):
-    """Items, persons (Arrow strings, or None for numbers in order), answers, groups."""
+    """Items, persons (Arrow ids, or None for those in order), answers, groups."""
 
     items: tuple[str, ...]
     persons: Any
@@ -146,7 +146,7 @@ class WideTable:
         for batch in source.batches((*facts, *plan.items)):
             if person:
                 name = source.names[person[0]]
-                self._persons.add(read_ids(batch[0], name, "person", self._rows))
+                self._persons.add(read_ids(batch[0], name, "person", self._rows), batch[0].type)
             groups = batch[len(person) : len(person) + len(plan.groups)]
             for (name, codes), column in zip(self._groups.items(), groups, strict=True):
                 codes.add(read_ids(column, name, "group", self._rows))
@@ -223,7 +223,7 @@ class WideTable:
     def _person_codes(self) -> tuple[npt.NDArray[Any], Any]:
         if self._numbered:
             return np.arange(self._rows.n_rows), _Numbers(self._rows.n_rows)
-        return self._persons.take_codes(), self._persons.names()
+        return self._persons.take_codes(), self._persons.ids()
 
     def _store_long(self, person: npt.NDArray[Any], names: Any, items: tuple[str, ...]) -> Store:
         number = {name: code for code, name in enumerate(items)}

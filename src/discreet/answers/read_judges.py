@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from discreet.answers.judges import ERROR, Comparisons, find_repeat
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.ids import IdCodes, read_ids
+from discreet.tables.ids import IdCodes, read_ids, spell_ids
 from discreet.tables.opener import RowPlaces, Source, read_tables
 from discreet.tables.roles import (
     REPEATS,
@@ -145,9 +145,9 @@ class _Table:
     def _add_batch(self, batch: Sequence[Any], names: Sequence[str]) -> None:
         roles = zip(batch, names, ("judge", "object", "object"), strict=False)
         ids = [read_ids(column, name, what, self._rows) for column, name, what in roles]
-        self._judges.add(ids[0])
-        self._items.add(ids[1])
-        self._items.add(ids[2])
+        self._judges.add(ids[0], batch[0].type)
+        self._items.add(ids[1], batch[1].type)
+        self._items.add(ids[2], batch[2].type)
         count = len(ids[0])
         if len(batch) == 3:
             outcome = np.full(count, _LEFT, dtype=np.int8)
@@ -200,7 +200,7 @@ class _Table:
             raise BadResponses(
                 "The table has column names but no rows, so there are no comparisons in it."
             )
-        judges, items = self._judges.names().to_pylist(), self._items.names().to_pylist()
+        judges, items = spell_ids(self._judges.ids()), spell_ids(self._items.ids())
         judge = self._judges.take_codes().astype(np.int64)
         # Each batch added its left objects and then its right ones.
         is_left = np.concatenate([np.repeat((True, False), len(own)) for own in self._outcomes])

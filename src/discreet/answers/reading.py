@@ -35,7 +35,7 @@ from discreet.answers.responses import Responses
 from discreet.answers.select import flip_answers
 from discreet.errors import BadResponses
 from discreet.tables.advice import refuse_wide
-from discreet.tables.ids import BadIds, encode_ids, plain_column
+from discreet.tables.ids import BadIds, encode_ids, find_numbers, plain_column
 from discreet.tables.key import KeyLike, check_named_items, settle_key
 from discreet.tables.opener import LongTable, Progress, Source, plan_source, read_tables
 from discreet.tables.roles import (
@@ -209,12 +209,13 @@ def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTab
     persons = None
     if plan.person is not None:
         try:
-            ids = encode_ids(plain_column(table.column(plan.person)))
+            column = plain_column(table.column(plan.person))
+            ids = encode_ids(column)
         except BadIds:
             return None
         if ids.indices.null_count or len(ids.dictionary) != len(ids):
             return None
-        persons = ids.dictionary_decode()
+        persons = find_numbers(ids.dictionary_decode(), column.type)
     items = tuple(source.names[number] for number in plan.items)
     try:
         planes = pack_columns(columns)

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.answers.choices import join_choices
 from discreet.answers.pack import pack_rows, store_long
 from discreet.answers.planes import AnswerStore, SparseRows, join_rows
 from discreet.answers.select import select_columns
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import name_some
+from discreet.names import restore_ids
 from discreet.types import IndexArray, Texts
 
 if TYPE_CHECKING:
@@ -45,8 +47,8 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
     if not parts:
         raise BadResponses("Nothing to put together: give at least one set of answers.")
     items, steps = join_items(parts)
-    persons = join_persons(parts)
-    return type(parts[0])(items, persons, join_stores(parts, items), join_groups(parts), steps)
+    about = join_groups(parts), steps, join_choices([(p.choices, p.n_persons) for p in parts])
+    return type(parts[0])(items, join_persons(parts), join_stores(parts, items), *about)
 
 
 def tabulate_answers(responses: Responses, layout: str) -> Any:
@@ -54,11 +56,16 @@ def tabulate_answers(responses: Responses, layout: str) -> Any:
     import pyarrow as pa
 
     columns = list_answers(responses, layout).items()
-    table = pa.table({name: pa.array(one) for name, one in columns})
+    table = pa.table({name: pa.array(_restore(one)) for name, one in columns})
     try:
         return table.to_pandas()
     except ModuleNotFoundError:
         return table
+
+
+def _restore(column: Any) -> Any:
+    """Return a column, ids that were numbers as numbers again."""
+    return restore_ids(column.tolist()) if column.dtype == object else column
 
 
 def find_rows(rows: Any, persons: Texts) -> IndexArray:

@@ -25,14 +25,9 @@ from discreet.answers.select import (
     select_columns,
 )
 from discreet.errors import BadResponses
+from discreet.names import name_id
 from discreet.secure import RandomSource
-from discreet.tables.ids import (
-    check_codes,
-    check_groups,
-    check_items,
-    check_persons,
-    make_ids,
-)
+from discreet.tables.ids import check_codes, check_groups, check_items, check_persons, make_ids
 from discreet.tables.roles import ReadingWords
 from discreet.tables.values import Codes
 from discreet.types import Texts
@@ -86,7 +81,7 @@ class Responses(Held):
 
     _items: tuple[str, ...]
     _store: AnswerStore
-    _persons: Any  # Arrow strings: a fifth of the memory of Python strings
+    _persons: Any  # Arrow strings or numbers: a fifth of the memory of Python strings
     _groups: Mapping[str, Texts]
     _persons_made: Texts | None
     _n_answers: int
@@ -155,7 +150,7 @@ class Responses(Held):
         """
         from discreet.answers.reading import store_array
 
-        names = None if items is None else tuple(str(item) for item in items)
+        names = None if items is None else tuple(map(name_id, items))
         return cls.from_store(store_array(X, names, missing), names, persons)
 
     @classmethod
@@ -166,8 +161,8 @@ class Responses(Held):
         persons: Sequence[object] | None = None,
     ) -> Responses:
         """Name the answers of a store; both default to "0", "1", ..."""
-        names = range(store.n_items) if items is None else items
-        return cls(tuple(str(name) for name in names), persons, store)
+        names = map(str, range(store.n_items)) if items is None else map(name_id, items)
+        return cls(tuple(names), persons, store)
 
     @classmethod
     def from_long(
@@ -261,7 +256,7 @@ class Responses(Held):
     @property
     def person_ids(self) -> Any:
         """Ids as Arrow strings; None where persons have none and are numbered."""
-        return self._persons
+        return None if self._persons is None else self._persons.cast("string")
 
     @property
     def store(self) -> AnswerStore:
@@ -297,9 +292,10 @@ class Responses(Held):
 
     def select(self, items: Sequence[object]) -> Responses:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
-        names = check_items(items, len(items))
+        asked = check_items(items, len(items))
         place = {name: column for column, name in enumerate(self._items)}
-        columns = np.array([place.get(name, ABSENT) for name in names], dtype=np.int64)
+        columns = np.array([place.get(name, ABSENT) for name in asked], dtype=np.int64)
+        names = tuple(self._items[place[name]] if name in place else name for name in asked)
         steps = [1 if column == ABSENT else self._steps[column] for column in columns]
         store = select_columns(self._store, columns)
         choices = None if self._choices is None else self._choices.select(names)
@@ -329,8 +325,8 @@ class Responses(Held):
         """Put different persons behind each other; an item that a part lacks is unanswered there.
 
         Items are matched by name and come in the order in which they first occur. A person may
-        occur once: what was answered on several days is read together instead. Numbered persons
-        are numbered anew. What was chosen (``choices``) is not carried over.
+        occur once: what was answered on several days is read together. Numbered persons are
+        numbered anew.
         """
         from discreet.answers.reshaping import join_responses
 
@@ -374,7 +370,7 @@ class Responses(Held):
         from discreet.answers.folding import FoldSums
 
         sums = FoldSums(tally)
-        sums.add(cast(Any, self._store), self._persons, 0)
+        sums.add(cast(Any, self._store), self.person_ids, 0)
         return sums.finish(self.n_items)
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:

@@ -37,6 +37,7 @@ from discreet.counts.matrix import (
 from discreet.counts.wins import ComparisonCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import brief_repr
+from discreet.names import name_id, restore_ids, settle_names
 from discreet.types import Int64Array, UInt64Array
 
 __all__ = [
@@ -117,6 +118,7 @@ class PairCounts:
     __repr__ = brief_repr
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "items", settle_names(self.items))
         m = len(self.items)
         if self.right_wrong.shape != (m, m) or self.answers.shape != (m,):
             raise BadUsage(
@@ -228,7 +230,7 @@ class PairCounts:
         It appears whole or not at all, replaces what is there, and only its owner may read it.
         """
         header = {
-            "items": self.items,
+            "items": restore_ids(list(self.items)),
             "persons": self.persons,
             "weighting": self.weighting,
             "note": dict(self.note if note is None else note),
@@ -247,7 +249,7 @@ class PairCounts:
         """Read counts that :meth:`save` wrote, and check that they can be counts."""
         header, arrays = read_archive(Path(path))
         counts = cls(
-            items=tuple(header["items"]),
+            items=tuple(map(name_id, header["items"])),
             persons=int(header["persons"]),
             weighting=str(header.get("weighting", UNKNOWN)),
             note=header.get("note", {}),

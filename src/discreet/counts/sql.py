@@ -28,6 +28,7 @@ from discreet.counts.folds import (
 )
 from discreet.counts.matrix import prefers_sparse
 from discreet.errors import BadResponses, BadUsage
+from discreet.names import name_id
 from discreet.tables.ids import check_items
 from discreet.tables.opener import read_columns
 
@@ -253,7 +254,7 @@ def read_counts(source: Any, *, items: Sequence[str] | None = None) -> PairCount
             f"{sorted(set(kind))}, wanted {list(_KINDS)}. Save all rows of the query."
         )
     _refuse_what_engines_refuse(kind, first, number)
-    names = tuple(sorted({str(name) for name in first[kind == "answers"]}))
+    names = tuple(sorted({name_id(name) for name in first[kind == "answers"]}))
     place = {name: code for code, name in enumerate(names)}
     pairs = kind == "pair"
     row, column = ([place[str(name)] for name in which[pairs]] for which in (first, second))

@@ -19,6 +19,7 @@ from discreet.answers.judges import Comparisons
 from discreet.answers.protocol import Contributions
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.released import check_estimator
+from discreet.names import name_id
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.history import EVERYONE
@@ -246,7 +247,7 @@ def _make_order(data: Contributions, kind: str, wanted: _Wanted, noise: Noise) -
     if isinstance(wanted.items, str):
         raise BadUsage("items must be a list of item names, found one string")
     words, budget = KINDS[kind], wanted.budget
-    listed = tuple(str(item) for item in wanted.items)
+    listed = tuple(map(name_id, wanted.items))
     cap = len(listed) if wanted.cap is None else wanted.cap
     number = number_people(data, budget, wanted.people, words.persons)
     public = PUBLIC[kind](

@@ -23,6 +23,7 @@ import numpy as np
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import spreadsheet_cell
+from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.publishing.bundle import (
     PUBLISHED,
@@ -238,7 +239,7 @@ def _read_table(place: Path, record: Mapping[str, Any]) -> Estimate:
     if [*columns.get("item", ())] not in ([spreadsheet_cell(one) for one in items], items):
         raise _Damage(f"{kind.table} does not have one row for each item of {PRIVACY_FILE}")
     return Estimate(
-        items=tuple(items),
+        items=read_names(items),
         difficulty=_numbers(columns[kind.number]),
         se=_numbers(columns["se"]),
         status=tuple(Status(word) for word in columns["status"]),

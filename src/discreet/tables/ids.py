@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.errors import BadResponses, BadUsage
+from discreet.names import NumberName, are_numbers, name_id, settle_names
 from discreet.tables.values import MISSING_WORDS, read_integers, show
 from discreet.types import Texts
 
@@ -29,6 +30,10 @@ _ENTRIES = 1 << 20
 
 _EXACT_FLOAT = float(1 << 53)
 """Up to here every whole number has its own float64, so "7.0" can safely become "7"."""
+
+_TEXT = pa.string()
+_WHOLE = r"^(0|-?[1-9][0-9]{0,18})$"
+"""Texts that are one-to-one with whole numbers: no leading zeros, no plus sign."""
 
 
 def _make_texts(words: list[str]) -> Any:
@@ -140,17 +145,57 @@ def read_ids(column: Any, name: str, what: str, rows: RowPlaces) -> Any:
     )
 
 
+def spell_ids(ids: Any) -> list[str]:
+    """Return Arrow ids as names; numbers remember what they were."""
+    if not pa.types.is_integer(ids.type):
+        return list(ids.to_pylist())
+    return list(map(NumberName, ids.to_pylist()))
+
+
+def find_numbers(words: Any, kind: Any) -> Any:
+    """Return ids as 64-bit numbers where they were whole numbers, else as texts.
+
+    Parameters
+    ----------
+    words
+        Their texts.
+    kind
+        The type of the column that they come from. Numbers say what they are; so does text of a
+        type of its own. Only the cells of a text file (:mod:`discreet.tables.sources` encodes
+        them) have no type: they are numbers where all of them read as whole numbers, and none as
+        "007" or "+7".
+    """
+    if not may_be_numbers(kind) or not pc.all(pc.match_substring_regex(words, _WHOLE)).as_py():
+        return words
+    try:
+        return words.cast(pa.int64())
+    except pa.ArrowInvalid:  # more than 64 bits
+        return words
+
+
+def may_be_numbers(kind: Any) -> bool:
+    """Say whether a column of this type can hold numbers: not if it is a type of text."""
+    kinds = pa.types
+    is_number = kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind)
+    return bool(is_number or kinds.is_dictionary(kind))
+
+
 class IdCodes:
     """Distinct ids in order of first appearance, and the code of every row added."""
 
     def __init__(self) -> None:
+        self._numbers = True
         self._known = pa.nulls(0, pa.string())
         self._codes: list[npt.NDArray[np.int32]] = []
         self._waiting: list[Any] = []
         self._entries = 0
 
-    def add(self, ids: Any) -> None:
-        """Take a batch from :func:`encode_ids`; null rows get the code -1."""
+    def add(self, ids: Any, kind: Any = _TEXT) -> None:
+        """Take a batch from :func:`encode_ids`; null rows get the code -1.
+
+        ``kind`` is the type of its column; where one has text, all ids are text.
+        """
+        self._numbers = self._numbers and may_be_numbers(kind)
         self._waiting.append(ids)
         self._entries += len(ids.dictionary)
         # Waiting for as many entries as are known already keeps the total work linear.
@@ -171,6 +216,10 @@ class IdCodes:
         self._unify()
         return self._known
 
+    def ids(self) -> Any:
+        """Return the distinct ids as Arrow numbers or strings; see :func:`find_numbers`."""
+        return find_numbers(self.names(), pa.int64() if self._numbers else _TEXT)
+
     def take_codes(self) -> npt.NDArray[np.int32]:
         """Return the codes of all rows, in order, and forget them."""
         self._unify()
@@ -188,7 +237,7 @@ def check_items(items: Sequence[object], n_items: int) -> tuple[str, ...]:
     """Return item names as text: as many as there are columns, all different."""
     if isinstance(items, str):
         raise BadUsage(f"items must be a list of names; found the single text {items!r}.")
-    names = tuple(str(item) for item in items)
+    names = settle_names(name_id(item) for item in items)
     if len(names) != n_items:
         raise BadUsage(
             f"{len(names)} item names were given for {n_items} columns of answers. "
@@ -210,14 +259,16 @@ def _refuse_twice(what: str, names: Sequence[str]) -> None:
 
 
 def check_persons(persons: Any, n_persons: int) -> Any:
-    """Return person ids as Arrow strings: one per row, all different."""
+    """Return person ids as Arrow strings or, of numbers, as such: one per row, all different."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if isinstance(persons, pa.ChunkedArray):
         persons = persons.combine_chunks()
     if not isinstance(persons, pa.Array):
-        persons = pa.array([str(person) for person in persons], type=pa.string())
+        names = [name_id(person) for person in persons]
+        kind = pa.int64() if are_numbers(names) else pa.string()
+        persons = pa.array(map(int, names) if kind == pa.int64() else names, type=kind)
     if len(persons) != n_persons:
         raise BadUsage(
             f"{len(persons)} person ids were given for {n_persons} rows of answers. "
@@ -231,7 +282,7 @@ def check_persons(persons: Any, n_persons: int) -> Any:
 def make_ids(persons: Any, n_persons: int) -> Texts:
     """Return ids as a NumPy array of Python strings, "0", "1", ... by default."""
     ids = np.empty(n_persons, dtype=object)
-    ids[:] = list(map(str, range(n_persons))) if persons is None else persons.to_pylist()
+    ids[:] = list(map(str, range(n_persons))) if persons is None else spell_ids(persons)
     ids.setflags(write=False)
     return ids
 

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from discreet.errors import BadResponses
+from discreet.names import are_numbers, name_id, restore_ids
 from discreet.tables.advice import Found, explain_bad_answer
 from discreet.tables.paths import explain_read_errors, limit_lines, open_bytes
 from discreet.tables.roles import LongPlan, Reading, plan_columns
@@ -73,10 +74,10 @@ class JsonLinesSource:
             )
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
-        """Yield columns as text."""
+        """Yield columns as text, ids that are numbers as such."""
         for batch in self._read(self._progress):
-            made = batch.columns()
-            yield [pa.array(made[number], type=pa.string()) for number in columns]
+            made = [_make_column(cells) for cells in batch.columns()]
+            yield [made[number] for number in columns]
 
     def place(self, row: int) -> str:
         """Return file and line of a row; the file is read again up to there."""
@@ -97,6 +98,13 @@ class JsonLinesSource:
                 batch.clear()
         if batch.lines:
             yield batch
+
+
+def _make_column(cells: list[str | None]) -> Any:
+    """Return texts, but numbers where every cell is the id of one."""
+    if are_numbers(cells):
+        return pa.array(restore_ids(cells), type=pa.int64())
+    return pa.array(cells, type=pa.string())
 
 
 def read_records(
@@ -252,7 +260,9 @@ class _Batch:
                 f"{self._path}, line {line}: found {_kind(value)} as '{key}' where text or a "
                 "number should be. Give every record one plain id, or correct the line."
             )
-        return _whole(value) if isinstance(value, _Spelled) else _text(value)
+        if isinstance(value, _Spelled):
+            return _whole(value)
+        return name_id(value) if isinstance(value, int) else _text(value)
 
     def _take_silent(self, line: int, person: str | None, groups: list[str | None]) -> None:
         if person is None or person.strip().lower() in MISSING_WORDS:
@@ -321,4 +331,4 @@ def _text(value: object) -> str | None:
 def _whole(number: str) -> str:
     """Return an id spelt with a point or an exponent: 7.0 is 7."""
     value = float(number)
-    return str(int(value)) if value.is_integer() else str(value)
+    return name_id(int(value)) if value.is_integer() else str(value)

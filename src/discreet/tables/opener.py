@@ -24,7 +24,7 @@ from discreet.tables.advice import refuse_long
 from discreet.tables.cells import write_cell
 from discreet.tables.evaluations import KINDS as LOGS
 from discreet.tables.evaluations import EvaluationSource
-from discreet.tables.ids import IdCodes, read_ids
+from discreet.tables.ids import IdCodes, read_ids, spell_ids
 from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.order import OrderKeys
 from discreet.tables.paths import find_files, peek, read_head, read_text, sniff, warn_encoding
@@ -352,8 +352,8 @@ class LongTable:
                 values, batch[2], items, names[2], self._reading,
                 lambda row: self._rows.place(before + row),
             )  # fmt: skip
-        self._persons.add(persons)
-        self._items.add(items)
+        self._persons.add(persons, batch[0].type)
+        self._items.add(items, batch[1].type)
         last = 3 + len(self._groups)
         for (name, codes), column in zip(self._groups.items(), batch[3:last], strict=True):
             codes.add(read_ids(column, name, "group", self._rows))
@@ -364,7 +364,7 @@ class LongTable:
 
     def finish(self) -> CodedRows:
         """Return the answers that were given; afterwards the table is empty."""
-        names, items = self._persons.names(), tuple(self._items.names().to_pylist())
+        names, items = self._persons.ids(), tuple(spell_ids(self._items.ids()))
         person, item = self._persons.take_codes(), self._items.take_codes()
         empty = np.zeros(0, dtype=np.int8)
         values = np.concatenate([empty, *self._values])

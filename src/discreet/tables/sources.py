@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from discreet.errors import BadResponses, BadUsage, OutOfReach
+from discreet.names import NumberName, name_id
 from discreet.tables.ids import plain_column
 from discreet.tables.paths import (
     bad_encoding,
@@ -244,7 +245,7 @@ class FrameSource:
 
     def __init__(self, table: Any) -> None:
         self.table = table
-        self.names = [name.strip() for name in table.column_names]
+        self.names = [_read_name(field) for field in table.schema]
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         step = max(64, _CELLS // max(len(columns), 1))
@@ -254,6 +255,18 @@ class FrameSource:
 
     def place(self, row: int) -> str:
         return f"{self.name}, row {row} (counted from 0)"
+
+
+_NUMBER = {b"discreet": b"number"}
+"""Marks columns of a pandas frame whose labels are numbers; Arrow knows names only."""
+
+
+def _name_field(name: str, array: Any) -> Any:
+    return pa.field(name, array.type, metadata=_NUMBER if isinstance(name, NumberName) else None)
+
+
+def _read_name(field: Any) -> str:
+    return NumberName(field.name) if field.metadata == _NUMBER else str(field.name.strip())
 
 
 def is_frame(source: Any) -> bool:
@@ -330,7 +343,7 @@ def _through_narwhals(frame: Any) -> Any:
 def _pandas_to_arrow(frame: Any) -> Any:
     """Return a pandas frame as an Arrow table, an index with labels of its own included."""
     columns = {number: frame.iloc[:, number] for number in range(frame.shape[1])}
-    names = [str(name) for name in frame.columns]
+    names = [name_id(name) for name in frame.columns]
     arrays = [_pandas_column(column) for column in columns.values()]
     index = frame.index
     counts_rows = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
@@ -341,7 +354,8 @@ def _pandas_to_arrow(frame: Any) -> Any:
     elif not (counts_rows and index.name is None):
         names.insert(0, "" if index.name is None else str(index.name))
         arrays.insert(0, _pandas_column(index))
-    return pa.Table.from_arrays(arrays, names=names)
+    fields = [_name_field(*column) for column in zip(names, arrays, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _name_level(index: Any, number: int) -> str:

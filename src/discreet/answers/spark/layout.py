@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.ids import plain_column, read_ids
+from discreet.tables.ids import find_numbers, plain_column, read_ids, spell_ids
 from discreet.tables.key import settle_key
 from discreet.tables.opener import RowPlaces
 from discreet.tables.roles import LongPlan, Reading, WidePlan, name_items, plan_columns
@@ -221,8 +221,10 @@ class _Anywhere(RowPlaces):
 
 def _name_items(column: Any, name: str) -> tuple[str, ...]:
     """Return the names of all items, in natural order."""
-    ids = read_ids(plain_column(column), name, "item", _Anywhere())
-    items = np.unique(np.array(ids.dictionary.to_pylist(), dtype=object)).tolist()
+    plain = plain_column(column)
+    ids = read_ids(plain, name, "item", _Anywhere())
+    names = spell_ids(find_numbers(ids.dictionary, plain.type))
+    items = np.unique(np.array(names, dtype=object)).tolist()
     _refuse_many(len(items))
     return sort_naturally(items)
 

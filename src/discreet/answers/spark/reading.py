@@ -25,7 +25,7 @@ from discreet.answers.streamed.batches import store_rows
 from discreet.answers.streamed.blocks import ItemNames, LongRows
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.tables.dataset import Shard
-from discreet.tables.ids import IdCodes, plain_column
+from discreet.tables.ids import IdCodes, plain_column, spell_ids
 from discreet.tables.roles import LongPlan, WidePlan
 from discreet.tables.values import read_integers
 
@@ -171,7 +171,7 @@ def _read_wide(tables: Iterator[Any], layout: Layout, plan: WidePlan) -> Persons
         parts = table.finish()
     except BadResponses as again:
         raise _without_order(again) from None
-    ids = None if parts.persons is None else np.array(parts.persons.to_pylist(), dtype=object)
+    ids = None if parts.persons is None else np.array(spell_ids(parts.persons), dtype=object)
     return Persons(parts.store, ids)
 
 

@@ -21,7 +21,7 @@ from discreet.errors import BadResponses
 from discreet.jit import worth_compiling
 from discreet.tables.advice import refuse_long
 from discreet.tables.dataset import Shard, no_rows
-from discreet.tables.ids import encode_ids, read_ids
+from discreet.tables.ids import encode_ids, find_numbers, read_ids, spell_ids
 from discreet.tables.opener import RowPlaces, Source, plan_source
 from discreet.tables.order import OrderKeys, no_order
 from discreet.tables.roles import LongPlan, Reading, WidePlan
@@ -224,7 +224,7 @@ class LongRows:
             if known is not None:
                 return known
         ids = read_ids(column, name, "item", self.places)
-        words = ids.dictionary.to_pylist()
+        words = spell_ids(find_numbers(ids.dictionary, column.type))
         codes = self.items.encode(words)
         if pa.types.is_integer(column.type):
             self._note_numbers(words, codes)

@@ -20,7 +20,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import Tally
 from discreet.counts.matrix import add_into, add_matrices, grow_matrix, is_sparse, settle_matrix
 from discreet.errors import BadUsage
+from discreet.names import settle_names
 from discreet.tables.resources import Progress, Resources
 from discreet.tables.roles import Reading
 from discreet.types import Int64Array
@@ -255,7 +256,8 @@ class ItemTotals:
 
 def find_totals(passes: Passes) -> ItemTotals:
     """Go through all persons once."""
-    return passes.fold(ItemTotals, lambda totals, batch: totals.add(batch.items, batch.store))
+    found = passes.fold(ItemTotals, lambda totals, batch: totals.add(batch.items, batch.store))
+    return replace(found, items=settle_names(found.items))
 
 
 class Accumulator:
