@@ -43,7 +43,7 @@ from discreet.answers.spark.tasks import (
 )
 from discreet.counts import PairCounts
 from discreet.counts.sql import read_counts, write_query
-from discreet.errors import BadResponses, BadUsage, MissingExtra
+from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
 from discreet.jit import set_threads
 from discreet.models import score_plan
 from discreet.secure import SeededSource, SystemSource
@@ -357,12 +357,15 @@ def test_names_of_rows_do_not_depend_on_the_number_of_tasks(rows):
 # -- a task, without Spark around it ---------------------------------------------------------
 
 
-def long_layout(items: tuple[str, ...], *, as_text: bool = False) -> Layout:
+def long_layout(
+    items: tuple[str, ...], *, as_text: bool = False, reading: Reading | None = None
+) -> Layout:
+    said = reading or Reading()
     return Layout(
-        names=("person", "item", "response"),
-        plan=LongPlan(0, 1, 2, ()),
+        names=("person", "item", "response", *said.ordering),
+        plan=LongPlan(0, 1, 2, (), tuple(range(3, 3 + len(said.ordering)))),
         items=items,
-        reading=Reading(),
+        reading=said,
         as_text=as_text,
         whole_rows=False,
         many=False,
@@ -415,6 +418,53 @@ def test_a_task_counts_as_memory_does_however_its_rows_come(table, sizes):
     total = put_together(run_task(task, table, sizes), m * m + 2 * m + 1, np.int64)
     expected = count_vector(memory.select(items).store, None)
     assert np.array_equal(total, expected)
+
+
+@needs_pyspark
+@given(
+    order=st.permutations(range(40)),
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=3),
+    which=st.sampled_from(["first", "last"]),
+    as_text=st.booleans(),
+)
+@settings(max_examples=30)
+def test_a_task_keeps_the_last_answer_by_a_column_however_its_rows_come(
+    order, sizes, which, as_text
+):
+    rng = np.random.default_rng(4)
+    table = pa.table(
+        {
+            "person": [str(n % 5) if as_text else n % 5 for n in range(40)],
+            "item": [f"q{n // 5 % 3}" for n in range(40)],
+            "response": [None if n % 9 == 0 else int(n % 3 == 1) for n in range(40)],
+            "time": rng.permutation(40) + 2**55,
+        }
+    )
+    words = {"repeats": which, "order_by": "time"}
+    memory = Responses.from_dataframe(table, **words).select(["q0", "q1", "q2"])
+    layout = long_layout(memory.items, as_text=as_text, reading=make_reading(**words))
+    task = SumUp(View(layout), lambda persons: count_vector(persons.store, None))
+    total = put_together(run_task(task, table.take(order), sizes), 16, np.int64)
+    assert np.array_equal(total, count_vector(memory.store, None))
+
+
+@needs_pyspark
+def test_different_answers_of_one_time_are_refused_in_a_task_and_equal_ones_are_not():
+    columns = {"person": ["a", "a"], "item": ["x", "x"], "time": [1, 1]}
+    layout = long_layout(
+        ("x",), as_text=True, reading=make_reading(repeats="last", order_by="time")
+    )
+    task = SumUp(View(layout), lambda persons: count_vector(persons.store, None))
+    for answers, wrong in (([1, 0], True), ([1, 1], False), ([1, None], False)):
+        made = pa.table({**columns, "response": answers})
+        sent = run_task(task, made.select(["person", "item", "response", "time"]))
+        if wrong:
+            (batch,) = sent
+            assert batch.column("block").to_pylist() == [FAILURE]
+            said = batch.column("payload")[0].as_py().decode()
+            assert "person 'a' answered item 'x' differently" in said
+        else:
+            assert put_together(sent, 4, np.int64).tolist() == [0, 1, 1, 1]
 
 
 @needs_pyspark
@@ -740,6 +790,43 @@ def test_options_of_reading_hold_in_tasks(spark):
     )
     answers = open_frame(spark.createDataFrame(table), reading=reading)
     assert same(answers.count(), count_pairs(memory))
+
+
+def test_the_last_answer_by_a_column_is_kept_as_in_memory(spark, many_tasks):
+    first = answers_table(60, 6)
+    again = answers_table(60, 6, seed=1)
+    rows = pa.concat_tables([first, again]).append_column(
+        "day", pa.array(np.random.default_rng(2).permutation(len(first) + len(again)))
+    )
+    words = {"repeats": "last", "order_by": "day"}
+    frame = spark.createDataFrame(rows)
+    dates = frame.selectExpr("person", "item", "response", "date_add('2024-05-01', day) AS day")
+    for one in (frame, dates):
+        counts = count_pairs(one, **words)
+        memory = Responses.from_dataframe(rows, **words).select(counts.items)
+        assert same(counts, count_pairs(memory))
+    with pytest.raises(BadResponses, match="order_by="):
+        count_pairs(frame, repeats="last", ignore="day")
+    with pytest.raises(BadResponses, match=r"differently at one and the same time.*'day'"):
+        count_pairs(frame.selectExpr("person", "item", "response", "1 AS day"), **words)
+
+
+def test_wide_rows_that_come_back_have_no_order_in_a_cluster(spark):
+    wide = pa.table({"id": ["a", "b"], "x": [1, 0], "y": [0, 1], "day": [1, 2]})
+    frame, words = spark.createDataFrame(wide), {"repeats": "last", "order_by": "day"}
+    assert same(count_pairs(frame, **words), count_pairs(wide, **words))
+    with pytest.raises(OutOfReach, match="Write it as a long one"):
+        count_pairs(frame.union(frame), **words)
+
+
+def test_items_that_are_numbers_come_back_as_numbers_from_a_cluster(spark):
+    table = answers_table(40, 4)
+    numbers = [int(name[1:]) for name in table["item"].to_pylist()]
+    frame = spark.createDataFrame(table.set_column(1, "item", pa.array(numbers)))
+    found = discreet.fit(frame, method="spectral", standard_errors=False).to_dataframe()
+    assert found["item"].tolist() == [0, 1, 2, 3]
+    words = discreet.fit(spark.createDataFrame(table), method="spectral", standard_errors=False)
+    assert words.to_dataframe()["item"].tolist() == ["q0", "q1", "q2", "q3"]
 
 
 def test_a_table_is_found_by_its_name(spark):

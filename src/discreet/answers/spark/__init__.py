@@ -69,7 +69,7 @@ def open_frame(source: Any, *, reading: Reading | None = None) -> SparkAnswers:
     reading
         Column names, layout and scoring, from
         :func:`discreet.tables.roles.make_reading`. Of repeated answers "first" and "last"
-        have no meaning, because rows of a DataFrame have no order.
+        have a meaning only with ``order_by``, because rows of a DataFrame have no order.
     """
     rows = _plan(source, reading)
     return SparkAnswers(rows, rows.layout.items)
@@ -77,11 +77,11 @@ def open_frame(source: Any, *, reading: Reading | None = None) -> SparkAnswers:
 
 def _plan(source: Any, reading: Reading | None) -> FrameRows:
     said = reading or Reading()
-    if said.repeats != "error":
+    if said.repeats != "error" and said.order_by is None:
         raise BadResponses(
             f"repeats={said.repeats!r} asks for an order of rows, and rows of a Spark data frame "
-            "have none. Remove repeated answers first, for example with dropDuplicates, or with "
-            "row_number over a window in the order of time; order_by= is not read here."
+            "have none. Name a column of times or numbers with order_by=, or remove repeated "
+            "answers first, for example with dropDuplicates."
         )
     frame = find_frame(source)
     check_workers(frame)

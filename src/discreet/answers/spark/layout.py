@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, OutOfReach
 from discreet.tables.ids import find_numbers, plain_column, read_ids, spell_ids
 from discreet.tables.key import settle_key
 from discreet.tables.opener import RowPlaces
@@ -148,7 +148,7 @@ def plan_frame(frame: Any, reading: Reading) -> FrameRows:
 
 
 def _plan_long(frame: Any, names: Sequence[str], plan: LongPlan, reading: Reading) -> FrameRows:
-    columns = (plan.person, plan.item, plan.response)
+    columns = (plan.person, plan.item, plan.response, *plan.order)
     rows, key = _pick(frame, columns, plan.person)
     found = rows.groupBy("c1").count().limit(MOST_ITEMS + 1).toArrow()
     n_rows = int(pc.sum(found.column("count")).as_py() or 0)
@@ -156,7 +156,7 @@ def _plan_long(frame: Any, names: Sequence[str], plan: LongPlan, reading: Readin
     items = _name_items(found.column("c1"), names[plan.item])
     layout = Layout(
         names=tuple(names[number] for number in columns),
-        plan=LongPlan(0, 1, 2, ()),
+        plan=LongPlan(0, 1, 2, (), tuple(range(3, len(columns)))),
         items=items,
         reading=reading,
         as_text=dict(rows.dtypes)["c0"] not in _WHOLE_TYPES,
@@ -176,6 +176,11 @@ def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Readin
     seen = rows.selectExpr("spark_partition_id() AS part", *([key] if person else []))
     ((n_rows, persons, last),) = seen.selectExpr("count(1)", distinct, "max(part)").collect()
     _refuse_empty(n_rows)
+    if plan.order and n_rows != persons:
+        raise OutOfReach(
+            f"{NAME} is wide and persons come back in it, and which of their rows comes last is "
+            "known of whole rows only. Write it as a long one: a row for each answer."
+        )
     first = len(person)
     layout = Layout(
         names=tuple(names[number] for number in columns),

@@ -26,8 +26,10 @@ from discreet.answers.streamed.blocks import ItemNames, LongRows
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.tables.dataset import Shard
 from discreet.tables.ids import IdCodes, plain_column, spell_ids
+from discreet.tables.order import sort_keys
 from discreet.tables.roles import LongPlan, WidePlan
 from discreet.tables.values import read_integers
+from discreet.types import FloatArray
 
 GATHER_CELLS = 1 << 20
 """Cells read together: Spark's own batches of 10,000 rows would cost more in calls than in work."""
@@ -126,31 +128,49 @@ def _read_long(tables: Iterator[Any], layout: Layout, plan: LongPlan) -> Iterato
     names = ItemNames(layout.items, closed=True)
     rows = LongRows([shard], [plan], layout.reading, names, as_text=layout.as_text)
     texts, numbers = IdCodes(), list[Any]()
-    item, value = [], []
+    blocks = []
     for block in rows.blocks():
         (texts.add if layout.as_text else numbers.append)(block.person)
-        item.append(block.item)
-        value.append(block.value)
+        blocks.append((block.item, block.value, block.when))
     codes, ids = _encode_texts(texts) if layout.as_text else _encode_numbers(numbers)
-    values = np.concatenate(value)
+    items, values, when = (np.concatenate(part) for part in zip(*blocks, strict=True))
 
     def place(row: int) -> str:
         return f"a row of {NAME[0].lower()}{NAME[1:]} with answer {values[row]}"
 
+    if plan.order:
+        _refuse_ties(codes, items, values, when, ids, layout)
     try:
-        items = np.concatenate(item)
-        store = store_rows(codes, items, values, ids, layout.items, layout.reading, place)
+        store = store_rows(codes, items, values, ids, layout.items, layout.reading, place, when)
     except BadResponses as again:
         raise _without_order(again) from None
     yield Persons(store, ids)
+
+
+def _refuse_ties(
+    person: Any, item: Any, value: Any, when: FloatArray, ids: Any, layout: Layout
+) -> None:
+    """Refuse different answers of one time: rows come in any order, so none would be the last."""
+    given = np.flatnonzero(value >= 0)
+    keys = person[given].astype(np.int64) * len(layout.items) + item[given]
+    row = given[sort_keys(keys, when[given])]
+    told = np.column_stack([person, item, when])[row]
+    tied = np.flatnonzero((told[1:] == told[:-1]).all(axis=1) & (np.diff(value[row]) != 0))
+    if tied.size:
+        first = row[tied[0]]
+        raise BadResponses(
+            f"{NAME}: person '{ids[person[first]]}' answered item '{layout.items[item[first]]}' "
+            f"differently at one and the same time (column '{layout.names[-1]}'), so that no "
+            "answer is the last. Name a column that tells them apart, or remove one of them."
+        )
 
 
 def _without_order(again: BadResponses) -> BadResponses:
     """Give other advice on a repeated answer: here no row is the first or the last."""
     found, _, _ = str(again).partition(" Remove one")
     return BadResponses(
-        f"{found} Remove one of them, for example with dropDuplicates, or with row_number over a "
-        "window in the order of time."
+        f"{found} Remove one of them, for example with dropDuplicates, or keep the last with "
+        "repeats='last' and order_by= a column of times or numbers."
     )
 
 
