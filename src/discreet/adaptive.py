@@ -29,7 +29,7 @@ from discreet.analysis.bank import Bank
 from discreet.analysis.persons import known_difficulties, score_answers
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, name_some
-from discreet.types import BoolArray, FloatArray
+from discreet.types import BoolArray, FloatArray, ScoreMethod
 
 REACHED, LONG_ENOUGH, NOTHING_LEFT = "standard error reached", "number of items", "no item left"
 
@@ -345,7 +345,7 @@ def start(
     max_items: int | None = None,
     ability: float | None = None,
     rules: Rules | None = None,
-    method: str = "warm",
+    method: ScoreMethod = "warm",
     prior: NormalPrior | None = None,
     rng: np.random.Generator | None = None,
 ) -> Session:

@@ -24,6 +24,8 @@ from discreet.keeping import Kept
 from discreet.names import restore_ids
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
     from jinja2 import Environment
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -79,14 +81,14 @@ class Tabular(Kept):
         """Return the table as plain columns; a single number is a column of one row."""
         raise NotImplementedError
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self) -> pa.Table:
         """Return the table as a :class:`pyarrow.Table`; ids that were numbers are numbers again."""
         import pyarrow as pa
 
         columns = _list_cells(self.to_dict()).items()
         return pa.table({name: restore_ids(cells) for name, cells in columns})
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame, or as Arrow where pandas is absent."""
         table = self.to_arrow()
         try:

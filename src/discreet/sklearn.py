@@ -10,7 +10,7 @@ import operator
 import warnings
 from collections.abc import Iterable, Iterator
 from os import PathLike
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from discreet.privacy.accounting import Budget
 from discreet.publishing.release import release
 from discreet.results.estimate import Estimate
 from discreet.tables.values import Codes, Scoring, make_scoring
-from discreet.types import Method
+from discreet.types import AnswerMechanism, Method, Relation
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -346,8 +346,8 @@ class PrivateRasch(_Answers):
         *,
         delta: float = 1e-6,
         max_answers: int | None = None,
-        mechanism: str = "auto",
-        neighbours: Literal["replace-one", "add-remove"] = "replace-one",
+        mechanism: AnswerMechanism = "auto",
+        neighbours: Relation = "replace-one",
         ledger: str | PathLike[str] | None = None,
         at_least: float | None = None,
         missing: Codes = (),

@@ -19,3 +19,37 @@ Vector = npt.NDArray[Any]
 
 Method = Literal["auto", "conditional", "refined", "spectral", "marginal"]
 """Names of estimators of difficulties."""
+
+PairMethod = Literal["refined", "spectral"]
+"""Those that need pair counts only."""
+AnchorMethod = Literal["auto", "conditional", "marginal", "refined"]
+"""Those that hold anchors."""
+Ability = Literal["normal", "empirical"]
+"""What marginal likelihood assumes about abilities."""
+ScoreMethod = Literal["warm", "ml", "posterior"]
+"""Names of estimators of abilities."""
+Engine = Literal["auto", "memory", "disk", "duckdb", "gpu", "spark"]
+"""Where pairs are counted; "duckdb" is another name for "disk"."""
+WeightingName = Literal["refined", "none"]
+"""How persons are weighted where pairs are counted."""
+Layout = Literal["long", "wide"]
+"""One row for each answer, or one for each person."""
+Repeats = Literal["error", "first", "last"]
+"""What to do with a second answer of a person to an item."""
+OneMeans = Literal["right", "wrong"]
+Ties = Literal["error", "drop"]
+"""What to do with comparisons that nobody won."""
+Adjustment = Literal["benjamini-hochberg", "holm", "none"]
+"""How p-values are adjusted for their number."""
+DesignName = Literal["uniform", "booklets", "targeted", "adaptive", "two-stage"]
+"""Who gets which items in a simulation."""
+Relation = Literal["replace-one", "add-remove"]
+"""Which two sets of answers are neighbours."""
+Composition = Literal["gaussian", "basic"]
+"""How spends add up."""
+NamedMechanism = Literal[
+    "margins", "laplace-margins", "pairs", "sparse-pairs", "laplace-pairs", "randomized-response"
+]  # fmt: skip
+AnswerMechanism = Literal["auto", NamedMechanism]
+ComparisonMechanism = Literal["auto", "net-wins", "win-pairs"]
+"""The mechanisms of :mod:`discreet.privacy.mechanisms`, for programs that check types."""

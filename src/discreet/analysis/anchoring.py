@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
 from os import PathLike
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 import numpy as np
 
@@ -44,9 +44,9 @@ from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
 from discreet.tables.opener import read_columns
 from discreet.tables.roles import ReadingWords
 from discreet.tables.sources import is_frame
-from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
+from discreet.types import AnchorMethod, BoolArray, Engine, FloatArray, IndexArray, Int64Array
 
-METHODS_WITH_ANCHORS = (AUTO, "conditional", "marginal", "refined")
+METHODS_WITH_ANCHORS = get_args(AnchorMethod)
 LARGE_DISPLACEMENT = 0.5
 """Logits beyond which a displacement is worth a warning, as Winsteps users know it."""
 LARGE_Z = 2.7
@@ -95,8 +95,8 @@ def fit_anchored(
     data: Any,
     anchors: Any,
     *,
-    engine: str = "auto",
-    method: str = AUTO,
+    engine: Engine = "auto",
+    method: AnchorMethod = "auto",
     **reading: Unpack[ReadingWords],
 ) -> Anchored:
     """Estimate difficulties on the scale of items whose difficulties are known.

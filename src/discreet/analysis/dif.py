@@ -17,7 +17,7 @@ from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.calibrate import fit
 from discreet.results.estimate import Estimate, Kind, Notice, Status
 from discreet.tables.roles import ReadingWords
-from discreet.types import BoolArray, FloatArray, Method
+from discreet.types import Adjustment, BoolArray, FloatArray, Method
 
 DELTA = 2.35
 """Units of the ETS delta scale in a logit (Holland and Thayer 1988)."""
@@ -184,7 +184,7 @@ def find_dif(
     groups: Any,
     *,
     reference: str | None = None,
-    adjustment: str = "benjamini-hochberg",
+    adjustment: Adjustment = "benjamini-hochberg",
     level: float = 0.05,
     method: Method = "auto",
     **reading: Unpack[ReadingWords],
@@ -377,7 +377,7 @@ def _tabulate(
     split: Split,
     base: int,
     rows: list[tuple[Contrasts, tuple[str, ...]]],
-    adjustment: str,
+    adjustment: Adjustment,
     level: float,
 ) -> DifTable:
     columns: dict[str, Any] = {

@@ -8,7 +8,7 @@ adjusted p-values. Confidential.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.conditional import find_maximum
 from discreet.results.estimate import Kind, Notice
 from discreet.tables.roles import ReadingWords
-from discreet.types import BoolArray, FloatArray, Texts
+from discreet.types import Adjustment, BoolArray, FloatArray, Texts
 
 SCORE_SPLITS = ("mean score", "median score")
 LOW_HIGH = ("low score", "high score")
@@ -143,10 +143,10 @@ def _take_rows(store: AnswerStore, chosen: BoolArray) -> AnswerStore:
     return pack_rows(store.rows(0, store.n_persons)[chosen])
 
 
-ADJUSTMENTS = ("benjamini-hochberg", "holm", "none")
+ADJUSTMENTS: tuple[str, ...] = get_args(Adjustment)
 
 
-def adjust(p_value: npt.ArrayLike, method: str) -> FloatArray:
+def adjust(p_value: npt.ArrayLike, method: Adjustment) -> FloatArray:
     """Adjust p-values for their number.
 
     Parameters

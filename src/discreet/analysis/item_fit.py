@@ -23,7 +23,7 @@ from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.results.estimate import Notice
 from discreet.tables.roles import ReadingWords
-from discreet.types import FloatArray, Int64Array
+from discreet.types import FloatArray, Int64Array, ScoreMethod
 
 MEASURED = "measured"
 MEAN_SQUARES = ("infit", "infit_t", "outfit", "outfit_t")
@@ -145,7 +145,7 @@ class FitStatistics(Tabular):
 
 
 def measure_fit(
-    responses: Any, calibration: Any, *, method: str = "ml", **reading: Unpack[ReadingWords]
+    responses: Any, calibration: Any, *, method: ScoreMethod = "ml", **reading: Unpack[ReadingWords]
 ) -> FitStatistics:
     """Measure how well items and persons fit the model. Confidential.
 

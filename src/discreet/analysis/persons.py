@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol, Unpack
+from typing import Any, Protocol, Unpack, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,7 @@ from discreet.tables.ids import check_items
 from discreet.tables.opener import read_columns
 from discreet.tables.roles import ReadingWords
 from discreet.tables.sources import is_frame
-from discreet.types import FloatArray, Int64Array, Texts
+from discreet.types import FloatArray, Int64Array, ScoreMethod, Texts
 
 FAR = 50.0
 """Logits beyond which no answer can ever be surprising in floating point, so that nothing can be
@@ -106,7 +106,7 @@ def check_logits(item: str, difficulty: float) -> None:
         )
 
 
-SCORINGS = ("warm", "ml", "posterior")
+SCORINGS: tuple[str, ...] = get_args(ScoreMethod)
 CHUNK_CELLS = 1 << 20
 """Cells solved together: 8 MB of float64."""
 
@@ -209,7 +209,7 @@ def score(
     responses: Any,
     calibration: Any,
     *,
-    method: str | None = None,
+    method: ScoreMethod | None = None,
     prior: NormalPrior | None = None,
     plausible: int = 0,
     regress: str | Sequence[str] | Mapping[str, Sequence[Any]] = (),
@@ -332,7 +332,7 @@ def _solve_latent(
 
 
 def tabulate_scores(
-    calibration: Any, *, method: str = "warm", prior: NormalPrior | None = None
+    calibration: Any, *, method: ScoreMethod = "warm", prior: NormalPrior | None = None
 ) -> ScoreTable:
     """Ability and standard error for every raw score on all items of a calibration.
 

@@ -22,6 +22,7 @@ from discreet.markup import Tabular
 from discreet.privacy.accounting import Neighbours, as_neighbours
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism, mechanisms_for
 from discreet.results.estimate import Kind, Notice
+from discreet.types import NamedMechanism, Relation
 
 ACCURACY = (
     "Predicted and simulated error differ by less than 10% in most settings (margins and pairs: "
@@ -179,8 +180,8 @@ def plan(
     *,
     target_rmse: float | None = None,
     target_overlap: tuple[int, float] | None = None,
-    mechanism: str = "margins",
-    neighbours: str = "replace-one",
+    mechanism: NamedMechanism = "margins",
+    neighbours: Relation = "replace-one",
     difficulty_spread: float = 1.0,
     ability_spread: float = 1.0,
     ability_mean: float = 0.0,

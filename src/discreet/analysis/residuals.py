@@ -26,7 +26,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.tables.roles import ReadingWords
-from discreet.types import BoolArray, FloatArray, Int64Array
+from discreet.types import BoolArray, FloatArray, Int64Array, ScoreMethod
 
 CHUNK_CELLS = 1 << 20
 """Cells worked on at a time: 8 MB of float64 per array."""
@@ -77,7 +77,7 @@ class Prepared:
 
 
 def prepare(
-    responses: Any, calibration: Any, method: str, words: ReadingWords | None = None
+    responses: Any, calibration: Any, method: ScoreMethod, words: ReadingWords | None = None
 ) -> Prepared:
     """Match items, score persons, and refuse answers that nothing can be said about."""
     source = load_answers(responses, words)
@@ -138,7 +138,7 @@ class ResidualCorrelations(Tabular):
 
 
 def correlate_residuals(
-    responses: Any, calibration: Any, *, method: str = "ml", **reading: Unpack[ReadingWords]
+    responses: Any, calibration: Any, *, method: ScoreMethod = "ml", **reading: Unpack[ReadingWords]
 ) -> ResidualCorrelations:
     """Correlate what the model leaves unexplained, for every pair of items. Confidential.
 

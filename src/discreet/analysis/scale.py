@@ -95,11 +95,11 @@ class Scale(Kept):
         """Decimals that say as much as three do in logits."""
         return max(0, round(3 - log10(self.slope)))
 
-    def apply(self, logits: npt.ArrayLike) -> Any:
+    def apply(self, logits: npt.ArrayLike) -> FloatArray:
         """Return abilities or difficulties on this scale; NaN stays NaN."""
         return self.intercept + self.slope * np.asarray(logits, dtype=np.float64)
 
-    def apply_error(self, se: npt.ArrayLike) -> Any:
+    def apply_error(self, se: npt.ArrayLike) -> FloatArray:
         """Return standard errors, or other distances, on this scale."""
         return self.slope * np.asarray(se, dtype=np.float64)
 

@@ -22,7 +22,7 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource, random_ranks
 from discreet.tables.ids import check_codes, check_items, make_ids
 from discreet.tables.roles import REPEATS, check_choice
-from discreet.types import Int64Array
+from discreet.types import Int64Array, Repeats, Ties
 
 ERROR = "error"
 
@@ -84,7 +84,7 @@ class Comparisons:
         *,
         items: Sequence[object],
         judges: Sequence[object] | int | None = None,
-        repeats: str = ERROR,
+        repeats: Repeats = "error",
     ) -> Comparisons:
         """Take one entry per comparison: number of the judge, of the winner, of the loser.
 
@@ -133,8 +133,8 @@ class Comparisons:
         left: str | None = None,
         right: str | None = None,
         outcome: str | None = None,
-        repeats: str = ERROR,
-        ties: str = ERROR,
+        repeats: Repeats = "error",
+        ties: Ties = "error",
     ) -> Comparisons:
         """Take a data frame with one row per comparison: pandas, polars, pyarrow and others.
 

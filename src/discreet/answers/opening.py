@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 import numpy as np
 
@@ -22,12 +22,11 @@ from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.errors import BadUsage, OutOfReach
 from discreet.tables.roles import Reading, ReadingWords, make_reading
 from discreet.tables.sources import is_records, is_spark
+from discreet.types import Engine, WeightingName
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
     from discreet.tables.resources import Progress, Resources
-
-WeightingName = Literal["refined", "none"]
 
 ENGINES = ("memory", "disk", "gpu", "spark")
 SYNONYMS = {"duckdb": "disk"}
@@ -40,7 +39,7 @@ MAIN_MEMORY = 1
 def count_pairs(
     source: Any,
     *,
-    engine: str = "auto",
+    engine: Engine = "auto",
     weighting: Weighting | WeightingName | None = None,
     folds: int | None = None,
     **reading: Unpack[ReadingWords],

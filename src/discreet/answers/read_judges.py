@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from discreet.tables.roles import (
     make_form,
     plain_name,
 )
+from discreet.types import Repeats, Ties
 
 Codes = npt.NDArray[np.int64]
 
@@ -39,7 +40,7 @@ _ALIASES = {
     "outcome": {"outcome", "result", "choice", "preference"},
 }
 
-TIES = (ERROR, "drop")
+TIES: tuple[str, ...] = get_args(Ties)
 _LEFT_WORDS = frozenset({"left", "first", "a", "1", "1.0", "true"})
 _RIGHT_WORDS = frozenset({"right", "second", "b", "0", "0.0", "false"})
 _TIE_WORDS = frozenset({"tie", "draw", "equal", "both", "neither", "tie (bothbad)"})
@@ -56,8 +57,8 @@ class Roles:
     left: str | None = None
     right: str | None = None
     outcome: str | None = None
-    repeats: str = ERROR
-    ties: str = ERROR
+    repeats: Repeats = "error"
+    ties: Ties = "error"
 
     def __post_init__(self) -> None:
         check_choice("repeats", self.repeats, REPEATS)
@@ -73,8 +74,8 @@ def read_comparisons(
     left: str | None = None,
     right: str | None = None,
     outcome: str | None = None,
-    repeats: str = ERROR,
-    ties: str = ERROR,
+    repeats: Repeats = "error",
+    ties: Ties = "error",
     sheet: str | None = None,
     delimiter: str | None = None,
     header: bool = True,

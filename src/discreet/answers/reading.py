@@ -48,19 +48,20 @@ from discreet.tables.roles import (
 )
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.values import BAD, MISSING, Codes, Scoring, drop_codes, score_value
+from discreet.types import Layout, OneMeans, Repeats
 
 
 def read_responses(
     path: str | os.PathLike[str],
     *,
-    layout: str | None = None,
+    layout: Layout | None = None,
     person: str | None = None,
     item: str | None = None,
     response: str | None = None,
     ignore: str | Sequence[str] = (),
     group: str | Sequence[str] | None = None,
-    repeats: str = "error",
-    one_means: str = "right",
+    repeats: Repeats = "error",
+    one_means: OneMeans = "right",
     at_least: float | None = None,
     missing: Codes = (),
     key: KeyLike = None,

@@ -18,7 +18,7 @@ from discreet.answers.select import select_columns
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import name_some
 from discreet.names import restore_ids
-from discreet.types import IndexArray, Texts
+from discreet.types import IndexArray, Layout, Texts
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
@@ -51,7 +51,7 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
     return type(parts[0])(items, join_persons(parts), join_stores(parts, items), *about)
 
 
-def tabulate_answers(responses: Responses, layout: str) -> Any:
+def tabulate_answers(responses: Responses, layout: Layout) -> Any:
     """Return a pandas DataFrame, or Arrow where pandas is absent."""
     import pyarrow as pa
 
@@ -178,7 +178,7 @@ def join_groups(parts: Sequence[Responses]) -> dict[str, Texts]:
     }
 
 
-def list_answers(responses: Responses, layout: str) -> Mapping[str, Any]:
+def list_answers(responses: Responses, layout: Layout) -> Mapping[str, Any]:
     """Return the columns of a long or a wide table."""
     if layout not in ("long", "wide"):
         raise BadUsage(f"layout must be 'long' or 'wide', found {layout!r}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,12 @@ from discreet.secure import RandomSource
 from discreet.tables.ids import check_codes, check_groups, check_items, check_persons, make_ids
 from discreet.tables.roles import ReadingWords
 from discreet.tables.values import Codes
-from discreet.types import Texts
+from discreet.types import Layout, Texts
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
     from discreet.answers.choices import Choices
     from discreet.answers.pairs import Weighting
     from discreet.counts import PairCounts
@@ -254,7 +257,7 @@ class Responses(Held):
         return cast(Texts, self._persons_made)
 
     @property
-    def person_ids(self) -> Any:
+    def person_ids(self) -> pa.Array | None:
         """Ids as Arrow strings; None where persons have none and are numbered."""
         return None if self._persons is None else self._persons.cast("string")
 
@@ -394,7 +397,7 @@ class Responses(Held):
         """Return all answers as a matrix ``[person, item]`` of 1, 0 and -1 (missing)."""
         return self._store.rows(0, self.n_persons)
 
-    def to_dataframe(self, layout: Literal["long", "wide"] = "long") -> Any:
+    def to_dataframe(self, layout: Layout = "long") -> pd.DataFrame:
         """Return the answers as a pandas DataFrame, or as Arrow where pandas is absent.
 
         Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from discreet.cli.answers import AnswersFile, Reading, read_answers
 from discreet.cli.calibrations import check_method, read_calibration
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from discreet.analysis.scale import Scale
     from discreet.results.estimate import Estimate
     from discreet.results.ranking import Ranking
+    from discreet.types import ScoreMethod
 
 
 ABILITIES_FILE = "abilities.confidential.csv"
@@ -217,7 +218,8 @@ def _write_scores(
         tables[REGRESSION_FILE] = confidential(scores.regression.to_dict())
     if scores.regression is None or scores.prior is not None:
         # With groups a score stands for an ability in each of them.
-        table = tabulate_scores(known, method=scores.method, prior=scores.prior)
+        method = cast("ScoreMethod", scores.method)
+        table = tabulate_scores(known, method=method, prior=scores.prior)
         tables[TABLE_FILE] = add_scaled(table.to_dict(), scale)
     return write_tables(folder, tables)
 

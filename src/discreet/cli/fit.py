@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from discreet.atomic import PRIVACY_FILE, staged, write_text
 from discreet.cli.answers import (
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from discreet.analysis.scale import Scale, Wanted
     from discreet.answers.responses import Responses
     from discreet.results.estimate import Estimate
+    from discreet.types import AnchorMethod
 
 
 PUBLIC_FILE = "report.html"
@@ -136,7 +137,8 @@ def fit(
 def _hold(anchors: Path, responses: Responses, method: str) -> Anchored:
     from discreet.analysis.anchoring import fit_anchored
 
-    return fit_anchored(responses, read_anchors(anchors), method=method)
+    known = cast("AnchorMethod", method)  # another name is refused there
+    return fit_anchored(responses, read_anchors(anchors), method=known)
 
 
 def _print(estimate: Estimate, anchored: Anchored | None, scale: Scale | None) -> None:

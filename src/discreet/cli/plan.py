@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from discreet.analysis.planning import Plan
     from discreet.privacy.accounting import Budget
     from discreet.privacy.audit import AuditReport
+    from discreet.types import NamedMechanism
 
 
 def plan(
@@ -95,7 +96,7 @@ def plan(
         delta,
         target_rmse=target_rmse,
         target_overlap=None if target_top is None or top is None else (top, target_top),
-        mechanism=mechanism,
+        mechanism=cast("NamedMechanism", mechanism),  # another name is refused there
         neighbours=neighbours,
         difficulty_spread=difficulty_spread,
         ability_spread=ability_spread,

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, cast
 
 from discreet.atomic import check_place, staged
 from discreet.cli.calibrations import CALIBRATION_FILES, print_calibration, write_calibration
@@ -22,6 +22,7 @@ from discreet.errors import BadUsage
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
     from discreet.simulation import Simulation
+    from discreet.types import DesignName
 
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
@@ -89,7 +90,8 @@ def _draw(persons: int, items: int, answered: float, design: str, seed: int | No
 
     from discreet.simulation import simulate as draw
 
-    return draw(persons, items, answered, design=design, rng=np.random.default_rng(seed))
+    known = cast("DesignName", design)  # another name is refused there
+    return draw(persons, items, answered, design=known, rng=np.random.default_rng(seed))
 
 
 def _write_truth(path: Path, drawn: Simulation, setting: dict[str, Any]) -> None:
@@ -182,7 +184,7 @@ EPSILON, DELTA = 1.0, 1e-6
 ITEMS = ("Item1", "Item2", "Item3", "Item4", "Item5")
 
 # With as few as five items this one has the smallest error.
-MECHANISM = "pairs"
+MECHANISM: Final = "pairs"
 
 
 def demo(

@@ -31,7 +31,7 @@ from discreet.models.uncertainty import (
 )
 from discreet.results.estimate import Estimate, Kind, Notice, Solution
 from discreet.tables.roles import ReadingWords
-from discreet.types import FloatArray, Method
+from discreet.types import Ability, Engine, FloatArray, Method
 
 if TYPE_CHECKING:
     pass
@@ -65,10 +65,10 @@ def fit(
     data: Any,
     *,
     method: Method = "auto",
-    engine: str = "auto",
+    engine: Engine = "auto",
     standard_errors: bool = True,
     regularisation: float = 0.0,
-    ability: str = "normal",
+    ability: Ability = "normal",
     **reading: Unpack[ReadingWords],
 ) -> Estimate:
     """Estimate the difficulty of every item.

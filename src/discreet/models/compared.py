@@ -24,7 +24,7 @@ from discreet.models.methods import PAIR_METHODS, Method
 from discreet.models.uncertainty import COVARIANCE_LIMIT, Uncertainty
 from discreet.results.estimate import Estimate, Solution
 from discreet.results.ranking import STATUS_WORDS, Strengths, explain_left_out
-from discreet.types import FloatArray
+from discreet.types import FloatArray, PairMethod
 
 LARGEST_LEVERAGE = 0.9
 """A judge without whom an object would hang in the air has leverage one; the correction for
@@ -55,7 +55,7 @@ def count_comparisons(data: Comparisons | str | PathLike[str] | Any) -> Comparis
 def rank_comparisons(
     data: Comparisons | ComparisonCounts | str | PathLike[str] | Any,
     *,
-    method: str = "refined",
+    method: PairMethod = "refined",
     regularisation: float = 0.0,
 ) -> Strengths:
     """Estimate the strength of every object.

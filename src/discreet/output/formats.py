@@ -28,6 +28,7 @@ from discreet.atomic import staged
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import Tabular, spreadsheet_cell
 from discreet.tables.values import Codes
+from discreet.types import Repeats
 
 
 def write_table(path: str | PathLike[str], result: Tabular) -> None:
@@ -71,7 +72,7 @@ def read_warehouse(
     *,
     at_least: float | None = None,
     missing: Codes = (),
-    repeats: str = "error",
+    repeats: Repeats = "error",
 ) -> Responses:
     """Read a table of the Item Response Warehouse (CSV or Parquet).
 

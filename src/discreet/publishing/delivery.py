@@ -44,6 +44,7 @@ from discreet.privacy.protocol import Order
 from discreet.privacy.wall import Release, release_statistics, restore_release
 from discreet.publishing.bundle import PUBLISHED, Published, bundle_texts, describe_release
 from discreet.tables.roles import ReadingWords
+from discreet.types import Engine
 
 BUNDLE_BYTES, ITEM_BYTES = 40_000, 1_200
 """A bundle's size, generously: the page with its styles, and each item in every file. Measured:
@@ -192,7 +193,7 @@ def resume_release(
     *,
     out: str | PathLike[str] | None = None,
     force: bool = False,
-    engine: str = "auto",
+    engine: Engine = "auto",
     noise: Noise | None = None,
     **reading: Unpack[ReadingWords],
 ) -> Published:

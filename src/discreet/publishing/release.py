@@ -23,7 +23,7 @@ from discreet.names import name_id
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.history import EVERYONE
-from discreet.privacy.mechanisms import AUTO, check_mechanism, choose_mechanism
+from discreet.privacy.mechanisms import check_mechanism, choose_mechanism
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import PUBLIC, Order, number_people
@@ -32,6 +32,7 @@ from discreet.publishing.bundle import Published, PublishedRanking
 from discreet.publishing.delivery import OPENERS, open_delivery
 from discreet.results.kinds import KINDS
 from discreet.tables.roles import ReadingWords
+from discreet.types import AnswerMechanism, ComparisonMechanism, Engine
 
 LARGE_EPSILON = 5.0
 
@@ -43,10 +44,10 @@ def release(
     items: Sequence[str],
     max_answers: int | None = None,
     persons: int | Iterable[object] | None = None,
-    mechanism: str | CompleteMechanism = AUTO,
+    mechanism: AnswerMechanism | CompleteMechanism = "auto",
     ledger: Ledger | str | PathLike[str] | None = None,
     population: str = EVERYONE,
-    engine: str = "auto",
+    engine: Engine = "auto",
     noise: Noise | None = None,
     out: str | PathLike[str] | None = None,
     force: bool = False,
@@ -117,7 +118,7 @@ def release_comparisons(
     items: Sequence[str],
     max_comparisons: int,
     judges: int | Iterable[object] | None = None,
-    mechanism: str | CompleteMechanism = AUTO,
+    mechanism: ComparisonMechanism | CompleteMechanism = "auto",
     ledger: Ledger | str | PathLike[str] | None = None,
     population: str = EVERYONE,
     noise: Noise | None = None,

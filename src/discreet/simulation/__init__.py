@@ -36,7 +36,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import brief_repr
 from discreet.simulation.designs import DESIGNS, Answers, Design
-from discreet.types import FloatArray
+from discreet.types import DesignName, FloatArray
 
 __all__ = ["SimulatedComparisons", "Simulation", "simulate", "simulate_comparisons"]
 
@@ -82,7 +82,7 @@ def simulate(
     items: SupportsIndex,
     answered: float = 1.0,
     *,
-    design: str = "uniform",
+    design: DesignName = "uniform",
     difficulty: Vector = None,
     ability: Vector = None,
     rng: np.random.Generator | None = None,

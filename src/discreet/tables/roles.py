@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, TypedDict, get_args
 
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.key import KeyLike, make_key
@@ -22,7 +22,7 @@ from discreet.tables.values import (
     score_by_item,
     split_missing,
 )
-from discreet.types import Int8Array
+from discreet.types import Int8Array, Layout, OneMeans, Repeats
 
 _PERSON = frozenset({"person", "id", "subject", "user", "student"})
 _ITEM = frozenset({"item", "question", "problem"})
@@ -35,7 +35,7 @@ _ID_SUFFIX = re.compile(r"(?<=.)[ _.-]?id$")
 _LONG_ORDER = ("person", "item", "response")
 """The columns of a long table that has no row of names."""
 
-REPEATS = ("error", "first", "last")
+REPEATS: tuple[str, ...] = get_args(Repeats)
 _DELIMITERS = {
     "tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " ",
     "blank": " ",
@@ -129,14 +129,14 @@ class Reading:
 class ReadingWords(TypedDict, total=False):
     """The keywords of :func:`discreet.read_responses`, which whatever takes answers has too."""
 
-    layout: str | None
+    layout: Layout | None
     person: str | None
     item: str | None
     response: str | None
     ignore: str | Sequence[str]
     group: str | Sequence[str] | None
-    repeats: str
-    one_means: str
+    repeats: Repeats
+    one_means: OneMeans
     at_least: float | None
     missing: Codes
     key: KeyLike

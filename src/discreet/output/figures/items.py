@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from discreet.errors import MissingExtra
 from discreet.results.estimate import Estimate
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from discreet.analysis.dif import DifTable
     from discreet.results.ranking import Ranking
 
@@ -53,7 +55,7 @@ ETS_STYLES = {
 """Marker, colour, filling and label of every class."""
 
 
-def new_axes(width: float = 6.5, height: float = 4.0) -> Any:
+def new_axes(width: float = 6.5, height: float = 4.0) -> Axes:
     """Return the Axes of a new figure (sizes in inches: a page is 6.5 wide between margins)."""
     try:
         from matplotlib.figure import Figure
@@ -65,11 +67,11 @@ def new_axes(width: float = 6.5, height: float = 4.0) -> Any:
 Given = ParamSpec("Given")
 
 
-def drawn_on(plot: Callable[Given, Any]) -> Callable[Given, Any]:
+def drawn_on(plot: Callable[Given, Axes]) -> Callable[Given, Axes]:
     """Let a picture take ``axes=`` too, as ``ax=`` was called in 0.1, with a warning."""
 
     @wraps(plot)
-    def draw(*given: Given.args, **named: Given.kwargs) -> Any:
+    def draw(*given: Given.args, **named: Given.kwargs) -> Axes:
         if "axes" in named:
             message = f"{plot.__name__}(axes=) is now ax=; the old name goes in 0.4"
             warnings.warn(message, DeprecationWarning, stacklevel=2)
@@ -79,18 +81,18 @@ def drawn_on(plot: Callable[Given, Any]) -> Callable[Given, Any]:
     return draw
 
 
-def clean(axes: Any, title: str) -> None:
+def clean(axes: Axes, title: str) -> None:
     """Set the title on the left and take away the frame above and on the right."""
     axes.set_title(title, loc="left")
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _new_rows(rows: ItemRows, ax: Any) -> Any:
+def _new_rows(rows: ItemRows, ax: Axes | None) -> Axes:
     """Return Axes that are high enough for one line of text per row, unless some are given."""
     return new_axes(7, max(1.4 + 0.24 * min(len(rows.items), NAMED), 2.6)) if ax is None else ax
 
 
-def _name_rows(axes: Any, names: Sequence[str]) -> None:
+def _name_rows(axes: Axes, names: Sequence[str]) -> None:
     """Label the rows, first at the top; many items get a plain rank axis instead."""
     axes.set_ylim(len(names) - 0.5, -0.5)
     if len(names) <= NAMED:
@@ -100,7 +102,7 @@ def _name_rows(axes: Any, names: Sequence[str]) -> None:
 
 
 def _draw_kind(
-    axes: Any, rows: ItemRows, kind: str, style: tuple[str, str, str, str], size: float = 6
+    axes: Axes, rows: ItemRows, kind: str, style: tuple[str, str, str, str], size: float = 6
 ) -> None:
     """Draw the rows of one kind, with a label for the legend; nothing where there are none."""
     marker, colour, face, label = style
@@ -111,7 +113,7 @@ def _draw_kind(
 
 
 @drawn_on
-def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Any = None) -> Any:
+def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
     """Draw the items from hardest (top) to easiest with their intervals.
 
     Items without a number are left out and counted below the picture.
@@ -145,8 +147,8 @@ def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Any = None) 
 
 @drawn_on
 def ladder_plot(
-    ranking: Ranking, estimate: Estimate, *, level: float = 0.95, ax: Any = None
-) -> Any:
+    ranking: Ranking, estimate: Estimate, *, level: float = 0.95, ax: Axes | None = None
+) -> Axes:
     """Draw the top items of a ranking, and who else may belong there.
 
     Filled circles are surely in the top K, open circles are in it but not surely, squares are
@@ -184,7 +186,7 @@ def ladder_plot(
 
 
 @drawn_on
-def dif_plot(table: DifTable, *, focal: str | None = None, ax: Any = None) -> Any:
+def dif_plot(table: DifTable, *, focal: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw how much harder items are for one group than its ability explains.
 
     Items are sorted by the difference, with 95% intervals. Filled squares are class C of ETS
@@ -217,7 +219,7 @@ def dif_plot(table: DifTable, *, focal: str | None = None, ax: Any = None) -> An
 
 
 @drawn_on
-def pair_plot(counts: PairCounts, *, ax: Any = None) -> Any:
+def pair_plot(counts: PairCounts, *, ax: Axes | None = None) -> Axes:
     """Draw how many persons disagree on each pair of items: right on one, wrong on the other.
 
     That number decides how well two items are compared. White: never compared. Items keep the

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -39,6 +39,8 @@ from discreet.output.figures.items import (
 from discreet.results.estimate import Estimate
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from discreet.analysis.dimensionality import Dimensionality
     from discreet.analysis.distractors import Distractors
     from discreet.analysis.item_fit import FitStatistics
@@ -58,7 +60,7 @@ LINES = ((BLUE, "o-"), (VERMILLION, "s--"), (GREEN, "D-."), (ORANGE, "^:"), ("bl
 
 
 @drawn_on
-def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Any = None) -> Any:
+def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Axes | None = None) -> Axes:
     """Draw the Wright map: abilities to the left, items to the right of one vertical scale.
 
     Parameters
@@ -104,7 +106,7 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Any = None) -> 
     return axes
 
 
-def contrast_plot(found: Dimensionality, *, ax: Any = None) -> Any:
+def contrast_plot(found: Dimensionality, *, ax: Axes | None = None) -> Axes:
     """Draw loadings on the first component of the residuals against difficulty.
 
     Filled circles are the items with positive loadings; the outermost items are named.
@@ -137,7 +139,7 @@ def contrast_plot(found: Dimensionality, *, ax: Any = None) -> Any:
     return axes
 
 
-def _draw_items(axes: Any, shown: WrightMap, largest: float) -> None:
+def _draw_items(axes: Axes, shown: WrightMap, largest: float) -> None:
     """Put items into the bins of their difficulty, side by side, as names or as dots."""
     for height in np.unique(shown.centre):
         mine = np.flatnonzero(shown.centre == height)
@@ -171,8 +173,8 @@ def _join_names(names: list[str]) -> str:
 
 @drawn_on
 def fit_plot(
-    estimate: Estimate, fit: FitStatistics, *, statistic: str = "infit", ax: Any = None
-) -> Any:
+    estimate: Estimate, fit: FitStatistics, *, statistic: str = "infit", ax: Axes | None = None
+) -> Axes:
     """Draw the fit of items as bubbles: mean square across, difficulty up, size the error.
 
     Parameters
@@ -232,8 +234,8 @@ def curve_plot(
     responses: Responses | None = None,
     scores: PersonScores | None = None,
     groups: int = GROUPS,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the expected curves of up to five items, with the observed shares beside them.
 
     Parameters
@@ -275,7 +277,7 @@ def curve_plot(
     return axes
 
 
-def option_plot(found: Distractors, item: str, *, ax: Any = None) -> Any:
+def option_plot(found: Distractors, item: str, *, ax: Axes | None = None) -> Axes:
     """Draw the shares of an item's options in groups of persons of rising ability. Confidential.
 
     A sound item: the line of the right answer rises, those of wrong ones fall.
@@ -314,7 +316,7 @@ def option_plot(found: Distractors, item: str, *, ax: Any = None) -> Any:
 
 
 @drawn_on
-def information_plot(estimate: Estimate, *, ax: Any = None) -> Any:
+def information_plot(estimate: Estimate, *, ax: Axes | None = None) -> Axes:
     """Draw test information and the standard error of an ability, if all items are answered.
 
     Parameters
@@ -353,8 +355,8 @@ def privacy_plot(
     error: Sequence[float] | Mapping[str, Sequence[float]],
     *,
     without_privacy: float | None = None,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the error of the difficulties against epsilon, on logarithmic axes.
 
     Parameters
@@ -405,7 +407,7 @@ def _check_curves(epsilon: Sequence[float], curves: Mapping[str, Sequence[float]
         raise BadUsage("epsilon and errors must be above zero to be drawn on logarithmic axes")
 
 
-def _label_decades(axes: Any, values: Sequence[float], floor: float | None) -> None:
+def _label_decades(axes: Axes, values: Sequence[float], floor: float | None) -> None:
     """Mark 1, 2 and 5 times powers of ten within the errors; a plain log axis shows too few."""
     shown = [*values, *([] if floor is None else [floor])]
     low, high = 0.8 * min(shown), 1.25 * max(shown)

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadBudget
 
+if TYPE_CHECKING:
+    from discreet.types import Relation
+
 UNIT = "one person's whole set of answers"
 NO_LEDGER = (
     "No ledger kept track of this release: other releases about the same persons add to it, "
@@ -101,7 +104,7 @@ class Budget:
     if TYPE_CHECKING:  # the relation may be given by its name
 
         def __init__(
-            self, epsilon: float, delta: float = ..., neighbours: Neighbours | str = ...
+            self, epsilon: float, delta: float = ..., neighbours: Neighbours | Relation = ...
         ) -> None: ...
 
     def __post_init__(self) -> None:

@@ -36,6 +36,7 @@ from discreet.privacy.ledger.file import (
     transaction,
 )
 from discreet.privacy.ledger.history import EVERYONE, Entry, History, read_entry
+from discreet.types import Composition, Relation
 
 __all__ = ["EVERYONE", "Entry", "Ledger", "MissingLedger", "fingerprint_rows"]
 
@@ -77,8 +78,8 @@ class Ledger:
         epsilon: float,
         delta: float = 1e-6,
         *,
-        neighbours: str | None = None,
-        rule: str = "gaussian",
+        neighbours: Relation | None = None,
+        rule: Composition = "gaussian",
         set_aside: float = 0.0,
     ) -> Ledger:
         """Make a new ledger with the steward's total limit; an existing file is never touched.
