@@ -226,15 +226,6 @@ def test_the_engine_for_data_of_any_size_has_two_names(tmp_path):
         count_pairs(path, engine="abacus")
 
 
-def test_answers_and_estimates_carry_the_steps_of_their_items():
-    answers = draw()
-    rated = discreet.Responses(answers.items, None, answers.store, steps=range(1, ITEMS + 1))
-    assert answers.steps == (1,) * ITEMS
-    assert rated.select(["q2", "new", "q0"]).steps == (3, 1, 1)
-    assert pickle.loads(pickle.dumps(rated)).steps == rated.steps  # noqa: S301
-    assert discreet.fit(answers).steps == answers.steps
-
-
 def test_the_old_names_still_work_and_say_so(tmp_path):
     answers = draw()
     with pytest.warns(DeprecationWarning, match="called digest now"):

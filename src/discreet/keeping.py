@@ -59,6 +59,7 @@ _KINDS = {
     "privacy.accounting": "Guarantee Neighbours",
     "results.estimate": "Estimate Kind Notice Solution Status",
     "results.ranking": "Ranking Strengths",
+    "results.thresholds": "Thresholds",
 }
 """Modules and the kinds of values of each that a file may hold."""
 

@@ -74,6 +74,14 @@ def list_columns(result: Any, *names: str) -> dict[str, list[Any]]:
     }
 
 
+def make_frame(table: Any) -> Any:
+    """Return an Arrow table as a pandas DataFrame, or as it is where pandas is absent."""
+    try:
+        return table.to_pandas()
+    except ModuleNotFoundError:
+        return table
+
+
 class Tabular(Kept):
     """A result with columns of equal length that other programs can take; it can be saved."""
 
@@ -90,11 +98,7 @@ class Tabular(Kept):
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame, or as Arrow where pandas is absent."""
-        table = self.to_arrow()
-        try:
-            return table.to_pandas()
-        except ModuleNotFoundError:
-            return table
+        return make_frame(self.to_arrow())
 
     def describe(self) -> list[str]:
         """Return the sentences that a summary begins with: what this is."""

@@ -17,6 +17,9 @@ Texts = npt.NDArray[np.object_]
 UInt64Array = npt.NDArray[np.uint64]
 Vector = npt.NDArray[Any]
 
+Model = Literal["auto", "rasch", "partial-credit", "rating-scale"]
+"""Names of models of answers."""
+
 Method = Literal["auto", "conditional", "refined", "spectral", "marginal"]
 """Names of estimators of difficulties."""
 

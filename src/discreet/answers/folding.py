@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.pack import pack_rows
-from discreet.answers.pairs import SLICE_BYTES, Store, count_store
-from discreet.answers.planes import SparseRows
+from discreet.answers.pairs import SLICE_BYTES, count_store
+from discreet.answers.planes import AnswerStore, SparseRows
+from discreet.answers.steps import StepStore
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import (
     FoldCounts,
@@ -46,7 +47,7 @@ class FoldSums:
         if start is not None:
             self.sketch, self.folds = start.sketch, start.folds
 
-    def add(self, store: Store, ids: Any, before: int) -> None:
+    def add(self, store: AnswerStore, ids: Any, before: int) -> None:
         """Add some persons: ``ids`` are theirs, or None where only their numbers are known."""
         hashes = hash_persons(np.arange(before, before + store.n_persons) if ids is None else ids)
         if ids is None or self.sketch is None:
@@ -54,7 +55,7 @@ class FoldSums:
             self.sketch = None
         else:
             self.sketch = join_sketches([self.sketch, sketch_persons(hashes)])
-        self._grow(store.n_items)
+        self._grow(store.nodes.n_items)
         if self.folds is not None:
             self.folds = self.folds + count_folds(store, hashes, self._tally, self.folds.number)
 
@@ -84,20 +85,24 @@ def empty_folds(tally: Tally, items: int) -> FoldCounts | None:
     )
 
 
-def count_folds(store: Store, hashes: UInt64Array, tally: Tally, number: int) -> FoldCounts:
+def count_folds(store: AnswerStore, hashes: UInt64Array, tally: Tally, number: int) -> FoldCounts:
     """Count the pairs of every fold, of which there are ``number``."""
-    m = store.n_items
+    m = store.nodes.n_items
     right_wrong = np.zeros((number, m, m), dtype=np.int64)
     answers, persons = np.zeros((number, m), dtype=np.int64), np.zeros(number, dtype=np.int64)
     for fold, part in split_persons(store, deal_persons(hashes, tally.folds) % number):
         right_wrong[fold] += count_store(part, tally.weighting)
-        answers[fold] += part.item_totals()[0]
+        answers[fold] += part.nodes.item_totals()[0]
         persons[fold] += part.n_persons
     return FoldCounts(tally.folds, right_wrong, answers, persons, name_weighting(tally.weighting))
 
 
-def split_persons(store: Store, fold: IndexArray) -> Iterator[tuple[int, Store]]:
+def split_persons(store: AnswerStore, fold: IndexArray) -> Iterator[tuple[int, AnswerStore]]:
     """Yield the persons of every fold; dense answers in slices, so that memory stays small."""
+    if isinstance(store, StepStore):
+        parts = split_persons(store.nodes, fold)
+        yield from ((number, StepStore(part.nodes, store.steps)) for number, part in parts)
+        return
     step = store.n_persons
     if not isinstance(store, SparseRows):
         step = max(1, SLICE_BYTES // max(store.n_items, 1))

@@ -314,10 +314,10 @@ def _pack_column(column: Any, number: int, right: UInt64Array, wrong: UInt64Arra
         row = int(np.flatnonzero(np.unpackbits(bad, bitorder="little"))[0])
         raise BadCell(row, number, _scalar(column[row]))
     for plane, bits in ((right, is_right), (wrong, is_wrong)):
-        _write_bits(bits, plane[:, number, :])
+        pack_bits(bits, plane[:, number, :])
 
 
-def _write_bits(bits: Bits, words: UInt64Array) -> None:
+def pack_bits(bits: Bits, words: UInt64Array) -> None:
     """Write the bits of a column to its words ``[block, word]``, whole blocks at once."""
     size = 8 * words.shape[1]
     whole = len(bits) // size

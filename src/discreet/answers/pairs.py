@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.planes import BitPlanes, SparseRows
+from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.counts import matrix
 from discreet.counts.bit_planes import count_both, count_planes, count_planes_weighted
 from discreet.counts.matrix import prefers_sparse
+from discreet.counts.nodes import clear_within
 from discreet.counts.sparse_rows import count_compressed, count_rows, list_rows, pack_sparse
 from discreet.errors import BadUsage
 from discreet.jit import worth_compiling
@@ -43,28 +44,33 @@ SLICE_BYTES = 1 << 26
 """Bit planes made from sparse rows at one time."""
 
 
-def count_matrix(store: Store, weighting: Weighting | None = None) -> Any:
+def count_matrix(store: AnswerStore, weighting: Weighting | None = None) -> Any:
     """Do as :func:`count_store`, but into a sparse array where most pairs were not compared.
 
-    How many pairs were compared is known only afterwards, so this is decided by the pairs of
-    answers, which cannot be fewer; :class:`~discreet.counts.PairCounts` settles the form. Above
+    Answers with steps give pairs of nodes, those within an item left out. How many pairs were
+    compared is known only afterwards, so this is decided by the pairs of answers, which cannot be
+    fewer; :class:`~discreet.counts.PairCounts` settles the form. Above
     20,000 items a dense matrix is not even tried.
     """
+    weights = None if weighting is None else weigh_persons(store, weighting)
+    return clear_within(_count_nodes(store.nodes, weights), store.steps)
+
+
+def _count_nodes(store: Store, weights: Int64Array | None) -> Any:
     if store.n_items <= matrix.SPARSE_ITEMS:
-        return count_store(store, weighting)
+        return _count_dense(store, weights)
     answered, right = store.person_totals()
     pairs = int(right @ (answered - right))
     if store.n_items <= matrix.LARGE_ITEMS and not prefers_sparse(store.n_items, pairs):
-        return count_store(store, weighting)
-    weights = None if weighting is None else weigh_persons(store, weighting)
+        return _count_dense(store, weights)
     rows = store if isinstance(store, SparseRows) else list_rows(store)
     return count_compressed(rows, weights, pairs)
 
 
-def count_store(store: Store, weighting: Weighting | None = None) -> Int64Array:
+def count_store(store: AnswerStore, weighting: Weighting | None = None) -> Int64Array:
     """Sum, for every pair, over the persons with item ``i`` right and item ``j`` wrong.
 
-    The result is a dense matrix, whatever the number of items.
+    The result is a dense matrix, whatever the number of items; with steps, of nodes.
 
     Parameters
     ----------
@@ -74,9 +80,13 @@ def count_store(store: Store, weighting: Weighting | None = None) -> Int64Array:
         Integer weight per person; None counts every person once.
     """
     weights = None if weighting is None else weigh_persons(store, weighting)
+    return np.asarray(clear_within(_count_dense(store.nodes, weights), store.steps))
+
+
+def _count_dense(store: Store, weights: Int64Array | None) -> Int64Array:
     if weights is not None and (weights == weights[:1]).all():
         # One weight for all, as where everybody answered everything: the plain kernels are faster.
-        return count_store(store) * (weights[0] if len(weights) else 1)
+        return _count_dense(store, None) * (weights[0] if len(weights) else 1)
     if not worth_compiling(PLAIN_PAIR * store.n_persons * store.n_items**2):
         return _count_plain(store, weights)
     if _is_thin(store):
@@ -90,7 +100,7 @@ def count_store(store: Store, weighting: Weighting | None = None) -> Int64Array:
     return total
 
 
-def weigh_persons(store: Store, weighting: Weighting) -> Int64Array:
+def weigh_persons(store: AnswerStore, weighting: Weighting) -> Int64Array:
     """Return every person's weight, checked."""
     return check_weights(weighting(*store.person_totals()), store.n_persons)
 

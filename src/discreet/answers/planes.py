@@ -32,7 +32,11 @@ PLAIN_PERSON_WORD = 2e-8
 
 
 class AnswerStore(Protocol):
-    """What both forms offer. Persons are rows, items are columns, -1 is missing."""
+    """What all forms offer. Persons are rows, items are columns, -1 is missing.
+
+    With steps (:mod:`discreet.answers.steps`) answers are whole numbers from 0, and totals of
+    right answers are totals of these numbers.
+    """
 
     @property
     def n_persons(self) -> int: ...
@@ -42,12 +46,22 @@ class AnswerStore(Protocol):
     def n_answers(self) -> int: ...
     @property
     def nbytes(self) -> int: ...
+    @property
+    def nodes(self) -> BitPlanes | SparseRows:
+        """Right and wrong answers to steps of items; of items with one step, to the items."""
+        ...
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Per item, its highest category: 1 for right and wrong."""
+        ...
+
     def rows(self, start: int, stop: int) -> Int8Array:
         """Answers of the persons ``start`` to ``stop`` as a dense matrix."""
         ...
 
-    def take(self, persons: IndexArray) -> SparseRows:
-        """Answers of these persons, given by their numbers in ascending order."""
+    def take(self, persons: IndexArray) -> AnswerStore:
+        """Answers of these persons, given by their numbers in ascending order, as sparse rows."""
         ...
 
     def pick(self, persons: IndexArray) -> AnswerStore:
@@ -100,6 +114,14 @@ class BitPlanes:
         return self.right.nbytes + self.wrong.nbytes
 
     @property
+    def nodes(self) -> BitPlanes:
+        return self
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        return (1,) * self.n_items
+
+    @property
     def block_persons(self) -> int:
         """Persons in a full block."""
         return 64 * int(self.right.shape[2])
@@ -142,11 +164,11 @@ class BitPlanes:
         return right + wrong, right
 
     def person_totals(self) -> tuple[Int64Array, Int64Array]:
-        right, wrong = (self._person_counts(plane) for plane in (self.right, self.wrong))
+        right, wrong = (self.count_bits(plane) for plane in (self.right, self.wrong))
         return right + wrong, right
 
-    def _person_counts(self, plane: UInt64Array) -> Int64Array:
-        """Count the bits of each person in one plane, 64 persons to a word."""
+    def count_bits(self, plane: UInt64Array) -> Int64Array:
+        """Count the bits of each person in a plane of these persons, 64 of them to a word."""
         counts = np.zeros(plane.shape[0] * self.block_persons, dtype=np.int64)
         by_block = counts.reshape(plane.shape[0], self.block_persons)
         count = _count_persons
@@ -252,6 +274,14 @@ class SparseRows:
     @property
     def nbytes(self) -> int:
         return self.indptr.nbytes + self.item.nbytes + self.right.nbytes
+
+    @property
+    def nodes(self) -> SparseRows:
+        return self
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        return (1,) * self.n_items
 
     def rows(self, start: int, stop: int) -> Int8Array:
         stop = min(stop, self.n_persons)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
-from discreet.answers.planes import AnswerStore, SparseRows, join_rows
+from discreet.answers.planes import AnswerStore
 from discreet.answers.select import CELLS
+from discreet.answers.steps import join_sparse
 from discreet.answers.thinning import thin_persons
 from discreet.errors import OutOfReach
 from discreet.secure import RandomSource
@@ -273,10 +274,10 @@ def fold_blocks(
             else:
                 inside = who[np.searchsorted(who, first) :] - first
                 some = store.take(inside[inside < store.n_persons])
-                totals[place] = some if first == 0 else join_rows([totals[place], some])
+                totals[place] = some if first == 0 else join_sparse([totals[place], some])
         first += store.n_persons
     return [
-        total if who is None else job.block(cast(SparseRows, total))
+        total if who is None else job.block(total)
         for job, who, total in zip(jobs, chosen, totals, strict=True)
     ]
 

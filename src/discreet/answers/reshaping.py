@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from discreet.answers.choices import join_choices
 from discreet.answers.pack import pack_rows, store_long
 from discreet.answers.planes import AnswerStore, SparseRows, join_rows
 from discreet.answers.select import select_columns
+from discreet.answers.steps import Nodes, StepStore, store_long_codes
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import name_some
 from discreet.names import restore_ids
@@ -37,7 +38,6 @@ def take_persons(responses: Responses, rows: Any) -> Responses:
         responses.persons[where],
         take_store(responses.store, where),
         {name: texts[where] for name, texts in responses.groups.items()},
-        responses.steps,
         None if chosen is None else replace(chosen, chosen=chosen.chosen[where]),
     )
 
@@ -46,9 +46,9 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
     """Return all persons behind each other, over all items."""
     if not parts:
         raise BadResponses("Nothing to put together: give at least one set of answers.")
-    items, steps = join_items(parts)
-    about = join_groups(parts), steps, join_choices([(p.choices, p.n_persons) for p in parts])
-    return type(parts[0])(items, join_persons(parts), join_stores(parts, items), *about)
+    steps = join_items(parts)
+    about = join_groups(parts), join_choices([(p.choices, p.n_persons) for p in parts])
+    return type(parts[0])(tuple(steps), join_persons(parts), join_stores(parts, steps), *about)
 
 
 def tabulate_answers(responses: Responses, layout: Layout) -> Any:
@@ -107,6 +107,8 @@ def _find_positions(asked: Any, persons: Texts) -> IndexArray:
 
 def take_store(store: AnswerStore, where: IndexArray) -> AnswerStore:
     """Return the answers of these persons, in this order."""
+    if isinstance(store, StepStore):
+        return StepStore(cast(Nodes, take_store(store.nodes, where)), store.steps)
     ordered = np.sort(where)
     rows = join_rows([part.take(inside) for part, inside in _split(store, ordered)])
     return _pack(rows.take(np.searchsorted(ordered, where)))
@@ -130,13 +132,13 @@ def _pack(rows: SparseRows) -> AnswerStore:
     return store_long(person, rows.item.astype(np.int64), rows.right, rows.n_persons, rows.n_items)
 
 
-def join_items(parts: Sequence[Responses]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return all items in the order in which they first occur, and how many steps each has."""
+def join_items(parts: Sequence[Responses]) -> dict[str, int]:
+    """Return all items in the order in which they first occur, with their highest categories."""
     steps: dict[str, int] = {}
     for part in parts:
         for item, own in zip(part.items, part.steps, strict=True):
             steps[item] = max(own, steps.get(item, own))
-    return tuple(steps), tuple(steps.values())
+    return steps
 
 
 def join_persons(parts: Sequence[Responses]) -> list[str] | None:
@@ -155,16 +157,34 @@ def join_persons(parts: Sequence[Responses]) -> list[str] | None:
     )
 
 
-def join_stores(parts: Sequence[Responses], items: Sequence[str]) -> AnswerStore:
+def join_stores(parts: Sequence[Responses], steps: Mapping[str, int]) -> AnswerStore:
     """Return the persons of all parts behind each other, over all items."""
+    if any(step > 1 for step in steps.values()):
+        return _join_codes(parts, steps)
     rows = []
     for part in parts:
         place = {name: column for column, name in enumerate(part.items)}
-        columns = np.array([place.get(name, ABSENT) for name in items], dtype=np.int64)
+        columns = np.array([place.get(name, ABSENT) for name in steps], dtype=np.int64)
         everybody = np.arange(part.n_persons)
         store = select_columns(part.store, columns)
         rows += [some.take(inside) for some, inside in _split(store, everybody)]
     return _pack(join_rows(rows))
+
+
+def _join_codes(parts: Sequence[Responses], steps: Mapping[str, int]) -> AnswerStore:
+    """Do the same with steps, of which an item may have more in one part than in another."""
+    column = {name: number for number, name in enumerate(steps)}
+    entries, before = [], 0
+    for part in parts:
+        columns = np.array([column[name] for name in part.items])
+        size = max(64, CHUNK_CELLS // max(part.n_items, 1))
+        for start in range(0, part.n_persons, size):
+            cells = part.rows(start, start + size)
+            person, item = np.nonzero(cells >= 0)
+            entries.append((before + start + person, columns[item], cells[person, item]))
+        before += part.n_persons
+    person, item, code = (np.concatenate(one) for one in zip(*entries, strict=True))
+    return store_long_codes(person, item, code, before, tuple(steps.values()))
 
 
 def join_groups(parts: Sequence[Responses]) -> dict[str, Texts]:

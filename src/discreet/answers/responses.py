@@ -48,6 +48,8 @@ _SAME_CELLS = 1 << 24
 class Responses(Held):
     """Persons x items, each answer right (1), wrong (0) or missing. It cannot be changed.
 
+    With steps (rating scales, points) an answer is a whole number from 0 to the item's steps.
+
     Usually made by :func:`discreet.read_responses`, :meth:`from_array` or
     :meth:`from_dataframe`.
 
@@ -61,8 +63,6 @@ class Responses(Held):
         The answers (see :mod:`discreet.answers.planes`).
     groups
         Further facts, one text per person ("" where unknown), by column name.
-    steps
-        Per item, how many steps it has; by default 1 each, for right and wrong.
     choices
         What was chosen, where a key turned it into right and wrong.
 
@@ -79,7 +79,7 @@ class Responses(Held):
     in_memory = True
     __slots__ = (
         *("_choices", "_groups", "_items", "_n_answers", "_persons", "_persons_made"),
-        *("_steps", "_store"),
+        "_store",
     )
 
     _items: tuple[str, ...]
@@ -88,7 +88,6 @@ class Responses(Held):
     _groups: Mapping[str, Texts]
     _persons_made: Texts | None
     _n_answers: int
-    _steps: tuple[int, ...]
     _choices: Choices | None
 
     def __init__(
@@ -97,7 +96,6 @@ class Responses(Held):
         persons: Any,
         store: AnswerStore,
         groups: Mapping[str, npt.ArrayLike] | None = None,
-        steps: Sequence[int] | None = None,
         choices: Choices | None = None,
     ) -> None:
         n_persons = store.n_persons
@@ -108,7 +106,6 @@ class Responses(Held):
             "_groups": check_groups(groups or {}, n_persons),
             "_persons_made": None,
             "_n_answers": store.n_answers,
-            "_steps": (1,) * store.n_items if steps is None else tuple(steps),
             "_choices": choices,
         }
         for slot, value in values.items():
@@ -121,7 +118,7 @@ class Responses(Held):
         raise AttributeError(f"Responses cannot be changed; build a new one instead of '{name}'.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        about = (dict(self._groups), self._steps, self._choices)
+        about = (dict(self._groups), self._choices)
         return Responses, (self._items, self._persons, self._store, *about)
 
     # -- made from ---------------------------------------------------------------------------
@@ -241,8 +238,8 @@ class Responses(Held):
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Per item, how many steps it has: 1 for right and wrong."""
-        return self._steps
+        """Per item, its highest category: 1 for right and wrong."""
+        return self._store.steps
 
     @property
     def choices(self) -> Choices | None:
@@ -299,10 +296,9 @@ class Responses(Held):
         place = {name: column for column, name in enumerate(self._items)}
         columns = np.array([place.get(name, ABSENT) for name in asked], dtype=np.int64)
         names = tuple(self._items[place[name]] if name in place else name for name in asked)
-        steps = [1 if column == ABSENT else self._steps[column] for column in columns]
         store = select_columns(self._store, columns)
         choices = None if self._choices is None else self._choices.select(names)
-        return Responses(names, self._persons, store, self._groups, steps, choices)
+        return Responses(names, self._persons, store, self._groups, choices)
 
     def select_persons(self, rows: Any) -> Responses:
         """Return some of the persons, in this order.
@@ -349,7 +345,7 @@ class Responses(Held):
         if most >= self.n_items:
             return self
         store = cap_answers(self._store, most, source)
-        return Responses(self._items, self._persons, store, self._groups, self._steps)
+        return Responses(self._items, self._persons, store, self._groups)
 
     # -- what it is asked --------------------------------------------------------------------
 
@@ -358,7 +354,7 @@ class Responses(Held):
         from discreet.answers.pairs import count_matrix
         from discreet.counts import PairCounts, name_weighting
 
-        answers, right = self._store.item_totals()
+        answers, right = self._store.nodes.item_totals()
         return PairCounts(
             items=self._items,
             right_wrong=count_matrix(cast(Any, self._store), weighting),
@@ -366,6 +362,7 @@ class Responses(Held):
             right=right,
             persons=self.n_persons,
             weighting=name_weighting(weighting),
+            steps=self.steps,
             **({} if tally is None else self._keep(tally)),
         )
 
@@ -374,7 +371,7 @@ class Responses(Held):
 
         sums = FoldSums(tally)
         sums.add(cast(Any, self._store), self.person_ids, 0)
-        return sums.finish(self.n_items)
+        return sums.finish(sum(self.steps))
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """Fold jobs over all persons, who are one block."""
@@ -390,11 +387,14 @@ class Responses(Held):
         return digest_store(key, ordered.items, ordered.store, rule)
 
     def rows(self, start: int, stop: int) -> npt.NDArray[np.int8]:
-        """Return persons ``start`` to ``stop`` as a matrix of 1, 0 and -1 (missing)."""
+        """Return persons ``start`` to ``stop`` as a matrix of 1, 0 and -1 (missing); categories."""
         return self._store.rows(start, stop)
 
     def to_array(self) -> npt.NDArray[np.int8]:
-        """Return all answers as a matrix ``[person, item]`` of 1, 0 and -1 (missing)."""
+        """Return all answers as a matrix ``[person, item]`` of 1, 0 and -1 (missing).
+
+        With steps, of categories from 0.
+        """
         return self._store.rows(0, self.n_persons)
 
     def to_dataframe(self, layout: Layout = "long") -> pd.DataFrame:

@@ -11,12 +11,14 @@ import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows, narrow_items
+from discreet.answers.steps import StepStore, step_store
+from discreet.counts.nodes import nodes_of
 from discreet.errors import BadUsage
 from discreet.jit import worth_compiling
 from discreet.secure import RandomSource
@@ -43,6 +45,9 @@ def select_columns(store: AnswerStore, columns: npt.NDArray[np.int64]) -> Answer
         return _select_planes(store, columns)
     if isinstance(store, SparseRows):
         return _select_rows(store, columns)
+    if isinstance(store, StepStore):
+        nodes, steps = nodes_of(columns, store.steps)
+        return step_store(cast(Any, select_columns(store.nodes, nodes)), steps)
     raise TypeError(f"Unknown answer store {type(store).__name__}.")
 
 
@@ -85,6 +90,8 @@ def cap_answers(store: AnswerStore, max_answers: int, source: RandomSource) -> A
         return _cap_planes(store, max_answers, source)
     if isinstance(store, SparseRows):
         return _cap_rows(store, max_answers, source)
+    if isinstance(store, StepStore):
+        return store.keep(cast(Any, cap_answers(store.answered(), max_answers, source)))
     raise TypeError(f"Unknown answer store {type(store).__name__}.")
 
 
@@ -287,18 +294,18 @@ def digest_store(
     blocks = (store.rows(start, start + step) for start in range(0, store.n_persons, step))
     if rule == ROWS:
         return add_digests(digest_rows(key, block) for block in blocks)
-    codes = _cell_codes(key, items)
+    codes = _cell_codes(key, items, max(store.steps, default=1))
     return add_digests(digest_rows(key, _answered_cells(block, codes)) for block in blocks)
 
 
-def _cell_codes(key: bytes, items: Sequence[str]) -> npt.NDArray[np.uint64]:
+def _cell_codes(key: bytes, items: Sequence[str], most: int) -> npt.NDArray[np.uint64]:
     """Return ``[item, answer]``: eight keyed bytes that stand for an item's name with an answer."""
     codes = [
         hashlib.blake2b(f"{answer}{name}".encode(), key=key, digest_size=8, person=b"cell").digest()
         for name in items
-        for answer in (0, 1)
+        for answer in range(most + 1)
     ]
-    return np.frombuffer(b"".join(codes), dtype=np.uint64).reshape(-1, 2)
+    return np.frombuffer(b"".join(codes), dtype=np.uint64).reshape(-1, most + 1)
 
 
 def _answered_cells(

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows
+from discreet.answers.planes import AnswerStore, BitPlanes
 from discreet.types import BoolArray, Int64Array, UInt64Array
 
 Store = TypeVar("Store", bound=AnswerStore)
@@ -45,18 +45,19 @@ def thin_persons(store: Store, ids: Any, first: int, every: Int64Array) -> Store
 def stand_for(store: AnswerStore, every: Int64Array) -> Int64Array:
     """Return how many persons everybody stands for, if drawn: the least of the answered items.
 
-    Of persons without answers the most of all items.
+    Of persons without answers the most of all items. With steps ``every`` is about nodes, so that
+    of a category that few are in everybody is drawn.
     """
     found = np.full(store.n_persons, every.max(initial=1), dtype=np.int64)
-    if isinstance(store, BitPlanes):
+    nodes = store.nodes
+    if isinstance(nodes, BitPlanes):
         # Common items first: what a rarer one says is written over it.
         for number in np.unique(every)[-2::-1]:
-            found[_answered_any(store, every == number)] = number
+            found[_answered_any(nodes, every == number)] = number
         return found
-    rows = cast(SparseRows, store)
-    some = np.diff(rows.indptr) > 0
+    some = np.diff(nodes.indptr) > 0
     if some.any():
-        found[some] = np.minimum.reduceat(every[rows.item], rows.indptr[:-1][some])
+        found[some] = np.minimum.reduceat(every[nodes.item], nodes.indptr[:-1][some])
     return found
 
 

@@ -34,6 +34,13 @@ from discreet.counts.matrix import (
     settle_matrix,
     write_archive,
 )
+from discreet.counts.nodes import (
+    Recoding,
+    clear_within,
+    item_of_nodes,
+    name_nodes,
+    nodes_of,
+)
 from discreet.counts.wins import ComparisonCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import brief_repr
@@ -79,6 +86,10 @@ class PairCounts:
         Per item, how many persons answered it and how many had it right; never weighted.
     persons
         How many persons were counted.
+    steps
+        Per item, its highest category. Rows and columns are then nodes, the steps of items, item
+        after item: ``right_wrong[a, b]`` counts persons who are exactly at step a of one item
+        and exactly below step b of another. One step each, for right and wrong, by default.
     weighting
         How persons were weighted: "none", the name of a weighting, or "unknown" (files written
         before this was recorded).
@@ -114,20 +125,58 @@ class PairCounts:
     folds: FoldCounts | None = field(default=None, repr=False)
     sketch: UInt64Array | None = field(default=None, repr=False)
     repeated: int = 0
+    steps: tuple[int, ...] = ()
 
     __repr__ = brief_repr
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "items", settle_names(self.items))
-        m = len(self.items)
+        object.__setattr__(self, "steps", self.steps or (1,) * len(self.items))
+        m = sum(self.steps)
         if self.right_wrong.shape != (m, m) or self.answers.shape != (m,):
             raise BadUsage(
-                f"pair counts for {m} items must be a {m} x {m} matrix, "
-                f"found shape {self.right_wrong.shape}"
+                f"pair counts for {m} {'items' if self.is_binary else 'steps of items'} must be a "
+                f"{m} x {m} matrix, found shape {self.right_wrong.shape}"
             )
         object.__setattr__(self, "right_wrong", settle_matrix(self.right_wrong))
         for array in (_values(self.right_wrong), self.answers, self.right):
             array.setflags(write=False)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether every item has one step, for right and wrong."""
+        return all(step == 1 for step in self.steps)
+
+    def as_nodes(self) -> PairCounts:
+        """Return the same counts with every step as an item of its own."""
+        if self.is_binary:
+            return self
+        return replace(self, items=name_nodes(self.items, self.steps), steps=())
+
+    @property
+    def categories(self) -> Int64Array:
+        """Persons in each category, ``[item, category]``; zero beyond an item's steps."""
+        first = np.cumsum(self.steps) - self.steps
+        item, steps = item_of_nodes(self.steps), np.array(self.steps)
+        totals = np.zeros((len(steps), int(steps.max(initial=1)) + 1), dtype=np.int64)
+        totals[item, np.arange(len(item)) - first[item] + 1] = self.right
+        totals[:, 0] = (self.answers - self.right)[first]
+        return totals
+
+    def recode(self, recoding: Recoding) -> PairCounts:
+        """Return the counts without categories that nobody used."""
+        if not recoding.changes:
+            return self
+        right, wrong, steps = recoding.right, recoding.wrong, recoding.new_steps
+        reached = self.right[right]
+        return replace(
+            self,
+            right_wrong=clear_within(self.right_wrong[right][:, wrong], steps),
+            right=reached,
+            answers=reached + (self.answers - self.right)[wrong],
+            folds=self.folds and self.folds.recode(recoding),
+            steps=steps,
+        )
 
     @property
     def is_sparse(self) -> bool:
@@ -140,6 +189,7 @@ class PairCounts:
         if self.items != other.items:
             items = tuple(dict.fromkeys((*self.items, *other.items)))
             return self.select(items) + other.select(items)
+        _check_steps(self, other)
         right_wrong = add_matrices(self.right_wrong, other.right_wrong)
         if (_values(right_wrong) < 0).any():
             raise BadResponses(
@@ -153,6 +203,7 @@ class PairCounts:
             right=self.right + other.right,
             persons=self.persons + other.persons,
             weighting=_same_weighting(self.weighting, other.weighting),
+            steps=self.steps,
             **_add_persons(self, other),
         )
 
@@ -170,7 +221,7 @@ class PairCounts:
         """
         if not self.is_sparse:
             return np.asarray(self.right_wrong)
-        m = len(self.items)
+        m = self.right_wrong.shape[0]
         if m > form.LARGE_ITEMS:
             raise BadUsage(
                 f"{purpose} needs a number for each of the {m:,} x {m:,} pairs of items, "
@@ -201,15 +252,17 @@ class PairCounts:
         listed = set(names)
         if len(listed) < len(names):
             raise BadUsage("an item stands twice in the list of items; names must differ")
-        lost = [name for name in self.items if name not in listed and self.answers[place[name]]]
+        answered = set(item_of_nodes(self.steps)[self.answers > 0].tolist())
+        lost = [name for name in self.items if name not in listed and place[name] in answered]
         if lost:
             raise BadUsage(
                 f"{len(lost)} items that persons answered are not in the list, for example "
                 f"{lost[0]!r}. Add them, or count again without their answers."
             )
-        old = np.array([place.get(name, -1) for name in names], dtype=np.int64)
+        columns = np.array([place.get(name, -1) for name in names], dtype=np.int64)
+        old, steps = nodes_of(columns, self.steps)
         known = old >= 0
-        answers, right = np.zeros((2, len(names)), dtype=np.int64)
+        answers, right = np.zeros((2, len(old)), dtype=np.int64)
         answers[known], right[known] = self.answers[old[known]], self.right[old[known]]
         moved = move_cells(self.right_wrong, old)
         return PairCounts(
@@ -222,6 +275,7 @@ class PairCounts:
             folds=_select_folds(self.folds, old),
             sketch=self.sketch,
             repeated=self.repeated,
+            steps=steps,
         )
 
     def save(self, path: str | PathLike[str], *, note: Mapping[str, Any] | None = None) -> None:
@@ -235,6 +289,7 @@ class PairCounts:
             "weighting": self.weighting,
             "note": dict(self.note if note is None else note),
             "repeated": self.repeated,
+            **({} if self.is_binary else {"steps": self.steps}),
         }
         arrays: dict[str, Any] = {"answers": self.answers, "right": self.right}
         if self.sketch is not None:
@@ -255,6 +310,7 @@ class PairCounts:
             note=header.get("note", {}),
             repeated=int(header.get("repeated", 0)),
             folds=_take_folds(header, arrays),
+            steps=tuple(header.get("steps", ())),
             **arrays,
         )
         _check_plausible(counts, str(path))
@@ -305,6 +361,20 @@ def _add_persons(ours: PairCounts, theirs: PairCounts) -> dict[str, Any]:
     sketch = join_sketches([ours.sketch, theirs.sketch]) if known else None  # type: ignore[list-item]
     repeated = ours.repeated + theirs.repeated + common
     return {"folds": folds, "sketch": sketch, "repeated": repeated}
+
+
+def _check_steps(ours: PairCounts, theirs: PairCounts) -> None:
+    """Refuse to add counts of items that have other categories here than there."""
+    pairs = zip(ours.items, ours.steps, theirs.steps, strict=True)
+    differ = [(item, one, other) for item, one, other in pairs if one != other]
+    if differ:
+        item, one, other = differ[0]
+        raise BadResponses(
+            f"item '{item}' has the categories 0 to {one} in some of these counts and 0 to {other} "
+            f"in others ({len(differ)} of {len(ours.items)} items are like this), so that their "
+            "pairs are about different steps. Count all of them with the same highest categories: "
+            "steps= (--steps)"
+        )
 
 
 def _select_folds(folds: FoldCounts | None, old: Int64Array) -> FoldCounts | None:
@@ -372,7 +442,7 @@ def _check_plausible(counts: PairCounts, path: str) -> None:
         or (counts.right > counts.answers).any()
         or (counts.answers > counts.persons).any()
         or not (
-            counts.folds is None or counts.folds.is_plausible(len(counts.items), counts.persons)
+            counts.folds is None or counts.folds.is_plausible(len(counts.right), counts.persons)
         )
     ):
         raise BadUsage(

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.counts.nodes import Recoding, item_of_nodes
 from discreet.errors import BadResponses, BadUsage
 from discreet.types import IndexArray, Int64Array, UInt64Array
 
@@ -128,6 +129,15 @@ class FoldCounts:
     def number(self) -> int:
         """How many folds there are."""
         return len(self.persons)
+
+    def recode(self, recoding: Recoding) -> FoldCounts:
+        """Return the folds without categories that nobody used; an answer counts once a step."""
+        right, wrong, steps = recoding.right, recoding.wrong, recoding.new_steps
+        item = item_of_nodes(steps)
+        moved = np.where(item[:, None] == item, 0, self.right_wrong[:, right][:, :, wrong])
+        # Whether a step was answered is only asked of many folds; its neighbours tell as well.
+        answers = np.maximum(self.answers[:, right], self.answers[:, wrong])
+        return replace(self, right_wrong=moved, answers=answers)
 
     def __add__(self, other: FoldCounts) -> FoldCounts:
         if self.asked != other.asked or self.weighting != other.weighting:

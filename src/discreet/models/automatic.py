@@ -7,15 +7,17 @@ patterns of missing answers; they are found in one pass, and the likelihood then
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
-from discreet.errors import NotConverged
+from discreet.errors import DisconnectedItems, NotConverged
 from discreet.models.conditional import assemble_conditional, maximise_conditional
+from discreet.models.conditional_steps import maximise_steps
 from discreet.models.connection import Chain, ItemFacts
 from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.models.score_groups import SOLVE_SECONDS, conditional_work
+from discreet.models.steps import StepPlan, assemble_steps, count_reached
 from discreet.results.estimate import Estimate
 from discreet.types import FloatArray, IndexArray
 
@@ -48,7 +50,7 @@ def find_obstacle(data: Answers | PairCounts, regularisation: float) -> str:
 
 
 def attempt_conditional(
-    answers: Answers, facts: ItemFacts, chain: Chain, start: FloatArray
+    answers: Answers, plan: StepPlan, facts: ItemFacts, chain: Chain, start: FloatArray
 ) -> tuple[Estimate | None, str]:
     """Estimate by conditional likelihood if that is little work; say what was decided, and why.
 
@@ -56,11 +58,15 @@ def attempt_conditional(
     ----------
     answers
         The answers, in memory.
+    plan
+        The categories of the items.
     facts, chain
         What is known of the items, and which of them are linked.
     start
         The refined estimate of the linked items.
     """
+    if not plan.is_binary:
+        return _attempt_steps(answers, plan)
     patterns = find_patterns(answers, chain.kept)
     if patterns is None:
         return None, take_refined(TOO_MUCH_WORK)
@@ -71,18 +77,30 @@ def attempt_conditional(
     return assemble_conditional(facts, chain, found), TOOK_CONDITIONAL
 
 
-def find_patterns(answers: Answers, kept: IndexArray) -> Patterns | None:
+def _attempt_steps(answers: Answers, plan: StepPlan) -> tuple[Estimate | None, str]:
+    """Do the same for items with steps, all of them or none."""
+    patterns = find_patterns(answers, np.arange(len(plan.items)), plan)
+    if patterns is None:
+        return None, take_refined(TOO_MUCH_WORK)
+    try:
+        found = maximise_steps(count_reached(patterns, plan), plan.model)
+    except (NotConverged, DisconnectedItems) as error:
+        return None, take_refined(f"conditional found no maximum ({error})")
+    return assemble_steps(found, plan), TOOK_CONDITIONAL
+
+
+def find_patterns(
+    answers: Answers, kept: IndexArray, plan: StepPlan | None = None
+) -> Patterns | None:
     """Return the patterns of all persons, or ``None`` where they are too much work."""
-    if SOLVE_SECONDS * len(kept) ** 3 > WORK_SECONDS:
+    steps = 1 if plan is None else max(plan.steps)
+    if SOLVE_SECONDS * (len(kept) * steps) ** 3 > WORK_SECONDS:
         return None
     sample = max(FEWEST_SAMPLED, SAMPLE_CELLS // len(kept))
     # Very many persons need not all be looked at to see that their patterns are too many.
-    if answers.n_persons > sample and _collect(answers, kept, sample=sample) is None:
-        return None
-    return _collect(answers, kept)
-
-
-def _collect(answers: Answers, kept: IndexArray, **options: Any) -> Patterns | None:
-    job = GroupPatterns(kept, **options)
-    patterns = job.collect(answers.reduce(job))
-    return patterns if conditional_work(patterns) <= WORK_SECONDS else None
+    for chosen in (sample, None) if answers.n_persons > sample else (None,):
+        job = GroupPatterns(kept, sample=chosen)
+        patterns = job.collect(answers.reduce(job if plan is None else plan.wrap(job)))
+        if conditional_work(patterns, steps) > WORK_SECONDS:
+            return None
+    return patterns

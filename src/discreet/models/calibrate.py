@@ -18,10 +18,11 @@ from discreet.answers.protocol import Answers, Job
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally
 from discreet.errors import BadUsage, OutOfReach
-from discreet.models.connection import Chain, ItemFacts, build_chain, doubt_shape
+from discreet.models.connection import Chain, ItemFacts, doubt_shape
 from discreet.models.jackknife import leave_folds_out
 from discreet.models.methods import ANSWER_METHODS, AUTO, METHOD_WORDS, METHODS, PAIR_METHODS
 from discreet.models.patterns import GroupPatterns
+from discreet.models.steps import plan_steps
 from discreet.models.uncertainty import (
     COVARIANCE_LIMIT,
     Sandwich,
@@ -31,7 +32,7 @@ from discreet.models.uncertainty import (
 )
 from discreet.results.estimate import Estimate, Kind, Notice, Solution
 from discreet.tables.roles import ReadingWords
-from discreet.types import Ability, Engine, FloatArray, Method
+from discreet.types import Ability, Engine, FloatArray, Method, Model
 
 if TYPE_CHECKING:
     pass
@@ -56,6 +57,7 @@ class _Request:
     standard_errors: bool
     regularisation: float
     ability: str
+    model: str = "auto"
     undecided: bool = False
     """Whether conditional likelihood shall be tried."""
     choice: str = ""
@@ -65,6 +67,7 @@ def fit(
     data: Any,
     *,
     method: Method = "auto",
+    model: Model = "auto",
     engine: Engine = "auto",
     standard_errors: bool = True,
     regularisation: float = 0.0,
@@ -86,6 +89,11 @@ def fit(
         (pairwise conditional likelihood: about as precise, for any size); the estimate's
         ``choice`` says which and why. Or ``"spectral"`` (the paper's Algorithm 1), or
         ``"marginal"`` (for adaptive and routed tests, where the others are biased).
+    model
+        ``"rasch"`` for right and wrong answers; for answers with steps ``"partial-credit"``
+        (every step has a threshold of its own) or ``"rating-scale"`` (thresholds are an item's
+        location plus a distance that is the same for all items). ``"auto"`` takes rasch for
+        right and wrong answers and partial credit otherwise.
     engine
         Which engine counts the pairs; the numbers of a method do not depend on it.
     standard_errors
@@ -125,7 +133,7 @@ def fit(
     0.693147
     """
     _check_method(method, ability)
-    request = _Request(method, standard_errors, regularisation, ability)
+    request = _Request(method, standard_errors, regularisation, ability, model)
     if isinstance(data, PairCounts) or holds_counts(data):
         counts = data if isinstance(data, PairCounts) else PairCounts.load(data)
         plan_words(counts, reading)
@@ -158,20 +166,22 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
     """
     method = PAIR_METHODS[request.method]
     counts, weighting = _count_weighted(answers, method.weighting)
-    chain = build_chain(counts, regularisation=request.regularisation * _unit(weighting, counts))
-    facts = ItemFacts(counts.items, counts.answers, counts.right, counts.persons)
-    del counts  # with many items the pairs are most of the memory, and the chain has them
-    difficulty, solution = method.solve(chain.rates)
+    counts, plan = plan_steps(counts, request.model)
+    chain = plan.link(counts, request.regularisation * _unit(weighting, counts))
+    nodes = counts.as_nodes()
+    facts = ItemFacts(nodes.items, nodes.answers, nodes.right, nodes.persons)
+    del counts, nodes  # with many items the pairs are most of the memory, and the chain has them
+    difficulty, solution = plan.solve(method, chain)
     if request.undecided:
         from discreet.models.automatic import attempt_conditional
 
-        exact, choice = attempt_conditional(answers, facts, chain, difficulty)
+        exact, choice = attempt_conditional(answers, plan, facts, chain, difficulty)
         request = replace(request, choice=choice)
         if exact is not None:
             return _finish_answers(answers, exact, request)
     if not request.standard_errors:
         uncertainty = _unknown(chain, "standard errors were not asked for")
-        return _assemble(facts, chain, request, difficulty, solution, uncertainty)
+        return plan.fold(_assemble(facts, chain, request, difficulty, solution, uncertainty))
     sandwich = plan_sandwich(
         method.laplacian(chain.rates, difficulty),
         difficulty=difficulty,
@@ -180,10 +190,14 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
         weighting=weighting,
         answers=facts.answers,
         n_persons=facts.persons,
+        item_of=None if plan.item_of is None else plan.item_of[chain.kept],
+        basis=plan.basis,
     )
-    uncertainty, routing = _go_through(answers, facts, sandwich, chain, difficulty)
+    sandwich = replace(sandwich, job=plan.wrap(sandwich.job))
+    looked = facts if plan.is_binary else None
+    uncertainty, routing = _go_through(answers, looked, sandwich, chain, difficulty)
     found = _assemble(facts, chain, request, difficulty, solution, uncertainty)
-    return replace(found, warnings=(*found.warnings, *routing))
+    return plan.fold(replace(found, warnings=(*found.warnings, *routing)))
 
 
 def _fit_once(answers: Answers, request: _Request) -> Estimate:
@@ -202,11 +216,18 @@ def _count_weighted(
 
 
 def _go_through(
-    answers: Answers, facts: ItemFacts, sandwich: Sandwich, chain: Chain, difficulty: FloatArray
+    answers: Answers,
+    facts: ItemFacts | None,
+    sandwich: Sandwich,
+    chain: Chain,
+    difficulty: FloatArray,
 ) -> tuple[Uncertainty, tuple[Notice, ...]]:
-    """Make the second pass over persons; return warnings about routing too."""
+    """Make the second pass over persons; return warnings about routing too.
+
+    Without ``facts`` nobody looks for routing, whose test knows right and wrong answers only.
+    """
     jobs: list[Job[Any]] = []
-    if (facts.answers < facts.persons).any():
+    if facts is not None and (facts.answers < facts.persons).any():
         from discreet.models.routing import LookForRouting, may_be_routed  # loads SciPy
 
         if may_be_routed(int(facts.answers.sum()), facts.persons * len(facts.items)):
@@ -240,7 +261,9 @@ def _fit_answers(answers: Answers, request: _Request) -> Estimate:
             f"({8 * m * m / 1e9:,.0f} GB; the limit is {MATRIX_ITEMS:,} items); use 'refined' or "
             "'spectral', whose memory follows the pairs that were compared"
         )
-    return _finish_answers(answers, ANSWER_METHODS[name](answers, ability=request.ability), request)
+    fit_by = ANSWER_METHODS[name]
+    found = fit_by(answers, ability=request.ability, model=request.model)
+    return _finish_answers(answers, found, request)
 
 
 def _finish_answers(answers: Answers, found: Estimate, request: _Request) -> Estimate:
@@ -249,7 +272,8 @@ def _finish_answers(answers: Answers, found: Estimate, request: _Request) -> Est
     said = f"{METHOD_WORDS[found.method].errors}."
     found = replace(found, choice=request.choice, warnings=warnings, se_method=said)
     complete = answers.n_answers == answers.n_persons * len(answers.items)
-    if complete or found.method == "marginal" or not request.standard_errors:
+    unasked = found.method == "marginal" or not request.standard_errors
+    if complete or unasked or found.model != "rasch":
         return found
     from discreet.models.routing import look_for_routing  # loads SciPy
 
@@ -277,18 +301,19 @@ def _fit_counts(counts: PairCounts, request: _Request) -> Estimate:
         counts = replace(counts, right_wrong=total, weighting=folds.weighting)
     weighted = counts.weighting == name_weighting(method.weighting)
     weight = _common_weight(counts, method.weighting) if weighted else 1
-    counts = counts.divide(weight)
+    counts, plan = plan_steps(counts.divide(weight), request.model)
+    folds = folds and counts.folds
     unit = _unit(method.weighting, counts) / weight if weighted else 1.0
-    chain = build_chain(counts, regularisation=request.regularisation * unit)
-    difficulty, solution = method.solve(chain.rates)
-    complete = _is_complete(counts)
+    chain = plan.link(counts, request.regularisation * unit)
+    difficulty, solution = plan.solve(method, chain)
+    complete = plan.is_binary and _is_complete(counts)
     if not (weighted or complete):
         note = f"from counts alone: persons are not weighted as {request.method!r} does"
         solution = replace(solution, notes=(note,))
     if not request.standard_errors:
         uncertainty = _unknown(chain, "standard errors were not asked for")
     elif folds is not None:
-        uncertainty = leave_folds_out(folds, chain, method, difficulty, weight)
+        uncertainty = leave_folds_out(folds, chain, method, difficulty, weight, plan.basis)
     elif complete and len(chain.kept) == len(counts.items) <= COVARIANCE_LIMIT:
         laplacian = method.laplacian(chain.rates, difficulty)
         scoring = method.scoring(difficulty)
@@ -301,9 +326,9 @@ def _fit_counts(counts: PairCounts, request: _Request) -> Estimate:
             f"weighting 'none'), or counts of complete answers to at most {COVARIANCE_LIMIT} items"
         )
         uncertainty = _unknown(chain, Notice(Kind.NO_STANDARD_ERRORS, reason))
-    facts = ItemFacts(counts.items, counts.answers, counts.right, counts.persons)
+    facts = ItemFacts(chain.items, counts.answers, counts.right, counts.persons)
     found = _assemble(facts, chain, request, difficulty, solution, uncertainty)
-    return replace(found, warnings=(*found.warnings, *_doubt_persons(counts)))
+    return plan.fold(replace(found, warnings=(*found.warnings, *_doubt_persons(counts))))
 
 
 def _usable_folds(counts: PairCounts, weighting: PersonWeight | None) -> FoldCounts | None:

@@ -231,12 +231,12 @@ def _build_structure(answers: StepPatterns, model: StepModel) -> Structure:
     check_size(answers.patterns, used.shape[1])
     if model is StepModel.RATING_SCALE:
         _check_rating_scale(answers)
-        return Structure(used, _rating_basis(*used.shape))
+        return Structure(used, rating_basis(*used.shape))
     _check_categories(answers)
     return Structure(used)
 
 
-def _rating_basis(m: int, steps: int) -> FloatArray:
+def rating_basis(m: int, steps: int) -> FloatArray:
     """Locations, then distances of all steps but the last, which follows as they sum to zero."""
     distance = np.concatenate([np.eye(steps - 1), -np.ones((1, steps - 1))])
     return np.hstack([np.repeat(np.eye(m), steps, axis=0), np.tile(distance, (m, 1))])

@@ -20,7 +20,7 @@ from discreet.counts.folds import FEWEST_FOLDS, FoldCounts
 from discreet.jit import threads_for
 from discreet.markup import count_of, name_some
 from discreet.models.connection import Chain, find_reached
-from discreet.models.laplacian import Laplacian, build_laplacian, solve
+from discreet.models.laplacian import Laplacian, build_laplacian, invert_within, solve
 from discreet.models.methods import Method
 from discreet.models.uncertainty import COVARIANCE_LIMIT, NO_COVARIANCE, Uncertainty
 from discreet.results.estimate import Kind, Notice
@@ -28,14 +28,20 @@ from discreet.types import BoolArray, FloatArray
 
 
 def leave_folds_out(
-    folds: FoldCounts, chain: Chain, method: Method, difficulty: FloatArray, weight: int = 1
+    folds: FoldCounts,
+    chain: Chain,
+    method: Method,
+    difficulty: FloatArray,
+    weight: int = 1,
+    basis: FloatArray | None = None,
 ) -> Uncertainty:
     """Estimate the uncertainty by leaving out one fold at a time.
 
-    ``weight`` is what folds were multiplied by and the rates of the chain were not.
+    ``weight`` is what folds were multiplied by and the rates of the chain were not; ``basis`` is
+    the structure that the difficulties obey, if any.
     """
     with threads_for(len(difficulty)):
-        moves = _find_moves(folds, chain, method, difficulty, weight)
+        moves = _find_moves(folds, chain, method, difficulty, weight, basis)
     share = folds.persons / max(int(folds.persons.sum()), 1)
     scaled = moves * np.sqrt(1 - share)[:, None]
     se = np.sqrt((scaled**2).sum(axis=0))
@@ -58,7 +64,12 @@ def leave_folds_out(
 
 
 def _find_moves(
-    folds: FoldCounts, chain: Chain, method: Method, difficulty: FloatArray, weight: int
+    folds: FoldCounts,
+    chain: Chain,
+    method: Method,
+    difficulty: FloatArray,
+    weight: int,
+    basis: FloatArray | None,
 ) -> FloatArray:
     """Return how far the difficulties move without each fold, ``[fold, item]``."""
     surprise = method.scoring(difficulty).residual(difficulty[:, None], difficulty[None, :])
@@ -69,7 +80,11 @@ def _find_moves(
         counts = folds.right_wrong[fold][np.ix_(chain.kept, chain.kept)] / weight
         flow = counts * surprise
         score = flow.sum(axis=1) - flow.sum(axis=0)
-        moves[fold] = _move(method.laplacian(rates - counts, difficulty), score)
+        laplacian = method.laplacian(rates - counts, difficulty)
+        if basis is None:
+            moves[fold] = _move(laplacian, score)
+        else:
+            moves[fold] = invert_within(laplacian, basis) @ score
     return moves
 
 

@@ -213,6 +213,12 @@ def invert(laplacian: Laplacian) -> FloatArray:
     return np.asarray((inverse + inverse.T) / 2)
 
 
+def invert_within(laplacian: Laplacian, basis: FloatArray) -> FloatArray:
+    """Return the generalised inverse among the combinations of a basis' columns."""
+    within = basis.T @ laplacian.apply(basis)
+    return np.asarray(basis @ np.linalg.pinv(within, rcond=1e-12, hermitian=True) @ basis.T)
+
+
 class Hierarchy:
     """Additive multilevel preconditioner: diagonal scaling on every level, Cholesky on the last.
 

@@ -21,7 +21,7 @@ from discreet.answers.protocol import Answers
 from discreet.counts.folds import PersonWeight
 from discreet.errors import BadUsage
 from discreet.models.laplacian import Laplacian, build_laplacian, symmetrise_flow
-from discreet.models.refined import RefinedScoring, curvature, solve_refined
+from discreet.models.refined import RefinedScoring, curvature, solve_refined, solve_within
 from discreet.models.score_plan import Scoring
 from discreet.models.stationary import solve_stationary
 from discreet.results.estimate import Estimate, Solution
@@ -61,6 +61,14 @@ def balance(rates: Any, difficulty: FloatArray) -> Laplacian:
     return build_laplacian(flow)
 
 
+def project_within(rates: Any, basis: FloatArray) -> tuple[FloatArray, Solution]:
+    """Move the stationary vector to the nearest point of a structure, as the flow measures."""
+    difficulty, solution = solve_stationary(rates)
+    weighed = balance(rates, difficulty).apply(basis)
+    parameter = np.linalg.lstsq(weighed.T @ basis, weighed.T @ difficulty, rcond=1e-12)[0]
+    return np.asarray(basis @ parameter), solution
+
+
 @dataclass(frozen=True)
 class Method:
     """An estimator: how to solve it, its Laplacian and its scores for standard errors."""
@@ -69,31 +77,41 @@ class Method:
     laplacian: Callable[[Any, FloatArray], Laplacian]
     scoring: Callable[[FloatArray], Scoring]
     weighting: PersonWeight | None
+    solve_within: Callable[[Any, FloatArray], tuple[FloatArray, Solution]]
+    """The same among the combinations of a basis' columns: for a rating scale."""
 
 
 PAIR_METHODS: dict[str, Method] = {
-    "refined": Method(solve_refined, curvature, lambda _: RefinedScoring(), PersonWeight()),
-    "spectral": Method(solve_stationary, balance, lambda b: SpectralScoring(float(b.max())), None),
+    "refined": Method(
+        solve_refined, curvature, lambda _: RefinedScoring(), PersonWeight(), solve_within
+    ),
+    "spectral": Method(
+        solve_stationary, balance, lambda b: SpectralScoring(float(b.max())), None, project_within
+    ),
 }
 
 
 class AnswerMethod(Protocol):
     """An estimator that needs the answers themselves and has its own standard errors."""
 
-    def __call__(self, responses: Answers, *, ability: str) -> Estimate: ...
+    def __call__(self, responses: Answers, *, ability: str, model: str) -> Estimate: ...
 
 
-def _conditional(responses: Answers, *, ability: str) -> Estimate:
+def _conditional(responses: Answers, *, ability: str, model: str) -> Estimate:
     if ability != "normal":
         raise BadUsage(
             "the method 'conditional' assumes nothing about abilities; leave ability out"
         )
+    if any(step > 1 for step in responses.steps):
+        from discreet.models.steps import fit_conditional_steps
+
+        return fit_conditional_steps(responses, model)
     from discreet.models.conditional import fit_conditional
 
     return fit_conditional(responses)
 
 
-def _marginal(responses: Answers, *, ability: str) -> Estimate:
+def _marginal(responses: Answers, *, ability: str, model: str) -> Estimate:  # noqa: ARG001
     from discreet.models.marginal import fit_marginal
 
     return fit_marginal(responses, ability=ability)

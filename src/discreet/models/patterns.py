@@ -229,7 +229,7 @@ def _hash_planes(store: AnswerStore, kept: IndexArray) -> tuple[UInt64Array, Int
     for start in range(0, store.n_persons, size):
         cells = store.rows(start, start + size)[:, kept]
         hashes.append((cells >= 0).astype(np.uint64) @ key)
-        rights.append((cells == 1).sum(axis=1, dtype=np.int64))
+        rights.append(np.maximum(cells, 0).sum(axis=1, dtype=np.int64))
     return np.concatenate(hashes), np.concatenate(rights)
 
 

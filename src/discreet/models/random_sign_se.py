@@ -145,7 +145,7 @@ class ManyItems(Job[Any]):
         raise NotImplementedError
 
     def _score(self, store: AnswerStore) -> Any:
-        return score_persons(store, self.plan, weigh_scores(store, self.plan))
+        return score_persons(store.nodes, self.plan, weigh_scores(store, self.plan))
 
 
 class GatherScores(ManyItems):

@@ -92,6 +92,34 @@ def _maximise(rates: Any) -> tuple[FloatArray, Solution]:
     return difficulty, Solution("Newton on the pairwise likelihood, two starts", done + more, gap)
 
 
+def solve_within(rates: Any, basis: FloatArray) -> tuple[FloatArray, Solution]:
+    """Maximise the same likelihood among the combinations of a basis' columns.
+
+    Parameters
+    ----------
+    rates
+        Counts between all nodes; some may lead nowhere, as the basis links them too.
+    basis
+        ``[node, parameter]``; moving all nodes alike is one of its combinations.
+    """
+    pairs = _DensePairs(rates if isinstance(rates, np.ndarray) else rates.toarray())
+    parameter, size = np.zeros(basis.shape[1]), np.inf
+    for done in range(1, NEWTON_ROUNDS + 1):
+        residual, laplacian = pairs.evaluate(basis @ parameter)
+        second = basis.T @ laplacian.apply(basis)
+        step = np.linalg.lstsq(second, basis.T @ residual, rcond=1e-12)[0]
+        node = basis @ step
+        node -= node.mean()
+        before, size = size, float(np.abs(node).max())
+        parameter -= _damping(node) * step
+        if size <= STEP_TOL or (size <= ROUNDING_STEP and size > before / 2):
+            found = basis @ parameter
+            return found - found.mean(), Solution("Newton within the structure", done, size)
+        if not np.isfinite(size):
+            break
+    raise NotConverged(_explain_steps(len(basis), f"steps of {size:.1e} logits"))
+
+
 def _climb(
     pairs: _DensePairs | _SparsePairs, start: FloatArray, solver: LaplacianSolver
 ) -> tuple[FloatArray, int, float]:

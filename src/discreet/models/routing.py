@@ -21,13 +21,13 @@ Violations are evidence of routing; their absence is no proof that there is none
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from discreet.answers.planes import AnswerStore
+from discreet.answers.planes import AnswerStore, SparseRows
 from discreet.answers.protocol import Answers, Job
 from discreet.models.score_plan import restrict_rows
 from discreet.results.estimate import Kind, Notice
@@ -114,7 +114,8 @@ class LookForRouting(Job[Routing]):
 
     def block(self, store: AnswerStore) -> Routing:
         """Look at these persons."""
-        rows = _Rows(*restrict_rows(store.take(np.arange(store.n_persons)), self.kept))
+        everybody = cast(SparseRows, store.take(np.arange(store.n_persons)))
+        rows = _Rows(*restrict_rows(everybody, self.kept))
         if (np.diff(rows.indptr) >= FEWEST_ANSWERS).sum() < FEWEST_PERSONS:
             return UNKNOWN
         ratio, se = _measure_dispersion(rows, self.difficulty)

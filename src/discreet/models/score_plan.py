@@ -99,6 +99,8 @@ class ScorePlan:
         None for one each.
     draw
         Who is scored, where there are very many persons; None for all of them.
+    item_of
+        The item of each kept node, where items have steps: pairs within an item say nothing.
     """
 
     difficulty: FloatArray
@@ -107,6 +109,7 @@ class ScorePlan:
     resistance: FloatArray
     weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = None
     draw: Draw | None = None
+    item_of: IndexArray | None = None
 
     @property
     def every(self) -> Int64Array | None:
@@ -193,8 +196,11 @@ class _Tables:
         else:
             between = resistance[span, None] + resistance[None, :]
         gained = np.ascontiguousarray(scoring.residual(own, other))
-        lost = scoring.residual(other, own)
-        return gained, np.concatenate([lost, scoring.curvature(other, own) * between])
+        lost, pulled = scoring.residual(other, own), scoring.curvature(other, own) * between
+        if self._plan.item_of is not None:
+            apart = self._plan.item_of[span, None] != self._plan.item_of
+            gained, lost, pulled = gained * apart, lost * apart, pulled * apart
+        return gained, np.concatenate([lost, pulled])
 
 
 def _score_chunk(
@@ -247,6 +253,9 @@ def _score_group(
     b = plan.difficulty[item]
     first, second = b[:, :, None], b[:, None, :]
     discordant = right[:, :, None] & ~right[:, None, :]
+    if plan.item_of is not None:
+        owner = plan.item_of[item]
+        discordant &= owner[:, :, None] != owner[:, None, :]
     surprise = np.where(discordant, plan.scoring.residual(first, second), 0.0)
     scores = surprise.sum(axis=2) - surprise.sum(axis=1)
     if plan.resistance.ndim == 1:

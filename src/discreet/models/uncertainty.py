@@ -26,7 +26,7 @@ from discreet.answers.planes import AnswerStore, BitPlanes
 from discreet.answers.protocol import Job, SumJob
 from discreet.counts import PairCounts
 from discreet.jit import map_tasks, one_blas_thread, thread_count, threads_for
-from discreet.models.laplacian import Laplacian, invert
+from discreet.models.laplacian import Laplacian, invert, invert_within
 from discreet.models.random_sign_se import ManyItems, plan_many
 from discreet.models.refined import logistic
 from discreet.models.score_plan import (
@@ -85,24 +85,28 @@ def plan_sandwich(
     weighting: Weighting | None,
     answers: Int64Array,
     n_persons: int,
+    item_of: IndexArray | None = None,
+    basis: FloatArray | None = None,
 ) -> Sandwich:
     """Prepare standard errors with the sandwich formula: one pass over persons is left.
 
-    ``answers`` are how many persons answered each of all items.
+    ``answers`` are how many persons answered each of all items. ``item_of`` and ``basis`` are for
+    items with steps: the item of each node, and the parameters whose combinations the thresholds
+    are.
     """
     m, draw = len(difficulty), plan_draw(answers)
     if m > COVARIANCE_LIMIT:
         # In a well linked graph pinv(L) is close to its diagonal part; the factor makes the
         # leverages add up to m - 1, as the exact ones do.
         approximate = (m - 1) / m / laplacian.diagonal
-        plan = ScorePlan(difficulty, kept, scoring, approximate, weighting, draw)
+        plan = ScorePlan(difficulty, kept, scoring, approximate, weighting, draw, item_of)
         job = plan_many(plan, n_persons)
         return Sandwich(job, lambda found: _finish_many(job, found, laplacian, n_persons))
     with threads_for(m):
-        inverse = invert(laplacian)
+        inverse = invert(laplacian) if basis is None else invert_within(laplacian, basis)
     spread = inverse.diagonal()
     resistance = spread[:, None] + spread[None, :] - 2 * inverse
-    plan = ScorePlan(difficulty, kept, scoring, resistance, weighting, draw)
+    plan = ScorePlan(difficulty, kept, scoring, resistance, weighting, draw, item_of)
     return Sandwich(SumProducts(plan), lambda found: _finish(found, plan, inverse, n_persons))
 
 
@@ -163,7 +167,7 @@ class SumProducts(SumJob):
 
 def sum_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
     """Sum the products of scores of two items over persons."""
-    weights = weigh_scores(store, plan)
+    weights, store = weigh_scores(store, plan), store.nodes
     if not isinstance(store, BitPlanes):
         scores = score_persons(store, plan, weights)
         return np.asarray((scores.T @ scores).toarray())

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
-from discreet.markup import HtmlColumn, Tabular, count_of, preview_table
+from discreet.markup import HtmlColumn, Tabular, count_of, make_frame, preview_table
+from discreet.results.thresholds import Thresholds
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Kind(StrEnum):
     COUNTED_TWICE = "counted_twice"  # persons in more than one of the counts that were added
     ROUTED = "routed"  # earlier answers seem to have chosen later items
     TRANSPOSED = "transposed"  # so few persons for so many items that rows may be items
+    UNUSED_CATEGORY = "unused_category"  # categories of items with steps that nobody used
     NO_LABEL = "no_label"  # persons outside every group
     SMALL_GROUP = "small_group"  # too few persons to compare
     NOT_COMPARED = "not_compared"  # items that a comparison of groups had to leave out
@@ -110,6 +112,8 @@ ERROR_DRAWS = 10_000
 class Estimate(Tabular):
     """Item difficulties in logits, mean zero over the estimated items, harder is larger.
 
+    The difficulty of an item with several steps is its location, the mean of its thresholds.
+
     Attributes
     ----------
     items
@@ -124,7 +128,7 @@ class Estimate(Tabular):
     covariance
         Of the estimated items only, in their order; ``None`` where it was not computed.
     answers, right
-        Per item; ``None`` in a release.
+        Per item, with steps the sum of the answers; ``None`` in a release.
     persons
         How many persons; ``None`` where that is not public.
     guarantee
@@ -134,7 +138,9 @@ class Estimate(Tabular):
     steps
         Per item, how many steps it has: 1 for right and wrong.
     model
-        ``"rasch"``: right and wrong answers.
+        ``"rasch"``: right and wrong answers. ``"partial-credit"``: every step has a threshold of
+        its own. ``"rating-scale"``: thresholds are an item's location plus a distance that is
+        the same for all items.
     choice
         Why this method, where the method was left to the library; else empty.
     degrees
@@ -143,6 +149,9 @@ class Estimate(Tabular):
     se_method
         How the standard errors were computed, and from which persons: a sentence, or empty where
         that is not known.
+    ladder
+        The thresholds, where some item has more than one step; else None. ``thresholds`` and
+        ``threshold_se`` are there either way.
     """
 
     items: tuple[str, ...]
@@ -162,6 +171,7 @@ class Estimate(Tabular):
     choice: str = ""
     degrees: int | None = None
     se_method: str = ""
+    ladder: Thresholds | None = None
 
     def __post_init__(self) -> None:
         for array in (self.difficulty, self.se, self.covariance, self.answers, self.right):
@@ -169,6 +179,60 @@ class Estimate(Tabular):
                 array.setflags(write=False)
         if not self.steps:
             object.__setattr__(self, "steps", (1,) * len(self.items))
+
+    @property
+    def thresholds(self) -> FloatArray:
+        """Thresholds ``[item, step]``, NaN beyond an item's steps; of one step the difficulty."""
+        return self.difficulty[:, None] if self.ladder is None else self.ladder.value
+
+    @property
+    def threshold_se(self) -> FloatArray:
+        """Standard errors of the thresholds, ``[item, step]``."""
+        return self.se[:, None] if self.ladder is None else self.ladder.se
+
+    @property
+    def threshold_covariance(self) -> FloatArray | None:
+        """Covariance of the thresholds that have a number, item after item, step after step."""
+        return self.covariance if self.ladder is None else self.ladder.covariance
+
+    def threshold_interval(self, level: float = 0.95, *, simultaneous: bool = False) -> FloatArray:
+        """Lower and upper end of each threshold's interval, ``float[item, step, 2]``.
+
+        Parameters
+        ----------
+        level
+            Probability that an interval contains its threshold.
+        simultaneous
+            Whether it is the probability that all of them do at once.
+        """
+        check_level(level)
+        value, se = self.thresholds, self.threshold_se
+        if simultaneous:
+            factor = self._largest_error(level, None, se, self.threshold_covariance)
+        else:
+            factor = two_sided_quantile(1 - level, self.degrees)
+        return np.stack([value - factor * se, value + factor * se], axis=2)
+
+    def thresholds_to_dict(self) -> dict[str, list[Any]]:
+        """One list per column: item, step, threshold, se, lower, upper, status."""
+        interval = self.threshold_interval()
+        item, step = np.nonzero(np.arange(max(self.steps)) < np.array(self.steps)[:, None])
+        own = [(s,) for s in self.status] if self.ladder is None else self.ladder.status
+        return {
+            "item": [self.items[i] for i in item],
+            "step": (step + 1).tolist(),
+            "threshold": self.thresholds[item, step].tolist(),
+            "se": self.threshold_se[item, step].tolist(),
+            "lower": interval[item, step, 0].tolist(),
+            "upper": interval[item, step, 1].tolist(),
+            "status": [str(own[i][k]) for i, k in zip(item, step, strict=True)],
+        }
+
+    def thresholds_to_dataframe(self) -> Any:
+        """Return the thresholds as a table with one row per step, as :meth:`to_dataframe` does."""
+        import pyarrow as pa
+
+        return make_frame(pa.table(self.thresholds_to_dict()))
 
     @property
     def estimated(self) -> npt.NDArray[np.bool_]:
@@ -202,16 +266,23 @@ class Estimate(Tabular):
         numpy.ndarray
             ``float[item, 2]``; NaN where there is no number.
         """
-        half = self._largest_error(check_level(level), rng) * self.se
+        factor = self._largest_error(check_level(level), rng, self.se, self.covariance)
+        half = factor * self.se
         return np.column_stack([self.difficulty - half, self.difficulty + half])
 
-    def _largest_error(self, level: float, rng: np.random.Generator | None) -> float:
-        """Quantile of the largest error over items, in standard errors."""
-        known = int(np.isfinite(self.se).sum())
-        if self.covariance is None or known < 2:
+    def _largest_error(
+        self,
+        level: float,
+        rng: np.random.Generator | None,
+        se: FloatArray,
+        covariance: FloatArray | None,
+    ) -> float:
+        """Quantile of the largest error over items or steps, in standard errors."""
+        known = int(np.isfinite(se).sum())
+        if covariance is None or known < 2:
             return two_sided_quantile((1 - level) / max(known, 1), self.degrees)
-        spread = np.sqrt(self.covariance.diagonal())
-        draws = draw_errors(self.covariance, rng, self.degrees)
+        spread = np.sqrt(covariance.diagonal())
+        draws = draw_errors(covariance, rng, self.degrees)
         with np.errstate(invalid="ignore", divide="ignore"):
             largest = np.nanmax(np.abs(draws / spread), axis=1)
         return float(np.quantile(largest, level))

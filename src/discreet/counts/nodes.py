@@ -1,0 +1,122 @@
+"""Nodes: the steps of items, item after item, step after step.
+
+In: how many steps each item has. Out: which nodes belong to which item, and their names. Pairs of
+answers compare nodes of different items; a node of an item with one step is the item itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.types import IndexArray, Int64Array
+
+
+def item_of_nodes(steps: Sequence[int]) -> IndexArray:
+    """Return the item of every node."""
+    return np.repeat(np.arange(len(steps)), steps)
+
+
+def nodes_of(columns: Int64Array, steps: Sequence[int]) -> tuple[Int64Array, tuple[int, ...]]:
+    """Return the nodes of these items, and their steps; -1 is an item of one step, and a node."""
+    first = np.concatenate([[0], np.cumsum(steps)])
+    spans = [np.arange(first[i], first[i + 1]) if i >= 0 else np.array([-1]) for i in columns]
+    empty = np.zeros(0, dtype=np.int64)
+    return np.concatenate([empty, *spans]), tuple(len(span) for span in spans)
+
+
+def name_nodes(items: Sequence[str], steps: Sequence[int]) -> tuple[str, ...]:
+    """Return a name for every node, for messages.
+
+    Examples
+    --------
+    >>> name_nodes(["a", "b"], [1, 2])
+    ('a', 'b step 1', 'b step 2')
+    """
+    return tuple(
+        item if most == 1 else f"{item} step {step}"
+        for item, most in zip(items, steps, strict=True)
+        for step in range(1, most + 1)
+    )
+
+
+def clear_within(right_wrong: Any, steps: Sequence[int]) -> Any:
+    """Return counts of pairs of nodes without those of one item, which depend on the ability."""
+    if all(step == 1 for step in steps):
+        return right_wrong
+    item = item_of_nodes(steps)
+    if isinstance(right_wrong, np.ndarray):
+        return np.where(item[:, None] == item, 0, right_wrong)
+    entries = right_wrong.tocoo()
+    entries.data[item[entries.row] == item[entries.col]] = 0
+    cleared = entries.tocsr()
+    cleared.eliminate_zeros()
+    return cleared
+
+
+@dataclass(frozen=True)
+class Recoding:
+    """Categories that somebody used, per item; those above an unused one move down.
+
+    Attributes
+    ----------
+    steps
+        Per item, its highest category before.
+    kept
+        Per item, the categories that stay, at least two, ascending.
+    """
+
+    steps: tuple[int, ...]
+    kept: tuple[tuple[int, ...], ...]
+
+    @property
+    def changes(self) -> bool:
+        """Whether any category is left out."""
+        return any(len(own) <= most for own, most in zip(self.kept, self.steps, strict=True))
+
+    @property
+    def new_steps(self) -> tuple[int, ...]:
+        """Per item, its highest category afterwards."""
+        return tuple(len(own) - 1 for own in self.kept)
+
+    @property
+    def right(self) -> IndexArray:
+        """The old node that is right where a new one is: both stand for the same category."""
+        first = np.cumsum(self.steps) - self.steps
+        return np.array([first[i] + k - 1 for i, own in enumerate(self.kept) for k in own[1:]])
+
+    @property
+    def wrong(self) -> IndexArray:
+        """The old node that is wrong where a new one is."""
+        first = np.cumsum(self.steps) - self.steps
+        return np.array([first[i] + k for i, own in enumerate(self.kept) for k in own[:-1]])
+
+    def codes(self) -> Int64Array:
+        """Return ``[item, old category]``: the new category; -1 where it was left out."""
+        table = np.full((len(self.steps), max(self.steps) + 1), -1, dtype=np.int64)
+        for item, own in enumerate(self.kept):
+            table[item, list(own)] = np.arange(len(own))
+        return table
+
+
+def keep_used(categories: Int64Array, steps: Sequence[int]) -> Recoding:
+    """Keep the categories that somebody used; where there is one, a neighbour of it too.
+
+    Parameters
+    ----------
+    categories
+        ``[item, category]``: persons in each.
+    steps
+        Per item, its highest category.
+    """
+    kept = []
+    for own, most in zip(categories.tolist(), steps, strict=True):
+        used = [category for category in range(most + 1) if own[category]]
+        if len(used) < 2:
+            lower = max((used or [0])[0] - 1, 0)
+            used = [lower, lower + 1]
+        kept.append(tuple(used))
+    return Recoding(tuple(steps), tuple(kept))

@@ -1,0 +1,351 @@
+"""Calibrate items with steps: partial credit and rating scale.
+
+In: answers with steps, or counts of pairs of their nodes. Out: an :class:`~discreet.Estimate` with
+thresholds. A node is an item's step; for nodes of different items the quotient
+
+    P(X_i = k, X_j = l - 1) / P(X_i = k - 1, X_j = l) = exp(d_jl - d_ik)
+
+does not depend on the ability, as for two right/wrong items. So the pair methods find thresholds as
+they find difficulties, on nodes instead of items, with pairs inside an item left out. The rating
+scale model is a linear structure on the thresholds. Confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from discreet.answers.planes import AnswerStore
+from discreet.answers.protocol import Answers, Job
+from discreet.counts import PairCounts
+from discreet.counts.nodes import Recoding, item_of_nodes, keep_used
+from discreet.errors import BadUsage, DisconnectedItems
+from discreet.markup import name_some
+from discreet.models.conditional_steps import (
+    StepFit,
+    StepModel,
+    StepPatterns,
+    maximise_steps,
+    rating_basis,
+)
+from discreet.models.connection import Chain, build_chain, regularise
+from discreet.models.methods import Method
+from discreet.models.patterns import GroupPatterns, Patterns
+from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
+from discreet.results.thresholds import Thresholds
+from discreet.types import FloatArray, IndexArray, Int64Array
+
+RASCH, PARTIAL_CREDIT, RATING_SCALE = "rasch", "partial-credit", "rating-scale"
+MODELS = (RASCH, PARTIAL_CREDIT, RATING_SCALE)
+
+
+def choose_model(asked: str, steps: Sequence[int]) -> str:
+    """Return the model: what was asked for, or what the answers ask for.
+
+    Parameters
+    ----------
+    asked
+        A model, or "auto".
+    steps
+        Per item, its highest category.
+    """
+    binary = all(step == 1 for step in steps)
+    if asked == "auto":
+        return RASCH if binary else PARTIAL_CREDIT
+    if asked not in MODELS:
+        known = ", ".join(["auto", *MODELS])
+        raise BadUsage(f"there is no model called {asked!r}; choose one of: {known}")
+    if asked == RASCH and not binary:
+        raise BadUsage(
+            "the model 'rasch' is for right and wrong answers, found answers with up to "
+            f"{max(steps)} steps; use 'partial-credit', or say from which score on answers count "
+            "as right with at_least= (--at-least)"
+        )
+    return RASCH if binary else asked
+
+
+# -- categories that nobody used -------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class StepPlan:
+    """The items' categories, decided once on all data, and how nodes make items.
+
+    Attributes
+    ----------
+    items, steps
+        Names of the items, and per item the highest category of the model.
+    categories
+        ``[item, category]``: persons in each category of the model.
+    persons
+        How many persons were counted.
+    recoding
+        From the categories of the answers to those of the model.
+    model
+        One of :data:`MODELS`.
+    warnings
+        What became of categories that nobody used.
+    """
+
+    items: tuple[str, ...]
+    steps: tuple[int, ...]
+    categories: Int64Array
+    persons: int
+    recoding: Recoding
+    model: str
+    warnings: tuple[Notice, ...] = ()
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether items are their own nodes."""
+        return self.model == RASCH
+
+    @property
+    def item_of(self) -> IndexArray | None:
+        """The item of every node; None where items are their own."""
+        return None if self.is_binary else item_of_nodes(self.steps)
+
+    @property
+    def basis(self) -> FloatArray | None:
+        """The structure of a rating scale, ``[node, parameter]``; None where all nodes are free."""
+        if self.model != RATING_SCALE:
+            return None
+        return rating_basis(len(self.items), max(self.steps))
+
+    def wrap(self, job: Job[Any]) -> Job[Any]:
+        """Return the job on answers in the categories of the model."""
+        return Recoded(job, self.recoding) if self.recoding.changes else job
+
+    def link(self, counts: PairCounts, regularisation: float) -> Chain:
+        """Return the nodes that the answers link; a rating scale links all that were answered."""
+        nodes = counts.as_nodes()
+        if self.model != RATING_SCALE:
+            return build_chain(nodes, regularisation=regularisation)
+        status = (Status.ESTIMATED,) * len(nodes.items)
+        rates = regularise(nodes.dense("a rating scale").astype(np.float64), regularisation)
+        return Chain(nodes.items, np.arange(len(nodes.items)), rates, status, ())
+
+    def solve(self, method: Method, chain: Chain) -> tuple[FloatArray, Solution]:
+        """Find the difficulties of the linked nodes."""
+        if self.basis is None:
+            return method.solve(chain.rates)
+        return method.solve_within(chain.rates, self.basis)
+
+    def fold(self, found: Estimate) -> Estimate:
+        """Put the nodes of an estimate together to items."""
+        return found if self.is_binary else fold_nodes(found, self)
+
+
+def plan_steps(counts: PairCounts, asked: str) -> tuple[PairCounts, StepPlan]:
+    """Decide on the categories; return the counts in these, and the plan.
+
+    Unused categories of partial credit items are left out; a rating scale keeps them.
+
+    Raises
+    ------
+    DisconnectedItems
+        If nobody is in some category of a rating scale, whatever the item.
+    """
+    model = choose_model(asked, counts.steps)
+    every = Recoding(counts.steps, _all_categories(counts.steps))
+    if model == RATING_SCALE:
+        _check_scale(counts)
+    recoding = keep_used(counts.categories, counts.steps) if model == PARTIAL_CREDIT else every
+    warnings = _tell_unused(counts.items, recoding)
+    counts = counts.recode(recoding)
+    about = counts.items, counts.steps, counts.categories, counts.persons
+    return counts, StepPlan(*about, recoding, model, warnings)
+
+
+def _all_categories(steps: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(range(step + 1)) for step in steps)
+
+
+def _check_scale(counts: PairCounts) -> None:
+    most = max(counts.steps)
+    short = [item for item, step in zip(counts.items, counts.steps, strict=True) if step < most]
+    if short:
+        raise BadUsage(
+            f"in a rating scale all items have the same categories; {len(short)} of "
+            f"{len(counts.items)} items have fewer than {most} steps ({name_some(short)}). If they "
+            f"share the scale and nobody chose the top, say steps={most} (--steps {most}); "
+            "otherwise use the model 'partial-credit'"
+        )
+    total = counts.categories.sum(axis=0)
+    if (total == 0).any():
+        raise DisconnectedItems(
+            f"nobody is in category {int(np.argmin(total))} of any item, so that the steps around "
+            "it are not determined; merge it with a neighbour"
+        )
+
+
+def _tell_unused(items: Sequence[str], recoding: Recoding) -> tuple[Notice, ...]:
+    found = []
+    for item, kept, most in zip(items, recoding.kept, recoding.steps, strict=True):
+        lost = [str(category) for category in range(most + 1) if category not in kept]
+        if lost:
+            became = ", ".join(f"{old} to {new}" for new, old in enumerate(kept) if new != old)
+            sentence = f"nobody is in category {' or '.join(lost)} of item '{item}': left out"
+            sentence += f", and those above move down ({became})" if became else ""
+            found.append(Notice(Kind.UNUSED_CATEGORY, sentence, [item]))
+    return tuple(found)
+
+
+class Recoded(Job[Any]):
+    """A job on answers whose unused categories are left out; of itself it says what the job says."""
+
+    def __init__(self, job: Job[Any], recoding: Recoding) -> None:
+        self._job, self._recoding = job, recoding
+        self.sample, self.travels = job.sample, job.travels
+        self.is_sum, self.needs = job.is_sum, job.needs
+        self.every = None if job.every is None else _spread_back(job.every, recoding)
+
+    def block(self, store: AnswerStore) -> Any:
+        """Return the value of some persons."""
+        return self._job.block(recode_store(store, self._recoding))
+
+    def add(self, one: Any, other: Any) -> Any:
+        """Return the value of the persons of both."""
+        return self._job.add(one, other)
+
+
+def _spread_back(every: Int64Array, recoding: Recoding) -> Int64Array:
+    """Say of the old nodes what was said of the new ones with the same answers."""
+    old = np.full(sum(recoding.steps), every.max())
+    for nodes in (recoding.right, recoding.wrong):
+        np.minimum.at(old, nodes, every)
+    return old
+
+
+def recode_store(store: AnswerStore, recoding: Recoding) -> AnswerStore:
+    """Return answers without the categories that nobody used."""
+    from discreet.answers.steps import StepStore
+
+    if not recoding.changes or not isinstance(store, StepStore):
+        return store
+    return store.recode(recoding)
+
+
+# -- from nodes to items ---------------------------------------------------------------------
+
+
+def fold_nodes(found: Estimate, plan: StepPlan) -> Estimate:
+    """Put the nodes of an estimate, which are its items, together to the items of a plan."""
+    steps = plan.steps
+    value, status = _spread(found.difficulty, steps), _gather_status(found.status, steps)
+    whole = np.array([all(one == Status.ESTIMATED for one in own) for own in status])
+    if not whole.any():
+        raise DisconnectedItems(
+            "no item has all of its thresholds: " + " ".join(str(one) for one in found.warnings)
+        )
+    centring, mean = _centre(found.estimated, whole, steps)
+    node = centring @ found.difficulty[found.estimated]
+    value[~np.isnan(value)] = node
+    covariance = found.covariance
+    if covariance is not None:
+        covariance = centring @ covariance @ centring.T
+    error = found.se[found.estimated] if covariance is None else np.sqrt(covariance.diagonal())
+    node_se = np.full(len(found.se), np.nan)
+    node_se[found.estimated] = error
+    location_covariance = None if covariance is None else mean @ covariance @ mean.T
+    location, se = np.full((2, len(steps)), np.nan)
+    location[whole] = mean @ node
+    if location_covariance is not None:
+        se[whole] = np.sqrt(location_covariance.diagonal())
+    ladder = Thresholds(
+        value, _spread(node_se, steps), status, covariance, plan.categories, plan.recoding.kept
+    )
+    return replace(
+        found,
+        items=plan.items,
+        difficulty=location,
+        se=se,
+        status=tuple(_sum_up(own) for own in status),
+        covariance=location_covariance,
+        answers=plan.categories.sum(axis=1),
+        right=plan.categories @ np.arange(plan.categories.shape[1]),
+        warnings=(*plan.warnings, *found.warnings),
+        steps=steps,
+        model=plan.model,
+        ladder=ladder,
+    )
+
+
+def _spread(node: FloatArray, steps: Sequence[int]) -> FloatArray:
+    """Put values of nodes at their places, ``[item, step]``."""
+    out = np.full((len(steps), max(steps)), np.nan)
+    item = item_of_nodes(steps)
+    first = np.cumsum(steps) - steps
+    out[item, np.arange(len(item)) - first[item]] = node
+    return out
+
+
+def _gather_status(
+    status: Sequence[Status], steps: Sequence[int]
+) -> tuple[tuple[Status, ...], ...]:
+    ends = np.cumsum(steps)
+    return tuple(tuple(status[end - step : end]) for end, step in zip(ends, steps, strict=True))
+
+
+def _sum_up(status: Sequence[Status]) -> Status:
+    """Return why an item has a location, or none: the first reason among its steps."""
+    return next((one for one in status if one != Status.ESTIMATED), Status.ESTIMATED)
+
+
+def _centre(known: Any, whole: Any, steps: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """Return the matrix that makes the mean location zero, and the one that finds locations."""
+    item = item_of_nodes(steps)[known]
+    chosen = np.flatnonzero(whole)
+    mean = (chosen[:, None] == item) / np.array(steps)[chosen, None]
+    return np.eye(len(item)) - mean.mean(axis=0), mean
+
+
+# -- conditional likelihood ------------------------------------------------------------------
+
+
+def collect_patterns(answers: Answers, plan: StepPlan, **options: Any) -> StepPatterns:
+    """Group persons by the items they answered and their total score.
+
+    ``options`` are those of :class:`~discreet.models.patterns.GroupPatterns`.
+    """
+    job = GroupPatterns(np.arange(len(plan.items)), **options)
+    return count_reached(job.collect(answers.reduce(plan.wrap(job))), plan)
+
+
+def count_reached(patterns: Patterns, plan: StepPlan) -> StepPatterns:
+    """Add to patterns of all items how many persons reached each step."""
+    reached = np.cumsum(plan.categories[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    return StepPatterns(patterns, np.array(plan.steps, dtype=np.int64), reached)
+
+
+def fit_conditional_steps(answers: Answers, asked: str) -> Estimate:
+    """Estimate thresholds by conditional maximum likelihood."""
+    _, plan = plan_steps(answers.count(), asked)
+    found = maximise_steps(collect_patterns(answers, plan), StepModel(plan.model))
+    return assemble_steps(found, plan)
+
+
+def assemble_steps(found: StepFit, plan: StepPlan) -> Estimate:
+    """Return the estimate of a conditional fit of all items."""
+    status = tuple((Status.ESTIMATED,) * step for step in plan.steps)
+    covariance, kept = found.location_covariance, plan.recoding.kept
+    categories = plan.categories
+    return Estimate(
+        items=plan.items,
+        difficulty=found.location,
+        se=np.sqrt(covariance.diagonal()),
+        status=(Status.ESTIMATED,) * len(plan.items),
+        method="conditional",
+        solution=found.solution,
+        covariance=covariance,
+        answers=categories.sum(axis=1),
+        right=categories @ np.arange(categories.shape[1]),
+        persons=plan.persons,
+        warnings=plan.warnings,
+        steps=plan.steps,
+        model=plan.model,
+        ladder=Thresholds(found.threshold, found.se, status, found.covariance, categories, kept),
+    )
