@@ -195,7 +195,7 @@ def _tell_unused(items: Sequence[str], recoding: Recoding) -> tuple[Notice, ...]
 
 
 class Recoded(Job[Any]):
-    """A job on answers whose unused categories are left out; of itself it says what the job says."""
+    """A job on answers without unused categories; of itself it says what the job says."""
 
     def __init__(self, job: Job[Any], recoding: Recoding) -> None:
         self._job, self._recoding = job, recoding
