@@ -36,6 +36,7 @@ from discreet.counts.matrix import (
 )
 from discreet.counts.nodes import (
     Recoding,
+    check_same_steps,
     clear_within,
     item_of_nodes,
     name_nodes,
@@ -189,7 +190,7 @@ class PairCounts:
         if self.items != other.items:
             items = tuple(dict.fromkeys((*self.items, *other.items)))
             return self.select(items) + other.select(items)
-        _check_steps(self, other)
+        check_same_steps(self.items, self.steps, other.steps)
         right_wrong = add_matrices(self.right_wrong, other.right_wrong)
         if (_values(right_wrong) < 0).any():
             raise BadResponses(
@@ -361,20 +362,6 @@ def _add_persons(ours: PairCounts, theirs: PairCounts) -> dict[str, Any]:
     sketch = join_sketches([ours.sketch, theirs.sketch]) if known else None  # type: ignore[list-item]
     repeated = ours.repeated + theirs.repeated + common
     return {"folds": folds, "sketch": sketch, "repeated": repeated}
-
-
-def _check_steps(ours: PairCounts, theirs: PairCounts) -> None:
-    """Refuse to add counts of items that have other categories here than there."""
-    pairs = zip(ours.items, ours.steps, theirs.steps, strict=True)
-    differ = [(item, one, other) for item, one, other in pairs if one != other]
-    if differ:
-        item, one, other = differ[0]
-        raise BadResponses(
-            f"item '{item}' has the categories 0 to {one} in some of these counts and 0 to {other} "
-            f"in others ({len(differ)} of {len(ours.items)} items are like this), so that their "
-            "pairs are about different steps. Count all of them with the same highest categories: "
-            "steps= (--steps)"
-        )
 
 
 def _select_folds(folds: FoldCounts | None, old: Int64Array) -> FoldCounts | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.errors import BadResponses
 from discreet.types import IndexArray, Int64Array
 
 
@@ -55,6 +56,20 @@ def clear_within(right_wrong: Any, steps: Sequence[int]) -> Any:
     cleared = entries.tocsr()
     cleared.eliminate_zeros()
     return cleared
+
+
+def check_same_steps(items: Sequence[str], ours: Sequence[int], theirs: Sequence[int]) -> None:
+    """Refuse to add counts of items that have other categories here than there."""
+    pairs = zip(items, ours, theirs, strict=True)
+    differ = [(item, one, other) for item, one, other in pairs if one != other]
+    if differ:
+        item, one, other = differ[0]
+        raise BadResponses(
+            f"item '{item}' has the categories 0 to {one} in some of these counts and 0 to {other} "
+            f"in others ({len(differ)} of {len(items)} items are like this), so that their pairs "
+            "are about different steps. Count all of them with the same highest categories: "
+            "steps= (--steps)"
+        )
 
 
 @dataclass(frozen=True)
