@@ -800,7 +800,9 @@ def test_the_last_answer_by_a_column_is_kept_as_in_memory(spark, many_tasks):
     )
     words = {"repeats": "last", "order_by": "day"}
     frame = spark.createDataFrame(rows)
-    dates = frame.selectExpr("person", "item", "response", "date_add('2024-05-01', day) AS day")
+    dates = frame.selectExpr(
+        "person", "item", "response", "date_add('2024-05-01', int(day)) AS day"
+    )
     for one in (frame, dates):
         counts = count_pairs(one, **words)
         memory = Responses.from_dataframe(rows, **words).select(counts.items)
