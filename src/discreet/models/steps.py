@@ -14,16 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Answers, Job
+from discreet.answers.reshaping import join_stores
+from discreet.answers.responses import Responses
+from discreet.answers.steps import StepStore
 from discreet.counts import PairCounts
 from discreet.counts.nodes import Recoding, item_of_nodes, keep_used
-from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import name_some
+from discreet.errors import BadResponses, BadUsage, DisconnectedItems
+from discreet.markup import count_of, name_some
 from discreet.models.conditional_steps import (
     StepFit,
     StepModel,
@@ -222,11 +225,56 @@ def _spread_back(every: Int64Array, recoding: Recoding) -> Int64Array:
 
 def recode_store(store: AnswerStore, recoding: Recoding) -> AnswerStore:
     """Return answers without the categories that nobody used."""
-    from discreet.answers.steps import StepStore
-
     if not recoding.changes or not isinstance(store, StepStore):
         return store
     return store.recode(recoding)
+
+
+def match_categories(responses: Responses, estimate: Any) -> Responses:
+    """Return answers in the categories that an estimate has, to be read with its thresholds.
+
+    A category that nobody used when the estimate was made is not in its model, and the numbers of
+    those above it changed; the same is done to these answers. Right and wrong answers are returned
+    as they are, and so are those to items that the estimate does not have.
+
+    Raises
+    ------
+    BadResponses
+        If somebody is in a category that the estimate knows nothing about.
+    """
+    ladder = getattr(estimate, "ladder", None)
+    if ladder is None and max(responses.steps, default=1) == 1:
+        return responses
+    every = _all_categories([1] * len(estimate.items)) if ladder is None else ladder.kept
+    known = dict(zip(estimate.items, every, strict=True))
+    pairs = list(zip(responses.items, responses.steps, strict=True))
+    kept = tuple(known.get(item, tuple(range(most + 1))) for item, most in pairs)
+    steps = tuple(max(most, own[-1]) for (_, most), own in zip(pairs, kept, strict=True))
+    store, recoding = responses.store, Recoding(steps, kept)
+    if steps != responses.steps:
+        store = join_stores([responses], dict(zip(responses.items, steps, strict=True)))
+    _check_categories(store, responses.items, recoding)
+    store = recode_store(store, recoding)
+    if store is responses.store:
+        return responses
+    return Responses(responses.items, responses.person_ids, store, responses.groups)
+
+
+def _check_categories(store: AnswerStore, items: Sequence[str], recoding: Recoding) -> None:
+    """Refuse answers in categories that are left out."""
+    if not recoding.changes:
+        return
+    totals = cast(StepStore, store).category_totals()
+    lost = np.argwhere((totals > 0) & (recoding.codes() < 0))
+    if len(lost):
+        item, category = lost[0].tolist()
+        known = ", ".join(map(str, recoding.kept[item]))
+        raise BadResponses(
+            f"item '{items[item]}' has {count_of(int(totals[item, category]), 'answer')} in "
+            f"category {category}, but the calibration knows its categories {known} only, so that "
+            "nothing says what such an answer is worth. Count these answers as missing, merge the "
+            "category with a neighbour, or calibrate anew with these answers included"
+        )
 
 
 # -- from nodes to items ---------------------------------------------------------------------
