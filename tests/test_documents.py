@@ -147,6 +147,17 @@ def test_the_readme_shows_the_output_that_its_example_prints(tmp_path):
     assert done.stdout == shown, done.stderr
 
 
+def test_the_picture_of_the_readme_shows_the_numbers_that_its_example_prints():
+    from tools import pictures
+
+    (shown,) = blocks(ROOT / "README.md", "text")
+    printed = re.findall(r"^(Item\d) (\S+) ± (\S+)$", shown, re.M)
+    drawn = pictures.numbers_of(pictures.PICTURE)
+    assert drawn == {item: [float(b), float(se)] for item, b, se in printed}, (
+        "draw it anew: python -m tools.pictures"
+    )
+
+
 BAD_WORDS = re.compile(r"(?<![\w.])/(work|root|farm)/|index[-]url|files[.]pythonhosted")
 
 
