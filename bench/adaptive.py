@@ -1,9 +1,12 @@
 """How many questions an adaptive session saves against a random order.
 
-Run ``python -m bench.adaptive [--persons 300]``. A bank of 2,000 questions with difficulties
-N(0, 1.5), models with abilities N(0, 1.5); both ways ask until the standard error of the ability
-is at most 0.3 logits. Coverage is the share of abilities within 1.96 standard errors of the last
-estimate: stopping when the error looks small must not make it wrong.
+Run ``python -m bench.adaptive [--persons 300] [--models 60]``. A bank of 2,000 questions with
+difficulties N(0, 1.5), models with abilities N(0, 1.5); both ways ask until the standard error of
+the ability is at most 0.3 logits. Coverage is the share of abilities within 1.96 standard errors of
+the last estimate: stopping when the error looks small must not make it wrong.
+
+With ``--models`` the bank is calibrated from that many models, as it is and shrunk
+(``discreet.adaptive.shrink``): a session finds questions whose error brought them near the ability.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.adaptive import start
+import discreet
+from discreet.adaptive import shrink, start
 
 ITEMS, SPREAD, TARGET = 2000, 1.5, 0.3
 
@@ -39,11 +43,15 @@ class Comparison:
         )
 
 
-def ask(session, truth, rng, order=None):
-    """Run a session; with an order its items are asked instead of the informative ones."""
+def ask(session, truth, rng, order=None, known=None):
+    """Run a session; with an order its items are asked instead of the informative ones.
+
+    ``known`` are the true difficulties, where those of the session are estimates.
+    """
+    known = known or session.calibration
     while session.item is not None:
         name = session.item if order is None else order[len(session.items)]
-        chance = 1 / (1 + np.exp(session.calibration[name] - truth))
+        chance = 1 / (1 + np.exp(known[name] - truth))
         session = session.answer(rng.random() < chance, name)
     return session
 
@@ -62,7 +70,38 @@ def compare(persons=300, seed=0):
     return Comparison(*table[:, 0], *np.sqrt(table[:, 1]), *table[:, 2])
 
 
+def compare_banks(models, persons=300, seed=0):
+    """Return, for the bank as calibrated and for the shrunk one, slope of the error and coverage.
+
+    The slope is that of error on ability: above 0 abilities come out too far from the middle.
+    """
+    rng = np.random.default_rng(seed)
+    sim = discreet.simulate(
+        models, ITEMS, ability=rng.normal(scale=SPREAD, size=models),
+        difficulty=rng.normal(scale=SPREAD, size=ITEMS), rng=rng,
+    )  # fmt: skip
+    estimate = discreet.fit(sim.responses, method="refined")
+    named = dict(zip(sim.responses.items, sim.difficulty, strict=True))
+    middle = np.mean([named[item] for item in estimate.items])
+    known = {item: named[item] - middle for item in estimate.items}
+    truths = rng.normal(scale=SPREAD, size=persons)
+    found = {}
+    for name, bank in (("as calibrated", estimate), ("shrunk", shrink(estimate))):
+        ended = [ask(start(bank, target_se=TARGET), truth, rng, known=known) for truth in truths]
+        error = np.array([session.ability for session in ended]) - truths
+        covered = np.abs(error) < 1.96 * np.array([session.se for session in ended])
+        found[name] = (np.polyfit(truths, error, 1)[0], covered.mean())
+    return found
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--persons", type=int, default=300)
-    print(compare(parser.parse_args().persons))
+    parser.add_argument("--models", type=int)
+    asked = parser.parse_args()
+    if asked.models is None:
+        print(compare(asked.persons))
+    else:
+        for name, (slope, coverage) in compare_banks(asked.models, asked.persons).items():
+            print(f"{name}: errors grow by {slope:+.3f} for each logit of ability; "
+                  f"coverage {coverage:.3f}")  # fmt: skip

@@ -1,16 +1,17 @@
 """Adaptive sessions: the most informative item, rules, stopping, and what it saves."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from bench.adaptive import compare
+from bench.adaptive import compare, compare_banks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
 from discreet import adaptive
-from discreet.adaptive import Exposure, Rules, item_information, next_item, start
+from discreet.adaptive import Exposure, Rules, item_information, next_item, shrink, start
 from discreet.analysis.abilities import NormalPrior
 from discreet.errors import BadUsage
 
@@ -154,6 +155,50 @@ def test_a_draw_among_the_best_varies_the_first_item_and_stays_among_them():
     rng = np.random.default_rng(0)
     first = {start(LADDER, rules=Rules(among=5), rng=rng).item for _ in range(60)}
     assert first == {"q28", "q29", "q30", "q31", "q32"}
+
+
+def test_shrinking_draws_unsure_difficulties_towards_the_mean_and_sure_ones_hardly():
+    sim = discreet.simulate(60, 300, rng=np.random.default_rng(1))
+    few = discreet.fit(sim.responses, method="refined")
+    many = discreet.fit(discreet.simulate(5000, 12, rng=np.random.default_rng(1)).responses)
+    truth = dict(zip(sim.responses.items, sim.difficulty - sim.difficulty.mean(), strict=True))
+    drawn = shrink(few)
+    assert tuple(drawn) == few.items
+    error = few.difficulty - [truth[item] for item in few.items]
+    shrunk = np.array([drawn[item] - truth[item] for item in few.items])
+    assert np.mean(shrunk**2) < np.mean(error**2)
+    values = np.array(list(drawn.values()))
+    assert ((np.abs(values) <= np.abs(few.difficulty)) | (np.abs(few.difficulty) < 0.05)).all()
+    assert list(shrink(many).values()) == pytest.approx(list(many.difficulty), abs=0.01)
+    bank = discreet.create_bank(few, scale="s", source="a")
+    assert shrink(bank) == pytest.approx(drawn)
+    assert start(drawn, max_items=3).item in few.items
+
+
+def test_items_that_differ_by_no_more_than_their_errors_are_all_alike_when_shrunk():
+    estimate = SimpleNamespace(
+        items=("a", "b"), difficulty=np.array([-0.1, 0.1]), se=np.array([1.0, 1.0])
+    )
+    assert shrink(estimate) == {"a": 0.0, "b": 0.0}
+
+
+def test_shrinking_without_standard_errors_is_refused():
+    with pytest.raises(BadUsage, match=r"found no standard errors in the calibration \(a dict\)"):
+        shrink({"a": 0.0})
+    answers = discreet.simulate(200, 5, rng=np.random.default_rng(1)).responses
+    plain = discreet.fit(answers, method="refined", standard_errors=False)
+    with pytest.raises(BadUsage, match="with standard errors"):
+        shrink(plain)
+
+
+@pytest.mark.slow
+def test_abilities_from_a_bank_of_sixty_models_are_not_too_far_out_when_it_is_shrunk(capsys):
+    found = compare_banks(60, persons=200, seed=1)
+    with capsys.disabled():
+        print("\n", found)
+    assert found["as calibrated"][0] > 0.05
+    assert abs(found["shrunk"][0]) < 0.05
+    assert found["shrunk"][1] > 0.91
 
 
 @pytest.mark.slow
