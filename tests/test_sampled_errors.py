@@ -15,6 +15,7 @@ from discreet.models import random_sign_se, score_plan, uncertainty
 from discreet.models.refined import RefinedScoring
 from discreet.models.score_plan import ScorePlan, plan_draw
 from discreet.models.uncertainty import SumProducts
+from stepped import hold
 
 
 def simulate(seed=0, n=30_000, m=20, given=1.0, rare=0):
@@ -136,6 +137,17 @@ def test_a_sample_is_as_sure_with_missing_answers_and_rare_items(monkeypatch):
     ratio = ours.se / whole.se
     assert np.abs(ratio[:5] - 1).max() < 0.005  # all of their takers are scored
     assert 0.005 < np.sqrt(np.mean((ratio[5:] - 1) ** 2)) < 0.022
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_sample_of_answers_with_steps_is_as_sure(monkeypatch, sparse):
+    answers, _ = hold(1, 40_000, (1, 2, 3, 2, 3, 1), missing=0.3)
+    if sparse:
+        answers = Responses.from_store(answers.store.take(np.arange(40_000)))
+    ours, whole = compare(monkeypatch, answers, 2000)
+    assert np.array_equal(ours.thresholds, whole.thresholds, equal_nan=True)
+    ratio = (ours.threshold_se / whole.threshold_se)[~np.isnan(whole.thresholds)]
+    assert 0.003 < np.sqrt(np.mean((ratio - 1) ** 2)) < 0.03
 
 
 def test_a_sample_of_sparse_answers_to_very_many_items_changes_little(monkeypatch):

@@ -55,10 +55,11 @@ class Draw:
     every: Int64Array
 
     def count_seen(self, store: AnswerStore) -> FloatArray:
-        """Return how many takers of each item these persons stand for."""
-        stands, seen = stand_for(store, self.every), np.zeros(store.n_items)
+        """Return how many takers of each item, with steps of each node, they stand for."""
+        nodes = store.nodes
+        stands, seen = stand_for(store, self.every), np.zeros(nodes.n_items)
         for number in np.unique(stands):
-            seen += number * store.pick(np.flatnonzero(stands == number)).item_totals()[0]
+            seen += number * nodes.pick(np.flatnonzero(stands == number)).item_totals()[0]
         return seen
 
     def find_scale(self, seen: FloatArray, kept: IndexArray) -> FloatArray:

@@ -1,0 +1,484 @@
+"""Items with steps: every promise that is made of them, measured and printed beside its goal.
+
+Run ``python -m bench.rating_scales [PART ...] [--reps 200]`` with one BLAS thread. Parts:
+
+- ``references``: distances from psychotools, eRm and an independent solver on real tables, which
+  are not distributed (``--tables FOLDER``);
+- ``chain``: the stationary vector of expected counts against the thresholds behind them;
+- ``accuracy``: simulated under the model; error and coverage with their Monte Carlo errors;
+- ``engines``: the same answers in memory, from disk and on Spark;
+- ``speed``: conditional likelihood, and many persons;
+- ``binary``: right and wrong answers against an earlier version, whose sources ``--before`` names
+  (``git worktree add FOLDER COMMIT``);
+- ``large``: long rows of scores out of core against as many rows of right and wrong (``--rows``).
+
+Without a part: all but the last two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import discreet
+from bench import conditional
+from discreet.answers.steps import store_codes
+from discreet.models.methods import PAIR_METHODS
+
+DESIGNS = {
+    (1000, 10, 2, 1.0): 1.10,
+    (3000, 20, 4, 1.0): 1.05,
+    (2000, 40, 3, 0.3): None,
+}
+"""Persons, items, steps, share answered: the largest error of refined over that of conditional."""
+SPARSE_GOAL = 0.155
+COVERAGE = (0.93, 0.97)
+
+
+def say(what, found, goal, met):
+    print(f"  {what:58} {found:24} goal {goal:16} {'met' if met else 'MISSED'}", flush=True)
+
+
+def hold(codes, steps):
+    return discreet.Responses.from_store(store_codes(codes, [steps] * codes.shape[1]))
+
+
+# -- simulated answers -----------------------------------------------------------------------
+
+
+def draw_thresholds(rng, items, steps):
+    """Return locations between -1.5 and 1.5, steps from -1 to 1 around them, and some scatter."""
+    spread = np.linspace(-1, 1, steps) + rng.normal(0, 0.2, (items, steps))
+    thresholds = rng.uniform(-1.5, 1.5, (items, 1)) + spread
+    return thresholds - thresholds.mean()
+
+
+def draw_codes(rng, persons, thresholds, answered=1.0):
+    """Return categories ``[person, item]`` of standard normal abilities, -1 where missing."""
+    ability = rng.normal(size=persons)
+    codes = np.empty((persons, len(thresholds)), dtype=np.int8)
+    for item, own in enumerate(thresholds):
+        share = np.exp(np.cumsum(ability[:, None] - own, axis=1))
+        share = np.column_stack([np.ones(persons), share]).cumsum(axis=1)
+        codes[:, item] = (rng.random(persons)[:, None] * share[:, -1:] > share).sum(axis=1)
+    if answered < 1:
+        codes[rng.random(codes.shape) >= answered] = -1
+    return codes
+
+
+def replicate(seed, design, methods):
+    """Return per method the mean square error and the share of 95% intervals with the truth."""
+    persons, items, steps, answered = design
+    rng = np.random.default_rng(seed)
+    truth = draw_thresholds(rng, items, steps)
+    answers = hold(draw_codes(rng, persons, truth, answered), steps)
+    row = []
+    for method in methods:
+        found = discreet.fit(answers, method=method)
+        away = found.thresholds - truth
+        row.append([np.mean(away**2), np.mean(np.abs(away) <= 1.959964 * found.threshold_se)])
+    return row
+
+
+def measure_accuracy(options):
+    print(f"accuracy: {options.reps} repetitions, seeds from {options.seed} on; +- is one standard")
+    print("  error of the Monte Carlo; intervals are those of 95%")
+    for number, (design, goal) in enumerate(DESIGNS.items()):
+        methods = ("refined", "conditional") if goal else ("refined",)
+        seeds = [[options.seed, number, rep] for rep in range(options.reps)]
+        rows = np.array([replicate(seed, design, methods) for seed in seeds])
+        report_design(design, goal, methods, rows)
+
+
+def report_design(design, goal, methods, rows):
+    persons, items, steps, answered = design
+    name = f"{persons} x {items} x {steps}" + (f", {answered:.0%} answered" * (answered < 1))
+    square, covered = rows[:, :, 0], rows[:, :, 1]
+    rmse = np.sqrt(square.mean(axis=0))
+    rough = square.std(axis=0, ddof=1) / np.sqrt(len(rows)) / (2 * rmse)
+    for method, error, loose in zip(methods, rmse, rough, strict=True):
+        print(f"  {name}, {method}: error {error:.4f} +- {loose:.4f}")
+    if goal:
+        ratio = rmse[0] / rmse[1]
+        # Both methods have the same answers: the error of the ratio is that of the differences.
+        pull = square[:, 0] / square[:, 0].mean() - square[:, 1] / square[:, 1].mean()
+        loose = ratio * pull.std(ddof=1) / np.sqrt(len(rows)) / 2
+        found = f"{ratio:.3f} +- {loose:.3f}"
+        say(f"{name}: refined over conditional", found, f"<= {goal}", ratio <= goal)
+    else:
+        found = f"{rmse[0]:.4f} +- {rough[0]:.4f}"
+        say(f"{name}: error of refined", found, f"<= {SPARSE_GOAL}", rmse[0] <= SPARSE_GOAL)
+    for method, share in zip(methods, covered.T, strict=True):
+        mean, loose = share.mean(), share.std(ddof=1) / np.sqrt(len(rows))
+        inside = COVERAGE[0] <= mean <= COVERAGE[1]
+        say(f"{name}: coverage, {method}", f"{mean:.4f} +- {loose:.4f}", ".93 to .97", inside)
+
+
+# -- other programs --------------------------------------------------------------------------
+
+TABLES = {
+    "verbal_aggression": ("PCM", "RSM"),
+    "pcmdat": ("PCM",),
+    "pcmdat2": ("PCM", "RSM"),
+    "rsmdat": ("PCM", "RSM"),
+}
+"""Which models are compared on which table; the items of pcmdat differ in their steps."""
+MODELS = {"PCM": "partial-credit", "RSM": "rating-scale"}
+
+
+def read_rows(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def read_table(path):
+    """Return the answers of a wide table of scores from 0, blank where missing."""
+    with path.open() as file:
+        (_, *items), *rows = csv.reader(file)
+    codes = np.array([[int(cell) if cell else -1 for cell in row[1:]] for row in rows])
+    store = store_codes(codes, codes.max(axis=0).tolist())
+    return discreet.Responses.from_store(store, items=items)
+
+
+def centre_all(estimate):
+    """Return thresholds and errors by (item, step) on the scale where all thresholds average 0."""
+    there = np.argwhere(~np.isnan(estimate.thresholds))
+    centring = np.eye(len(there)) - 1 / len(there)
+    value = centring @ estimate.thresholds[tuple(there.T)]
+    error = np.sqrt((centring @ estimate.threshold_covariance @ centring).diagonal())
+    names = [(estimate.items[i], str(k + 1)) for i, k in there]
+    return dict(zip(names, zip(value, error, strict=True), strict=True))
+
+
+def compare_thresholds(name, estimate, model, folder):
+    here = centre_all(estimate)
+    rows = read_rows(folder / f"{name}_thresholds.csv") + read_rows(folder / f"{name}_own.csv")
+    for program in ("psychotools", "own", "eRm"):
+        theirs = [r for r in rows if (r["model"], r["program"]) == (model, program)]
+        pairs = [(here[r["item"], r["step"]], (r["threshold"], r["se"])) for r in theirs]
+        away = np.abs([np.subtract(ours, np.array(other, float)) for ours, other in pairs])
+        value, error = away.max(axis=0)
+        found, met = f"{value:.1e}, errors {error:.1e}", value <= 1e-5 and error <= 1e-4
+        if program == "eRm":
+            print(f"  {name}, {model}: thresholds from eRm, which stops early: {found}")
+        else:
+            say(f"{name}, {model}: thresholds from {program}", found, "1e-5, 1e-4", met)
+
+
+def compare_fit(name, answers, estimate, folder):
+    from discreet.analysis import measure_fit
+
+    found = measure_fit(answers, estimate, method="ml")
+    rows = {row["item"]: row for row in read_rows(folder / f"{name}_itemfit_pcm_own.csv")}
+    for words, ours in (("infit", found.items.infit), ("outfit", found.items.outfit)):
+        theirs = [float(rows[item][f"{words}_msq"]) for item in estimate.items]
+        away = np.abs(ours - theirs).max()
+        say(f"{name}, PCM: {words} from own", f"{away:.1e}", "2e-4", away <= 2e-4)
+
+
+def compare_persons(name, estimate, folder):
+    from discreet.analysis import tabulate_scores
+
+    rows = read_rows(folder / f"{name}_persons_pcm_own.csv")
+    for method, column in (("ml", "ml"), ("warm", "wle")):
+        found = tabulate_scores(estimate, method=method)
+        theirs = np.array([float(row[column] or "nan") for row in rows])
+        # The references centre all thresholds, we the locations.
+        shift = np.nanmean(estimate.thresholds)
+        away = np.nanmax(np.abs(found.ability - shift - theirs))
+        say(f"{name}, PCM: persons by score, {column}", f"{away:.1e}", "1e-4", away <= 1e-4)
+
+
+def compare_andersen(answers, folder):
+    from discreet.analysis import run_andersen
+
+    for row in read_rows(folder / "pcmdat2_lrtest_pcm.csv")[:2]:
+        found = run_andersen(answers, f"{row['split']} score")
+        away = abs(found.statistic - float(row["LR"]))
+        met = away <= 1e-3 and found.degrees == int(row["df"])
+        say(f"pcmdat2, PCM: Andersen, {row['split']}, from eRm", f"{away:.1e}", "1e-3", met)
+
+
+def measure_references(options):
+    print("references: largest distances from other programs")
+    folder = options.tables / "ref"
+    if not folder.exists():
+        print(f"  no tables in {options.tables}: see bench/README.md")
+        return
+    for name, models in TABLES.items():
+        answers = read_table(options.tables / f"{name}.csv")
+        for model in models:
+            estimate = discreet.fit(answers, method="conditional", model=MODELS[model])
+            compare_thresholds(name, estimate, model, folder)
+            if model == "PCM":
+                compare_fit(name, answers, estimate, folder)
+                compare_persons(name, estimate, folder)
+                if name == "pcmdat2":
+                    compare_andersen(answers, folder)
+
+
+# -- the chain, and the engines --------------------------------------------------------------
+
+
+def expected_counts(thresholds, ability):
+    """Return the expected pair counts of nodes, without pairs inside an item."""
+    odds = np.cumsum(ability[:, None, None] - thresholds, axis=2)
+    share = np.concatenate([np.ones((*odds.shape[:2], 1)), np.exp(odds)], axis=2)
+    share /= share.sum(axis=2, keepdims=True)
+    right, wrong = (one.reshape(len(ability), -1) for one in (share[..., 1:], share[..., :-1]))
+    item = np.repeat(np.arange(len(thresholds)), thresholds.shape[1])
+    return np.where(item[:, None] == item, 0, right.T @ wrong)
+
+
+def measure_chain(options):
+    print("chain: thresholds from expected counts")
+    rng = np.random.default_rng(options.seed)
+    thresholds = draw_thresholds(rng, 20, 4)
+    rates = expected_counts(thresholds, rng.normal(size=1000))
+    for method, solver in PAIR_METHODS.items():
+        found, _ = solver.solve(rates)
+        away = np.abs(found - found.mean() - thresholds.ravel()).max()
+        say(f"20 items x 4 steps, {method}", f"{away:.1e}", "1e-12", away <= 1e-12)
+
+
+def write_long(path, codes):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    person, item = np.nonzero(codes >= 0)
+    # Whole persons in an order that says nothing; items first appear in their order.
+    names = np.array([f"i{number:03}" for number in range(codes.shape[1])])[item]
+    rows = {"person": person, "item": names, "response": codes[person, item]}
+    pq.write_table(pa.table(rows), path)
+
+
+def measure_engines(options):
+    print("engines: refined and spectral on the same 20,000 x 20 x 4 answers, 80% answered")
+    rng = np.random.default_rng(options.seed)
+    codes = draw_codes(rng, 20_000, draw_thresholds(rng, 20, 4), 0.8)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "answers.parquet"
+        write_long(path, codes)
+        sources = {"disk": lambda: (str(path), "disk"), "spark": lambda: read_spark(path)}
+        for method in PAIR_METHODS:
+            ours = discreet.fit(hold(codes, 4), method=method)
+            for engine, source in sources.items():
+                compare_engine(engine, source, method, ours)
+
+
+def read_spark(path):
+    from bench.spark import start_session
+
+    return start_session(2).read.parquet(str(path)), "spark"
+
+
+def compare_engine(engine, source, method, ours):
+    try:
+        data, name = source()
+        found = discreet.fit(data, engine=name, method=method)
+    except (discreet.errors.DiscreetError, ImportError, RuntimeError) as error:
+        print(f"  {engine}, {method}: cannot be measured here ({str(error)[:120]})")
+        return
+    order = np.argsort(found.items)
+    away = np.abs(found.thresholds[order] - ours.thresholds).max()
+    errors = np.abs(found.threshold_se[order] - ours.threshold_se).max()
+    found = f"{away:.1e}, errors {errors:.1e}"
+    say(f"{engine} against memory, {method}", found, "1e-12, 1e-12", max(away, errors) <= 1e-12)
+
+
+# -- speed -----------------------------------------------------------------------------------
+
+DESIGN_NOTE = "eRm took 66 s and the prototype milliseconds, says the design note, elsewhere"
+
+
+def clock(work, rounds=3):
+    """Return the smallest wall and processor times of some rounds after one that warms up."""
+    times = []
+    for _ in range(rounds + 1):
+        began, used = time.perf_counter(), time.process_time()
+        work()
+        times.append((time.perf_counter() - began, time.process_time() - used))
+    return np.min(times[1:], axis=0)
+
+
+def measure_speed(options):
+    print("speed: standard errors included, reading not")
+    codes = conditional.simulate(2000, 20, 0.0, 4)
+    answers = hold(codes, 4)
+    seconds, processor = clock(lambda: discreet.fit(answers, method="conditional"))
+    print(f"  2000 x 20 x 4, conditional: {seconds:.3f} s, processor {processor:.3f} s")
+    if shutil.which("Rscript"):
+        for package, goal in (("eRm", 200), ("psychotools", 20)):
+            compare_peer(package, goal, codes, seconds, options)
+    else:
+        print(f"  R is not installed here: no ratio ({DESIGN_NOTE})")
+    rng = np.random.default_rng(options.seed)
+    many = hold(draw_codes(rng, 100_000, draw_thresholds(rng, 50, 4)), 4)
+    seconds, processor = clock(lambda: discreet.fit(many, method="refined"), 4)
+    found = f"{seconds:.2f} s, processor {processor:.2f} s"
+    say("100,000 x 50 x 4, refined", found, "2 s", seconds <= 2)
+
+
+def compare_peer(package, goal, codes, ours, options):
+    found = conditional.time_r(package, codes, 4, options)
+    if not found or "seconds" not in found:
+        print(f"  {package}: not installed, or stopped after {options.peer_limit} s")
+        return
+    ratio = float(found["seconds"][0]) / ours
+    say(f"2000 x 20 x 4: {package} over ours", f"{ratio:.0f}", f">= {goal}", ratio >= goal)
+
+
+# -- right and wrong answers, before and now -------------------------------------------------
+
+BINARY = """
+import hashlib, json, sys, time
+import numpy as np, discreet
+rng = np.random.default_rng(5)
+def draw(n, m, missing):
+    chance = 1 / (1 + np.exp(rng.normal(size=m) - rng.normal(size=(n, 1))))
+    codes = (rng.random((n, m)) < chance).astype(np.int8)
+    codes[rng.random((n, m)) < missing] = -1
+    return codes
+big, small = draw(200_000, 100, 0.3), draw(10_000, 50, 0.0)
+held, few = discreet.Responses.from_array(big), discreet.Responses.from_array(small)
+files = sys.argv[1]
+tasks = {
+    "array to counts, 200,000 x 100": lambda: discreet.count_pairs(big).right_wrong,
+    "refined, 200,000 x 100": lambda: discreet.fit(held, method="refined").difficulty,
+    "spectral, 200,000 x 100": lambda: discreet.fit(held, method="spectral").difficulty,
+    "conditional, 10,000 x 50": lambda: discreet.fit(few, method="conditional").difficulty,
+    "long Parquet out of core": lambda: discreet.count_pairs(files, engine="disk").right_wrong,
+    "long Parquet to memory": lambda: discreet.read_responses(files).count().right_wrong,
+}
+for name, work in tasks.items():
+    work()
+    wall, processor = [], []
+    for _ in range(5):
+        began, used = time.perf_counter(), time.process_time()
+        value = work()
+        wall.append(time.perf_counter() - began)
+        processor.append(time.process_time() - used)
+    digest = hashlib.sha256(value.tobytes()).hexdigest()
+    print(json.dumps([name, min(wall), min(processor), digest]))
+"""
+
+
+def run_binary(sources, files):
+    environment = {**os.environ, "PYTHONPATH": str(sources)}
+    command = [sys.executable, "-P", "-c", BINARY, files]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return {name: rest for name, *rest in map(json.loads, done.stdout.splitlines())}
+
+
+def measure_binary(options):
+    print("binary: right and wrong answers, this version over the earlier one, in turns")
+    if options.before is None:
+        print("  name the folder with the earlier version: --before FOLDER")
+        return
+    now, before = Path(discreet.__file__).parents[1], options.before / "src"
+    with tempfile.TemporaryDirectory() as folder:
+        files = str(Path(folder) / "answers.parquet")
+        rng = np.random.default_rng(options.seed)
+        write_long(files, draw_codes(rng, 50_000, draw_thresholds(rng, 60, 1), 0.5))
+        rounds = [(run_binary(now, files), run_binary(before, files)) for _ in range(options.turns)]
+    for name, (_, _, digest) in rounds[0][0].items():
+        wall, processor = (
+            min(new[name][column] for new, _ in rounds)
+            / min(old[name][column] for _, old in rounds)
+            for column in (0, 1)
+        )
+        same = digest == rounds[0][1][name][2]
+        words = f"wall {wall:.2f}, processor {processor:.2f}"
+        say(name + (", same numbers" if same else ", OTHER NUMBERS"), words, "1.05", wall <= 1.05)
+
+
+# -- out of core -----------------------------------------------------------------------------
+
+
+def generate(folder, persons, items, steps):
+    """Write complete answers in person order, block by block."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    place = folder / f"steps-{steps}-{persons}"
+    if (place / "done").exists():
+        return place
+    place.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(3)
+    thresholds = draw_thresholds(rng, items, steps)
+    for number, first in enumerate(range(0, persons, 20_000)):
+        codes = draw_codes(rng, min(20_000, persons - first), thresholds)
+        person = np.repeat(np.arange(first, first + len(codes)), items)
+        item = np.tile(np.arange(items, dtype=np.int32), len(codes))
+        rows = pa.table({"person": person, "item": item, "response": codes.ravel()})
+        pq.write_table(rows, place / f"{number:03}.parquet")
+    (place / "done").touch()
+    return place
+
+
+COUNT = """
+import json, sys, time, discreet
+began, used = time.perf_counter(), time.process_time()
+counts = discreet.count_pairs(sys.argv[1], engine="disk")
+print(json.dumps([time.perf_counter() - began, time.process_time() - used, counts.persons]))
+"""
+
+
+def measure_large(options):
+    print(f"large: {options.rows:,} long rows of 100 items out of core, in turns")
+    persons = options.rows // 100
+    places = {steps: generate(options.folder, persons, 100, steps) for steps in (1, 4)}
+    found = {1: [], 4: []}
+    for _ in range(options.turns):
+        for steps, place in places.items():
+            command = [sys.executable, "-P", "-c", COUNT, str(place / "*.parquet")]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            wall, processor, counted = json.loads(done.stdout)
+            found[steps].append((wall, processor))
+            words = f"wall {wall:.1f} s, processor {processor:.1f} s, {counted:,} persons"
+            print(f"  {'scores 0 to 4' if steps > 1 else 'right and wrong'}: {words}", flush=True)
+    wall, processor = np.min(found[4], axis=0) / np.min(found[1], axis=0)
+    words = f"wall {wall:.1f}, processor {processor:.1f}"
+    say("scores over right and wrong", words, "<= 3", wall <= 3)
+
+
+PARTS = {
+    "references": measure_references,
+    "chain": measure_chain,
+    "accuracy": measure_accuracy,
+    "engines": measure_engines,
+    "speed": measure_speed,
+    "binary": measure_binary,
+    "large": measure_large,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("part", nargs="*", choices=[[], *PARTS], default=[])
+    parser.add_argument("--reps", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=16)
+    shared = Path(__file__).parents[1].parent / "shared" / "data" / "polytomous"
+    parser.add_argument("--tables", type=Path, default=shared, help="tables and references")
+    parser.add_argument("--peer-limit", type=int, default=300, help="seconds for a package of R")
+    parser.add_argument("--before", type=Path, help="a checkout of an earlier version")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=100_000_000)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "steps")
+    options = parser.parse_args()
+    for part in options.part or [name for name in PARTS if name not in ("binary", "large")]:
+        PARTS[part](options)
+
+
+if __name__ == "__main__":
+    main()
