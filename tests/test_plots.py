@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from discreet.analysis.diagnostics import BIN, bin_abilities, bin_answers
+from discreet.analysis.binning import BIN, bin_abilities, bin_answers
 from discreet.analysis.dif import find_dif
 from discreet.analysis.figures import CONTEXT, wright_map
 from discreet.analysis.item_fit import measure_fit

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.analysis.check import tabulate_tests
+from discreet.analysis.curves import ItemCurve, worst_curves
 from discreet.analysis.diagnostics import Diagnostics
 from discreet.analysis.distractors import OptionMap, option_maps
 from discreet.analysis.figures import (
     ContrastMap,
     FitMap,
     GroupRows,
-    ItemCurve,
     ItemRows,
     ItemSummary,
     WrightMap,
@@ -27,7 +27,6 @@ from discreet.analysis.figures import (
     error_ceiling,
     fit_map,
     summarise_items,
-    worst_curves,
     wright_map,
 )
 from discreet.analysis.findings import find_problems, fit_remarks

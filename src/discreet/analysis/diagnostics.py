@@ -9,11 +9,20 @@ about the persons behind it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias, Unpack
+from dataclasses import asdict, dataclass, field
+from typing import Any, Unpack
 
 import numpy as np
 
+from discreet.analysis.binning import (
+    CHUNK_CELLS,
+    Curve,
+    Shares,
+    bin_abilities,
+    bin_measured,
+    trace_curves,
+    trace_shares,
+)
 from discreet.analysis.dimensionality import Dimensionality
 from discreet.analysis.distractors import Distractors
 from discreet.analysis.evidence import Evidence, gather_evidence
@@ -35,106 +44,10 @@ from discreet.analysis.tables import (
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
+from discreet.models.steps import match_categories
 from discreet.results.estimate import Estimate, two_sided_quantile
 from discreet.tables.roles import ReadingWords
-from discreet.types import FloatArray, Int64Array
-
-Curve: TypeAlias = tuple[tuple[float, float, int], ...]
-"""Points of an observed curve: mean ability of a group, its share right, its answers."""
-
-BIN = 0.25
-"""Width in logits of a bar of abilities: about half a standard error of an ability."""
-GROUPS = 8
-"""Groups of persons: enough to see a shape, few enough that each has answers to each item."""
-CHUNK_CELLS = 1 << 22
-"""Answers looked at together (one byte each)."""
-
-
-@dataclass(frozen=True, eq=False)
-class BinnedAnswers:
-    """Answers of groups of persons.
-
-    Attributes
-    ----------
-    items
-        Names of the columns.
-    ability
-        Mean ability of those who answered, ``[group, item]``; NaN where nobody did.
-    answers, right
-        How many, ``[group, item]``.
-    """
-
-    items: tuple[str, ...]
-    ability: FloatArray
-    answers: Int64Array
-    right: Int64Array
-
-
-def bin_answers(responses: Responses, ability: FloatArray, groups: int = GROUPS) -> BinnedAnswers:
-    """Count answers in equally large groups of persons, from the least to the most able.
-
-    Parameters
-    ----------
-    responses
-        The answers.
-    ability
-        One number per person; persons with NaN are left out.
-    groups
-        How many groups.
-    """
-    if ability.shape != (responses.n_persons,):
-        raise BadUsage(
-            f"binning needs one ability for each of the {responses.n_persons} persons, found "
-            f"shape {ability.shape}; score the same answers that are drawn"
-        )
-    group = _group_persons(ability, groups)
-    m = responses.n_items
-    answers, right = np.zeros((2, groups, m), dtype=np.int64)
-    total = np.zeros((groups, m))
-    step = max(1, CHUNK_CELLS // max(m, 1))
-    for start in range(0, responses.n_persons, step):
-        cells = responses.rows(start, start + step)
-        here = slice(start, start + len(cells))
-        for one in range(groups):
-            mine = cells[group[here] == one]
-            given = mine >= 0
-            answers[one] += given.sum(axis=0)
-            right[one] += (mine == 1).sum(axis=0)
-            total[one] += ability[here][group[here] == one] @ given
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return BinnedAnswers(responses.items, total / answers, answers, right)
-
-
-def _group_persons(ability: FloatArray, groups: int) -> Int64Array:
-    """Return each person's group, -1 without an ability; equal abilities stay together."""
-    known = np.isfinite(ability)
-    group = np.full(len(ability), -1, dtype=np.int64)
-    if not known.any():
-        return group
-    cuts = np.quantile(ability[known], np.arange(1, groups) / groups)
-    group[known] = np.searchsorted(cuts, ability[known], side="left")
-    return group
-
-
-def bin_abilities(ability: FloatArray) -> tuple[FloatArray, Int64Array]:
-    """Return where bins of :data:`BIN` logits start and how many persons are in each."""
-    place = np.floor(ability / BIN).astype(np.int64)
-    counts = np.bincount(place - place.min())
-    return (place.min() + np.arange(len(counts))) * BIN, counts
-
-
-def observe_curves(
-    responses: Responses, scores: PersonScores, groups: int = GROUPS
-) -> dict[str, Curve]:
-    """Return the observed curve of every item, from persons with right and wrong answers."""
-    # All right or all wrong: by construction such points lie at 0% or 100%.
-    binned = bin_answers(responses, np.where(scores.extreme, np.nan, scores.ability), groups)
-    columns = zip(binned.ability.T, binned.answers.T, binned.right.T, strict=True)
-    return {
-        name: tuple((float(a), float(r / n), int(n)) for a, n, r in zip(*one, strict=True) if n)
-        for name, one in zip(binned.items, columns, strict=True)
-    }
-
+from discreet.types import FloatArray
 
 Difference = tuple[str, str, str, str, float, str]
 """Item, group column, group, reference group, logits harder for the group, ETS class."""
@@ -183,6 +96,8 @@ class Diagnostics:
         them count, also those that are not among the largest.
     curves
         Observed curve of every item with a difficulty.
+    shares
+        Of items with steps, the shares of the categories at the points of their curves.
     sampled
         How many persons were looked at; ``None`` for all.
     differing
@@ -246,6 +161,7 @@ class Diagnostics:
     misfitting: int | None = None
     tables: tuple[Table, ...] = ()
     mislabelled: tuple[Suspect, ...] = ()
+    shares: Mapping[str, Shares] = field(default_factory=dict)
 
     @property
     def dependent_pairs(self) -> int:
@@ -259,10 +175,12 @@ class Diagnostics:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Diagnostics:
         """Take back what :meth:`to_dict` gave, also after a trip through JSON."""
-        values = {name: _tuples(value) for name, value in plain.items() if name != "curves"}
+        drawn = ("curves", "shares")
+        values = {name: _tuples(value) for name, value in plain.items() if name not in drawn}
         if "dependencies" not in values:  # an older file knows the largest pairs only
             values["dependent"] = None
-        curves = {item: _tuples(points) for item, points in plain["curves"].items()}
+        for name in drawn:
+            values[name] = {item: _tuples(one) for item, one in plain.get(name, {}).items()}
         for name, kind in (("dimensionality", Dimensionality), ("scalogram", Scalogram)):
             if (found := values.get(name)) is not None:
                 values[name] = kind(**{one: _tuples(value) for one, value in found.items()})
@@ -270,7 +188,7 @@ class Diagnostics:
             lists = {name: _numbers(_tuples(value)) for name, value in found.items()}
             values["distractors"] = Distractors(**lists)
         values["tables"] = tuple(Table(**one) for one in plain.get("tables", ()))
-        return cls(**values, curves=curves)
+        return cls(**values)
 
 
 def _numbers(column: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -318,7 +236,7 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
         **columns,
         dependent=dependent,
         dependencies=dependencies,
-        curves=_curves(evidence.responses, estimate, scores),
+        **_observe(evidence.responses, estimate, scores),
         sampled=evidence.sampled,
         differing=_differing(evidence),
         notes=evidence.notes,
@@ -420,9 +338,18 @@ def _order_answers(responses: Responses, estimate: Estimate) -> Scalogram | None
     return found if len(found.persons) <= SCALOGRAM_ROWS else None
 
 
-def _curves(responses: Responses, estimate: Estimate, scores: PersonScores) -> dict[str, Curve]:
+def _observe(responses: Responses, estimate: Estimate, scores: PersonScores) -> dict[str, Any]:
+    """Return the observed curves and, with steps, the shares of categories."""
     names = [estimate.items[i] for i in np.flatnonzero(estimate.estimated)]
-    return {
-        name: tuple((round(ability, 3), round(share, 4), n) for ability, share, n in points)
-        for name, points in observe_curves(responses.select(names), scores).items()
+    binned = bin_measured(match_categories(responses.select(names), estimate), scores)
+    curves = {
+        name: tuple((round(ability, 3), round(score, 4), n) for ability, score, n in points)
+        for name, points in trace_curves(binned).items()
     }
+    if estimate.ladder is None:
+        return {"curves": curves}
+    shares = {
+        name: tuple(tuple(round(one, 4) for one in point) for point in points)
+        for name, points in trace_shares(binned).items()
+    }
+    return {"curves": curves, "shares": shares}

@@ -2,8 +2,8 @@
 
 In: an estimate, abilities, fit statistics, differences between groups, counts, a ranking. Out:
 frozen values that say what stands where, in logits and ranks. ``output/figures`` draws them with
-matplotlib, ``output/svg.py`` within pages; neither computes. A figure is exactly as
-confidential as the results in it.
+matplotlib, ``output/svg.py`` within pages; neither computes. Curves and thresholds of items are in
+``curves.py``. A figure is exactly as confidential as the results in it.
 
 To add a picture: a value and the function that makes it here, then a function there that draws it.
 """
@@ -12,31 +12,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.analysis.diagnostics import BIN, GROUPS, Curve, Diagnostics, observe_curves
+from discreet.analysis.binning import BIN
 from discreet.analysis.rules import FIT_HIGH, FIT_LOW
 from discreet.errors import BadUsage
+from discreet.markup import count_of
 from discreet.results.estimate import Estimate
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 if TYPE_CHECKING:
     from discreet.analysis.dif import DifTable
     from discreet.analysis.dimensionality import Dimensionality
-    from discreet.analysis.persons import PersonScores
     from discreet.analysis.residuals import InformationCurve
-    from discreet.answers.responses import Responses
     from discreet.counts import PairCounts
     from discreet.results.ranking import Ranking
 
 CONTEXT = 5
 """Items of a ladder below the last one that is possibly in the top."""
-CURVES = 5
-"""Item curves that one picture can hold and still be read."""
-CURVE_REACH = 3.5
-"""Logits from the mean that every item curve shows at least, so that curves compare."""
 CONTRAST_NAMED = 16
 """Items that a picture of loadings names, half of them at either end."""
 RUNGS = ("surely in", "in, not surely", "outside, possibly in", "out")
@@ -189,11 +185,13 @@ class WrightMap:
     persons, mean
         How many persons, and their mean ability.
     items, difficulty
-        Hardest first.
+        Hardest first. Items with steps stand there once for each threshold.
     centre, level
         Middle of each item's bin, and its place (from 1) among the items in it.
     reach
         Whole logits that hold all persons and items.
+    steps
+        Per entry, the step whose threshold it is; empty where items have one step each.
     """
 
     starts: FloatArray
@@ -205,6 +203,32 @@ class WrightMap:
     centre: FloatArray
     level: Int64Array
     reach: tuple[float, float]
+    steps: tuple[int, ...] = ()
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are."""
+        return len(set(self.items))
+
+    @property
+    def count(self) -> str:
+        """How many entries of which kind."""
+        return count_of(len(self.items), "threshold" if self.steps else "item")
+
+    @property
+    def number(self) -> str:
+        """What stands on the scale."""
+        return "threshold" if self.steps else "difficulty"
+
+    @cached_property
+    def marks(self) -> tuple[str, ...]:
+        """What stands behind each name: nothing, or a point and the step."""
+        return tuple(f".{step}" for step in self.steps) or ("",) * len(self.items)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What the entries are called."""
+        return tuple(f"{item}{mark}" for item, mark in zip(self.items, self.marks, strict=True))
 
 
 def wright_map(
@@ -215,9 +239,8 @@ def wright_map(
     persons: int,
     mean: float,
 ) -> WrightMap:
-    """Put binned abilities (:func:`bin_abilities`) and the difficulties on one scale."""
-    order = hardest_first(estimate)
-    b = estimate.difficulty[order]
+    """Put binned abilities (:func:`bin_abilities`) and difficulties or thresholds on one scale."""
+    order, steps, b = _place_items(estimate)
     column = np.floor(b / BIN)
     # Hardest first, so a bin's items follow each other: count from where the bin begins.
     _, begin, inverse = np.unique(-column, return_index=True, return_inverse=True)
@@ -233,7 +256,19 @@ def wright_map(
         centre=(column + 0.5) * BIN,
         level=1 + np.arange(len(b)) - begin[inverse],
         reach=(float(np.floor(min(placed))), float(np.ceil(max(placed) + BIN))),
+        steps=steps,
     )
+
+
+def _place_items(estimate: Estimate) -> tuple[Int64Array, tuple[int, ...], FloatArray]:
+    """Return which item stands where, hardest first; with steps once for each threshold."""
+    if estimate.ladder is None:
+        order = hardest_first(estimate)
+        return order, (), estimate.difficulty[order]
+    item, step = np.nonzero(estimate.ladder.known)
+    value = estimate.thresholds[item, step]
+    order = np.argsort(-value, kind="stable")
+    return item[order], tuple((step[order] + 1).tolist()), value[order]
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,99 +321,6 @@ def fit_map(
         outside=outside,
         worst=np.argsort(-away, kind="stable")[: int(outside.sum())],
     )
-
-
-@dataclass(frozen=True, eq=False)
-class ItemCurve:
-    """The curve that the model expects of an item, and the observed shares (or none).
-
-    Attributes
-    ----------
-    item, difficulty, points
-        Of the item; the points are groups of persons.
-    ability, expected
-        A line along the curve, over at least :data:`CURVE_REACH` logits to both sides.
-    """
-
-    item: str
-    difficulty: float
-    points: Curve
-    ability: FloatArray
-    expected: FloatArray
-
-    def expect(self, ability: FloatArray) -> FloatArray:
-        """Return the expected share of right answers."""
-        return _expect(self.difficulty, ability)
-
-    def observe(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return ability, share right, and a 95% interval of it, for each group of persons."""
-        ability, share, n = np.array(self.points, dtype=np.float64).reshape(-1, 3).T
-        # Agresti and Coull (1998): the plain interval has no width at 0% and 100%.
-        centre = (share * n + 2) / (n + 4)
-        half = 1.96 * np.sqrt(centre * (1 - centre) / (n + 4))
-        return ability, share, np.maximum(centre - half, 0), np.minimum(centre + half, 1)
-
-
-def _expect(difficulty: float, ability: FloatArray) -> FloatArray:
-    return np.asarray(1 / (1 + np.exp(difficulty - ability)))
-
-
-def _make_curve(item: str, difficulty: float, points: Curve) -> ItemCurve:
-    seen = [point[0] for point in points]
-    low = min(-CURVE_REACH, difficulty - 1, *seen)
-    ability = np.linspace(low, max(CURVE_REACH, difficulty + 1, *seen))
-    return ItemCurve(item, difficulty, points, ability, _expect(difficulty, ability))
-
-
-def item_curves(
-    estimate: Estimate,
-    names: Sequence[str],
-    responses: Responses | None = None,
-    scores: PersonScores | None = None,
-    groups: int = GROUPS,
-) -> list[ItemCurve]:
-    """Return the curves of some items, with the observed shares where answers are given."""
-    where = _find_items(estimate, names)
-    if (responses is None) != (scores is None):
-        raise BadUsage("observed points need both responses= and scores=, found one of them")
-    seen: Mapping[str, Curve] = {}
-    if responses is not None and scores is not None:
-        seen = observe_curves(responses.select(list(names)), scores, groups)
-    return [
-        _make_curve(name, float(estimate.difficulty[i]), seen.get(name, ()))
-        for name, i in zip(names, where, strict=True)
-    ]
-
-
-def _find_items(estimate: Estimate, names: Sequence[str]) -> list[int]:
-    if not 1 <= len(names) <= CURVES:
-        raise BadUsage(f"one picture holds 1 to {CURVES} item curves, found {len(names)} items")
-    place = {name: i for i, name in enumerate(estimate.items)}
-    unknown = [name for name in names if name not in place]
-    if unknown:
-        raise BadUsage(f"there is no item {unknown[0]!r} in this estimate; items go by name")
-    where = [place[name] for name in names]
-    for i in where:
-        if not estimate.estimated[i]:
-            raise BadUsage(
-                f"item {estimate.items[i]!r} has no difficulty ({estimate.status[i]}), so no curve"
-            )
-    return where
-
-
-def worst_curves(estimate: Estimate, diagnostics: Diagnostics, most: int) -> list[ItemCurve]:
-    """Return the observed curves of the items that fit worst, the worst first."""
-    place = {name: i for i, name in enumerate(estimate.items)}
-
-    def distance(name: str) -> float:
-        squares = (diagnostics.infit[place[name]], diagnostics.outfit[place[name]])
-        return max((abs(float(np.log(v))) for v in squares if v), default=0.0)
-
-    worst = sorted(diagnostics.curves, key=distance, reverse=True)[:most]
-    return [
-        _make_curve(name, float(estimate.difficulty[place[name]]), diagnostics.curves[name])
-        for name in worst
-    ]
 
 
 @dataclass(frozen=True, eq=False)

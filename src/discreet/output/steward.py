@@ -21,9 +21,9 @@ from discreet.analysis.scale import Scale
 from discreet.analysis.tables import COLUMN_WORDS, Table, Words
 from discreet.markup import HtmlColumn, count_of, isolate, minus, write_page
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
+from discreet.output.curves import draw_curve
 from discreet.output.svg import (
     draw_contrast,
-    draw_curve,
     draw_differences,
     draw_difficulties,
     draw_fit,

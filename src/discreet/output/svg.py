@@ -12,7 +12,7 @@ from math import ceil
 import numpy as np
 
 from discreet.analysis.distractors import OptionMap
-from discreet.analysis.figures import ContrastMap, FitMap, GroupRows, ItemCurve, ItemRows
+from discreet.analysis.figures import ContrastMap, FitMap, GroupRows, ItemRows
 from discreet.analysis.residuals import InformationCurve
 from discreet.analysis.rules import FIT_HIGH, FIT_LOW
 from discreet.analysis.scalogram import Scalogram
@@ -219,27 +219,6 @@ def _name_dots(sheet: Sheet, dots: Sequence[tuple[str, float, float]]) -> None:
             taken.append((start, start + width, free[0]))
             place = across + (10 if right else -10)
             sheet.text(words, place, free[0], anchor="start" if right else "end", kind="name")
-
-
-def draw_curve(curve: ItemCurve) -> Sheet:
-    """Draw one item's expected curve with the observed shares of right answers."""
-    sheet = Sheet(
-        x=(float(curve.ability[0]), float(curve.ability[-1])),
-        y=(0, 1),
-        description=f"Expected curve of {curve.item} and observed shares in groups of persons",
-        width=240,
-        height=170,
-        left=34,
-        right=8,
-        top=8,
-        bottom=24,
-    )
-    sheet.y_axis(ticks=(0, 0.5, 1))
-    sheet.x_numbers(162, wanted=5)
-    sheet.line("line", curve.ability.tolist(), curve.expected.tolist())
-    for at, share, answers in curve.points:
-        sheet.dot("flag", at, share, 3.5, f"{share:.0%} of {answers} persons")
-    return sheet
 
 
 def draw_options(shown: OptionMap) -> Sheet:

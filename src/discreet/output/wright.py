@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from discreet.analysis.diagnostics import BIN
+from discreet.analysis.binning import BIN
 from discreet.analysis.figures import WrightMap
 from discreet.markup import count_of, isolate, minus
 from discreet.output.sheet import Sheet, shorten, text_width
@@ -45,10 +45,11 @@ def draw_wright(shown: WrightMap) -> Sheet:
 
 
 def _describe(shown: WrightMap) -> str:
-    hardest, easiest = shown.items[0], shown.items[-1]
+    hardest, easiest = shown.names[0], shown.names[-1]
+    numbers = "thresholds" if shown.steps else "difficulties"
     return (
         f"Wright map. Abilities of {count_of(shown.persons, 'person')}, mean {shown.mean:.2f}; "
-        f"difficulties of {count_of(len(shown.items))} from {easiest} ({shown.difficulty[-1]:.2f}) "
+        f"{numbers} of {count_of(shown.n_items)} from {easiest} ({shown.difficulty[-1]:.2f}) "
         f"to {hardest} ({shown.difficulty[0]:.2f}), in logits. The table has the numbers."
     )
 
@@ -56,7 +57,7 @@ def _describe(shown: WrightMap) -> str:
 def _draw_scale(sheet: Sheet, shown: WrightMap) -> None:
     middle = (SCALE + ITEMS) / 2
     sheet.text(count_of(shown.persons, "person"), SCALE, 12, anchor="end", kind="quiet")
-    sheet.text(count_of(len(shown.items)), ITEMS, 12, kind="quiet")
+    sheet.text(shown.count, ITEMS, 12, kind="quiet")
     for tick in range(int(sheet.y[0]), int(sheet.y[1]) + 1):
         sheet.line("grid", (0, SCALE), (tick, tick))
         sheet.line("grid", (ITEMS, WIDTH), (tick, tick))
@@ -81,24 +82,28 @@ def _draw_items(sheet: Sheet, shown: WrightMap) -> None:
     unit = min(9.0, (NAMES - 8 - ITEMS) / int(shown.level.max()))
     for centre in np.unique(shown.centre).tolist():
         mine = np.flatnonzero(shown.centre == centre)
-        names = [shown.items[i] for i in mine]
         ends = (centre - BIN / 2, centre + BIN / 2)
-        tip = "\n".join(f"{shown.items[i]}: {minus(f'{shown.difficulty[i]:.2f}')}" for i in mine)
+        tip = "\n".join(f"{shown.names[i]}: {minus(f'{shown.difficulty[i]:.2f}')}" for i in mine)
         sheet.box("box", (ITEMS, ITEMS + unit * len(mine)), ends, tip)
-        sheet.text(_join_names(names, WIDTH - NAMES), NAMES, sheet.up(centre) + 4, tip=tip)
+        names = _join_names(shown, mine.tolist(), WIDTH - NAMES)
+        sheet.text(names, NAMES, sheet.up(centre) + 4, tip=tip)
     mean = float(shown.difficulty.mean())
-    sheet.arrow("flag", ITEMS - 1, mean, -7, minus(f"mean difficulty {mean:.2f}"))
+    sheet.arrow("flag", ITEMS - 1, mean, -7, minus(f"mean {shown.number} {mean:.2f}"))
 
 
-def _join_names(names: Sequence[str], room: float) -> str:
+def _join_names(shown: WrightMap, entries: Sequence[int], room: float) -> str:
     """Write as many names as fit on a line, and how many more there are."""
-    if len(names) > 1:  # one long name would leave no room for the others
-        names = [shorten(name, room / 2.5) for name in names]
+    # One long name would leave no room for the others.
+    own = room / 2.5 if len(entries) > 1 else room
+    names = [_shorten(shown.items[i], shown.marks[i], own) for i in entries]
     kept = max(_count_fitting(names, room), 1)
     rest = len(names) - kept
-    more = f" +{rest}" if rest else ""
-    shown = [shorten(name, room) for name in names[:kept]]
-    return BETWEEN.join(map(isolate, shown)) + more
+    return BETWEEN.join(map(isolate, names[:kept])) + (f" +{rest}" if rest else "")
+
+
+def _shorten(item: str, mark: str, room: float) -> str:
+    """Shorten a name before the step that it ends with, which tells it from its neighbours."""
+    return shorten(item, room - text_width(mark)) + mark
 
 
 def _count_fitting(names: Sequence[str], room: float) -> int:

@@ -16,8 +16,10 @@ from discreet.output.figures.scale import (
     privacy_plot,
     wright_plot,
 )
+from discreet.output.figures.steps import category_plot, threshold_plot
 
 __all__ = [
+    "category_plot",
     "contrast_plot",
     "curve_plot",
     "dif_plot",
@@ -28,5 +30,6 @@ __all__ = [
     "option_plot",
     "pair_plot",
     "privacy_plot",
+    "threshold_plot",
     "wright_plot",
 ]

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.analysis.diagnostics import BIN, GROUPS, align_column, bin_abilities
+from discreet.analysis.binning import BIN, GROUPS, bin_abilities
+from discreet.analysis.curves import item_curves
+from discreet.analysis.diagnostics import align_column
 from discreet.analysis.distractors import option_map
 from discreet.analysis.figures import (
     WrightMap,
     contrast_map,
     error_ceiling,
     fit_map,
-    item_curves,
     wright_map,
 )
 from discreet.analysis.persons import PersonScores
@@ -63,6 +64,8 @@ LINES = ((BLUE, "o-"), (VERMILLION, "s--"), (GREEN, "D-."), (ORANGE, "^:"), ("bl
 def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Axes | None = None) -> Axes:
     """Draw the Wright map: abilities to the left, items to the right of one vertical scale.
 
+    An item with steps stands at each of its thresholds, as its name and the step.
+
     Parameters
     ----------
     estimate
@@ -98,10 +101,11 @@ def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Axes | None = N
     axes.plot([largest * 0.03], [0], "<", color=VERMILLION, zorder=5)
     axes.set_xlim(-largest * 1.08, largest * 1.5)
     axes.set_ylim(shown.reach[0] - BIN, shown.reach[1] + BIN)
-    axes.set_xticks([-largest * 0.54, largest * 0.75], ["persons", "items"])
+    shown_right = "thresholds" if shown.steps else "items"
+    axes.set_xticks([-largest * 0.54, largest * 0.75], ["persons", shown_right])
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("logits (abler, harder upwards)")
-    clean(axes, f"{shown.persons:,} persons and {len(shown.items):,} items on one scale")
+    clean(axes, f"{shown.persons:,} persons and {shown.count} on one scale")
     axes.set_xlabel("red triangles: the two means", color=GREY, fontsize="small")
     return axes
 
@@ -144,7 +148,7 @@ def _draw_items(axes: Axes, shown: WrightMap, largest: float) -> None:
     for height in np.unique(shown.centre):
         mine = np.flatnonzero(shown.centre == height)
         if len(shown.items) <= LABELLED:
-            text = _join_names([shown.items[i] for i in mine])
+            text = _join_names([shown.names[i] for i in mine])
             axes.text(largest * 0.08, height, text, va="center", fontsize="small")
         else:
             step = largest * min(0.05, 1.35 / len(mine))
@@ -238,6 +242,8 @@ def curve_plot(
 ) -> Axes:
     """Draw the expected curves of up to five items, with the observed shares beside them.
 
+    Of items with steps, the expected score and the observed means.
+
     Parameters
     ----------
     estimate
@@ -247,7 +253,8 @@ def curve_plot(
     responses, scores
         The answers and the abilities (:func:`discreet.score`) behind the observed points: the
         share right in equally large groups of persons (without those who had everything right or
-        wrong), with 95% intervals. Left out: curves only. With them the picture is confidential.
+        wrong), with 95% intervals; with steps, the mean score. Left out: curves only. With them
+        the picture is confidential.
     groups
         How many groups of persons.
     ax
@@ -260,8 +267,9 @@ def curve_plot(
     names = [items] if isinstance(items, str) else list(items)
     curves = item_curves(estimate, names, responses, scores, groups)
     axes = new_axes() if ax is None else ax
-    b = [curve.difficulty for curve in curves]
+    b = [limit for curve in curves for limit in curve.thresholds]
     ability = np.linspace(min(b) - 4, max(b) + 4, 161)
+    most = max(curve.steps for curve in curves)
     for curve, (colour, style) in zip(curves, LINES, strict=False):
         label = f"{curve.item} ({curve.difficulty:+.2f})"
         axes.plot(ability, curve.expect(ability), color=colour, label=label)
@@ -270,10 +278,11 @@ def curve_plot(
             axes.vlines(x, low, high, color=colour, linewidth=1, alpha=0.7)
             axes.plot(x, share, style[0], color=colour, markersize=5)
     axes.set_xlabel("ability in logits")
-    axes.set_ylabel("share of right answers")
-    axes.set_ylim(-0.03, 1.03)
-    clean(axes, "Expected curves" if scores is None else "Expected curves and observed shares")
-    axes.legend(title="item (difficulty)", frameon=False, loc="upper left")
+    number, seen = ("difficulty", "shares") if most == 1 else ("location", "mean scores")
+    axes.set_ylabel("share of right answers" if most == 1 else "expected score")
+    axes.set_ylim(-0.03 * most, 1.03 * most)
+    clean(axes, "Expected curves" if scores is None else f"Expected curves and observed {seen}")
+    axes.legend(title=f"item ({number})", frameon=False, loc="upper left")
     return axes
 
 

@@ -1,0 +1,125 @@
+"""Curves and thresholds of items on a page.
+
+In: figures (``analysis/curves.py``). Out: sheets, which a template writes as SVG.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet.analysis.curves import ItemCurve, ThresholdRows
+from discreet.markup import minus
+from discreet.output.sheet import Sheet, shorten
+from discreet.output.svg import NAME_ROOM, PICTURE_ITEMS
+
+COLOURS = 5
+"""Colours of categories; after so many they come again."""
+ROW = 24
+"""Height of an item's row with a circle for each threshold."""
+
+
+def _small_sheet(curve: ItemCurve, description: str, top: float) -> Sheet:
+    return Sheet(
+        x=(float(curve.ability[0]), float(curve.ability[-1])),
+        y=(0, top),
+        description=description,
+        width=240,
+        height=170,
+        left=34,
+        right=8,
+        top=8,
+        bottom=24,
+    )
+
+
+def draw_curve(curve: ItemCurve) -> Sheet:
+    """Draw one item's expected score with the observed means; of right/wrong items, shares."""
+    binary = curve.steps == 1
+    what = "shares" if binary else "mean scores"
+    sheet = _small_sheet(
+        curve,
+        f"Expected curve of {curve.item} and observed {what} in groups of persons",
+        curve.steps,
+    )
+    sheet.y_axis(ticks=(0, 0.5, 1) if binary else range(curve.steps + 1))
+    sheet.x_numbers(162, wanted=5)
+    sheet.line("line", curve.ability.tolist(), curve.expected.tolist())
+    for at, mean, answers in curve.points:
+        said = f"{mean:.0%} of {answers} persons" if binary else f"{mean:.2f}, {answers} persons"
+        sheet.dot("flag", at, mean, 3.5, said)
+    return sheet
+
+
+def draw_categories(curve: ItemCurve) -> Sheet:
+    """Draw how likely each category is, with the observed shares; a label stands at its peak."""
+    sheet = _small_sheet(
+        curve,
+        f"How likely each category of {curve.item} is at each ability, and observed shares in "
+        "groups of persons",
+        1,
+    )
+    sheet.y_axis(ticks=(0, 0.5, 1))
+    sheet.x_numbers(162, wanted=5)
+    chance = curve.expect_categories(curve.ability)
+    for category in range(curve.steps + 1):
+        kind = f"c{category % COLOURS}"
+        sheet.line(f"{kind} curve", curve.ability.tolist(), chance[:, category].tolist())
+        for (at, _, answers), shares in zip(curve.points, curve.shares, strict=True):
+            said = f"category {curve.labels[category]}: {shares[category]:.0%} of {answers} persons"
+            sheet.dot(kind, at, shares[category], 2.5, said)
+    for category, label in enumerate(curve.labels):
+        peak = int(np.argmax(chance[:, category]))
+        place = min(max(sheet.across(curve.ability[peak]), sheet.left + 7), sheet.width - 14)
+        height = max(sheet.up(chance[peak, category]) - 4, sheet.top + 12)
+        sheet.text(str(label), place, height, anchor="middle", kind=f"name c{category % COLOURS}")
+    return sheet
+
+
+def draw_thresholds(rows: ThresholdRows) -> Sheet:
+    """Draw all thresholds of all items with their intervals; those out of order are flagged."""
+    shown = rows
+    count = len(rows.items)
+    if count > PICTURE_ITEMS:
+        keep = np.linspace(0, count - 1, PICTURE_ITEMS).round().astype(np.int64)
+        shown, count = rows.take(keep), PICTURE_ITEMS
+    low, high = float(np.nanmin(shown.lower)), float(np.nanmax(shown.upper))
+    pad = 0.05 * max(high - low, 0.5)
+    sheet = Sheet(
+        x=(low - pad, high + pad),
+        y=(count - 0.5, -0.5),  # rows count downwards from the hardest
+        description=_describe(rows),
+        height=60 + ROW * count,
+        left=116,
+    )
+    if shown is not rows:
+        sheet.note = f"{count} of {len(rows.items)} items, evenly chosen by rank."
+    sheet.x_axis("thresholds in logits, harder to the right")
+    for place in range(count):
+        _draw_row(sheet, shown, place)
+    return sheet
+
+
+def _describe(rows: ThresholdRows) -> str:
+    wrong = sum(map(any, rows.disordered))
+    return (
+        f"Thresholds of {len(rows.items)} items with 95% intervals; {wrong} items have thresholds "
+        "in the wrong order. The table has the numbers"
+    )
+
+
+def _draw_row(sheet: Sheet, rows: ThresholdRows, place: int) -> None:
+    name = rows.items[place]
+    sheet.text(shorten(name, NAME_ROOM), sheet.left - 8, sheet.up(place) + 4, anchor="end")
+    sheet.line("axis", (rows.location[place],) * 2, (place - 0.4, place + 0.4))
+    steps = np.flatnonzero(~np.isnan(rows.value[place]))
+    for step in steps:
+        ends = rows.lower[place, step], rows.upper[place, step]
+        sheet.line("second" if rows.disordered[place][step] else "bar", ends, (place, place))
+    for step in steps:
+        value, wrong = rows.value[place, step], rows.disordered[place][step]
+        below, above = rows.labels[place][step : step + 2]
+        said = f"{name}, from category {below} to {above}: {minus(f'{value:.2f}')}"
+        said += ", out of order" if wrong else ""
+        sheet.dot("node flag" if wrong else "node", value, place, 8, said)
+        sheet.text(str(step + 1), sheet.across(value), sheet.up(place) + 4, anchor="middle",
+                   kind="step", tip=said)  # fmt: skip
