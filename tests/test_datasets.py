@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools import wellbeing
 
 from discreet import datasets
 from discreet.errors import BadResponses, BadUsage
+from discreet.models.calibrate import fit
 
 SHAPES = {"lsat": (1000, 5), "three_grades": (649, 3), "uci_student": (131, 4)}
 
@@ -45,12 +47,30 @@ def test_every_data_set_has_a_citation_which_its_docstring_gives_too(name):
 
 def test_citations_and_loaders_name_the_same_data_sets():
     loaders = {name for name in datasets.__all__ if name in datasets.CITATIONS}
-    assert loaders == set(datasets.CITATIONS) == {*SHAPES, "movielens"}
+    assert loaders == set(datasets.CITATIONS) == {*SHAPES, "movielens", "wellbeing"}
 
 
 def test_an_unknown_data_set_is_refused_with_the_names():
     with pytest.raises(BadUsage, match="lsat, three_grades, uci_student"):
         datasets.citation("lsat7")
+
+
+def test_the_questionnaire_is_what_its_maker_draws_and_its_texts_fit():
+    answers = datasets.wellbeing()
+    table = wellbeing.draw_table()
+    assert answers.items == tuple(datasets.WELLBEING_TEXTS)
+    assert answers.persons.tolist() == [row[0] for row in table]
+    assert answers.groups["age"].tolist() == [row[1] for row in table]
+    codes = [[int(cell or -1) for cell in row[2:]] for row in table]
+    assert answers.to_array().tolist() == codes
+    assert set(answers.steps) == {len(datasets.WELLBEING_ANSWERS) - 1}
+
+
+def test_the_questionnaire_has_the_faults_that_it_tells_of():
+    answers = datasets.wellbeing()
+    fitted = fit(answers, method="conditional")
+    disordered = np.diff(fitted.thresholds, axis=1).min(axis=1) < 0
+    assert [item for item, bad in zip(answers.items, disordered, strict=True) if bad] == ["proud"]
 
 
 # --- the publishers' own files, in their layouts ------------------------------------------------

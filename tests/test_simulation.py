@@ -193,3 +193,102 @@ def test_pairs_are_sound_only_where_items_were_assigned_before_the_answers(
     truth = simulation.difficulty
     found = fit(simulation.responses, method=method, standard_errors=False).difficulty
     assert lowest < found @ truth / (truth @ truth) < highest
+
+
+# -- items with steps --------------------------------------------------------------------------
+
+
+def chances_of(simulation) -> np.ndarray:
+    """Return the chance of every category, ``[person, item, category]``, term by term."""
+    n, (m, most) = len(simulation.ability), simulation.thresholds.shape
+    odds = np.zeros((n, m, most + 1))
+    for step in range(most):
+        threshold = np.where(
+            np.isnan(simulation.thresholds[:, step]), np.inf, simulation.thresholds[:, step]
+        )
+        odds[:, :, step + 1] = odds[:, :, step] + simulation.ability[:, None] - threshold
+    share = np.exp(odds)
+    return share / share.sum(axis=2, keepdims=True)
+
+
+@pytest.mark.parametrize("design", sorted(DESIGNS))
+@pytest.mark.parametrize("answered", [0.5, 0.04])
+def test_answers_with_steps_follow_the_model_in_every_design(design, answered):
+    steps = [1 + item % 4 for item in range(100)]
+    simulation = simulate(4000, 100, answered, design=design, steps=steps, rng=rng(1))
+    codes, chance = answers_of(simulation), chances_of(simulation)
+    for category in range(5):
+        expected = np.where(codes >= 0, chance[:, :, category], 0)
+        away = ((codes == category) - expected).sum(axis=0)
+        spread = np.sqrt((expected * (1 - chance[:, :, category])).sum(axis=0))
+        some = spread > 2
+        assert np.abs(away[some] / spread[some]).max() < 4.5
+    assert simulation.responses.steps == tuple(steps)
+    assert (codes <= np.array(steps)).all()
+
+
+@pytest.mark.parametrize("design", sorted(DESIGNS))
+def test_one_step_is_right_and_wrong_with_the_same_draws(design):
+    plain = simulate(300, 30, 0.4, design=design, rng=rng(3))
+    one = simulate(300, 30, 0.4, design=design, steps=1, rng=rng(3))
+    assert np.array_equal(answers_of(plain), answers_of(one))
+    assert plain.thresholds.tolist() == plain.difficulty[:, None].tolist()
+
+
+def test_drawn_thresholds_lie_around_the_location_evenly_in_a_rating_scale():
+    scale = simulate(5, 30, steps=4, model="rating-scale", rng=rng())
+    credit = simulate(5, 30, steps=4, rng=rng())
+    for drawn in (scale, credit):
+        assert drawn.difficulty.mean() == pytest.approx(0, abs=1e-12)
+        assert np.allclose(drawn.thresholds.mean(axis=1), drawn.difficulty)
+    away = scale.thresholds - scale.difficulty[:, None]
+    assert np.allclose(away, [-1.2, -0.4, 0.4, 1.2])
+    assert (credit.thresholds - credit.difficulty[:, None]).std(axis=0).min() > 0.1
+
+
+def test_given_thresholds_are_used_as_given():
+    simulation = simulate(6, 2, thresholds=[[0.5], [-1.0, 2.0]], rng=rng())
+    assert simulation.difficulty.tolist() == [0.5, 0.5]
+    assert simulation.responses.steps == (1, 2)
+    assert np.isnan(simulation.thresholds[0, 1])
+
+
+def test_thresholds_are_found_again():
+    simulation = simulate(6000, 12, 0.6, steps=3, rng=rng(4))
+    found = fit(simulation.responses, method="refined")
+    z = (found.thresholds - simulation.thresholds) / found.threshold_se
+    assert np.abs(z).max() < 4
+    assert 0.7 < z.std() < 1.3
+
+
+def test_steps_of_many_persons_are_packed_in_full_blocks_and_few_answers_as_rows():
+    n = BLOCK_PERSONS + 70
+    store = simulate(n, 3, steps=2, rng=rng()).responses.store
+    assert isinstance(store.nodes, BitPlanes)
+    assert (store.rows(n - 1, n) >= 0).all()
+    assert isinstance(
+        simulate(500, 400, 0.01, steps=2, rng=rng()).responses.store.nodes, SparseRows
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"steps": 0}, "steps must be a whole number from 1 to 9"),
+        ({"steps": 12}, "steps must be a whole number from 1 to 9"),
+        ({"steps": 2.5}, "steps must be a whole number"),
+        ({"steps": [2, 2]}, "or 5 of them"),
+        ({"steps": 3, "model": "rasch"}, "leave steps out"),
+        ({"steps": [1, 2, 1, 2, 1], "model": "rating-scale"}, "the same steps"),
+        ({"steps": 3, "model": "graded"}, "choose one of auto"),
+        ({"thresholds": [[0.0]] * 4}, "each of 5 items, found 4"),
+        ({"thresholds": [[0.0, np.nan, 1.0]] * 5}, "only after them"),
+        ({"thresholds": [[np.inf]] * 5}, r"thresholds\[0\] is \[inf\]"),
+        ({"thresholds": "abcde"}, "a row of numbers"),
+        ({"thresholds": [[0.0]] * 5, "steps": 2}, "leave steps out"),
+        ({"thresholds": [[0.0]] * 5, "difficulty": [0.0] * 5}, "leave them out"),
+    ],
+)
+def test_nonsense_about_steps_is_refused_with_a_reason(arguments, message):
+    with pytest.raises(BadUsage, match=message):
+        simulate(5, 5, **arguments)

@@ -190,7 +190,7 @@ def draw_study(setting: Setting, rng: np.random.Generator) -> Simulation:
     if setting.answers == setting.items:
         return full
     kept = full.responses.cap(setting.answers, SeededSource(int(rng.integers(2**62))))
-    return Simulation(kept, full.difficulty, full.ability)
+    return replace(full, responses=kept)
 
 
 def released_error(study: Simulation, setting: Setting, seed: int) -> float:

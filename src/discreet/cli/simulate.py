@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final, Literal, cast
 
 from discreet.atomic import check_place, staged
 from discreet.cli.calibrations import CALIBRATION_FILES, print_calibration, write_calibration
@@ -22,7 +22,7 @@ from discreet.errors import BadUsage
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
     from discreet.simulation import Simulation
-    from discreet.types import DesignName
+    from discreet.types import DesignName, Model
 
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
@@ -46,6 +46,13 @@ def simulate(
         str,
         option("NAME", "Who gets which items: uniform, booklets, targeted, adaptive or two-stage."),
     ] = "uniform",
+    steps: Annotated[
+        int, option("K", "Answers are scores from 0 to K; 1 is right and wrong.", min=1)
+    ] = 1,
+    model: Annotated[
+        Literal["auto", "rasch", "partial-credit", "rating-scale"],
+        flag("partial-credit: every item has thresholds of its own. rating-scale: all the same."),
+    ] = "auto",
     layout: Annotated[Layout, flag("One answer per row, or one column per item.")] = "long",
     seed: Annotated[int | None, option("S", "Makes the result repeatable.", min=0)] = None,
     force: Force = False,
@@ -57,7 +64,7 @@ def simulate(
     names = (out.name, truth)
     check_writable(out.parent, names, force=force)
     with working("Drawing answers"):
-        drawn = _draw(persons, items, answered, design, seed)
+        drawn = _draw(persons, items, answered, design, seed, steps, model)
         with staged(out.parent, names, private=False) as stage:
             _write_answers(stage / out.name, drawn.responses, suffix, layout)
             _write_truth(stage / truth, drawn, {"seed": seed, "design": design})
@@ -72,7 +79,8 @@ def simulate(
         print_json(summary)
         return
     say(f"Wrote {drawn.responses.n_answers:,} answers to {out} ({layout})")
-    say(f"Wrote the difficulties and abilities behind them to {out.parent / truth}")
+    known = "difficulties, thresholds" if steps > 1 else "difficulties"
+    say(f"Wrote the {known} and abilities behind them to {out.parent / truth}")
 
 
 def _suffix(out: Path) -> str:
@@ -85,13 +93,22 @@ def _suffix(out: Path) -> str:
     )
 
 
-def _draw(persons: int, items: int, answered: float, design: str, seed: int | None) -> Simulation:
+def _draw(
+    persons: int,
+    items: int,
+    answered: float,
+    design: str,
+    seed: int | None,
+    steps: int,
+    model: Model,
+) -> Simulation:
     import numpy as np
 
     from discreet.simulation import simulate as draw
 
     known = cast("DesignName", design)  # another name is refused there
-    return draw(persons, items, answered, design=known, rng=np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    return draw(persons, items, answered, design=known, steps=steps, model=model, rng=rng)
 
 
 def _write_truth(path: Path, drawn: Simulation, setting: dict[str, Any]) -> None:
@@ -99,11 +116,17 @@ def _write_truth(path: Path, drawn: Simulation, setting: dict[str, Any]) -> None
     document = {
         **setting,
         "difficulty": dict(zip(responses.items, drawn.difficulty.tolist(), strict=True)),
+        **({"thresholds": _list_thresholds(drawn)} if drawn.thresholds.shape[1] > 1 else {}),
         "ability": dict(zip(map(str, responses.persons), drawn.ability.tolist(), strict=True)),
     }
     with path.open("w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)
         file.write("\n")
+
+
+def _list_thresholds(drawn: Simulation) -> dict[str, list[float]]:
+    pairs = zip(drawn.responses.items, drawn.thresholds.tolist(), strict=True)
+    return {item: [one for one in own if one == one] for item, own in pairs}
 
 
 def _write_answers(path: Path, responses: Responses, suffix: str, layout: Layout) -> None:

@@ -1,8 +1,8 @@
 """Published data sets: three bundled as tables of answer patterns, others read from your copy.
 
-In: nothing, or the path of a file as its publisher hands it out. Out: answers, or ratings that
-`prepare_ratings` turns into answers. Every data set has a citation; use it where you use the
-data (:func:`citation`).
+Beside them a simulated questionnaire, for items with steps. In: nothing, or the path of a file as
+its publisher hands it out. Out: answers, or ratings that `prepare_ratings` turns into answers. Every
+data set has a citation; use it where you use the data (:func:`citation`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ from discreet.datasets.films import (
     prepare_ratings,
     read_text,
 )
+from discreet.datasets.questionnaire import WELLBEING_ANSWERS, WELLBEING_TEXTS, wellbeing
 from discreet.errors import BadResponses, BadUsage
 
 __all__ = [
     "CITATIONS",
+    "WELLBEING_ANSWERS",
+    "WELLBEING_TEXTS",
     "Ratings",
     "binarise_ratings",
     "citation",
@@ -36,6 +39,7 @@ __all__ = [
     "prepare_ratings",
     "three_grades",
     "uci_student",
+    "wellbeing",
 ]
 
 CITATIONS = {
@@ -53,6 +57,10 @@ CITATIONS = {
         "mining and analysis of students' academic performance using WEKA. Indonesian Journal "
         "of Electrical Engineering and Computer Science 9(2), 447-459. Data: Student Academics "
         "Performance, UCI Machine Learning Repository, CC BY 4.0."
+    ),
+    "wellbeing": (
+        "Simulated from the partial credit model for this library: no persons stand behind it, "
+        "and there is nothing to cite but the library."
     ),
     "movielens": (
         "Harper, F. M. and Konstan, J. A. (2015). The MovieLens datasets: history and context. "

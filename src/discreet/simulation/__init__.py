@@ -7,8 +7,8 @@ memory than their answers take. Never used for privacy noise.
 Who gets which item decides which estimator is right (the table of designs in the
 documentation): pairs are sound under ``uniform``, ``booklets`` and ``targeted``, where the
 assignment is known before the person answers, and biased under ``adaptive`` and ``two-stage``,
-where it follows from the same person's answers. Comparisons of judges come from known strengths in
-the same way.
+where it follows from the same person's answers. Items may have several steps. Comparisons of judges
+come from known strengths in the same way.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import SupportsIndex, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,16 +27,25 @@ from discreet.answers.pack import pack_rows
 from discreet.answers.planes import (
     BLOCK_WORDS,
     MISSING,
-    AnswerStore,
     BitPlanes,
     SparseRows,
     prefers_planes,
 )
 from discreet.answers.responses import Responses
+from discreet.answers.steps import Nodes, step_store
 from discreet.errors import BadUsage
 from discreet.markup import brief_repr
 from discreet.simulation.designs import DESIGNS, Answers, Design
-from discreet.types import DesignName, FloatArray
+from discreet.simulation.items import (
+    Items,
+    Steps,
+    accept_model,
+    accept_steps,
+    accept_thresholds,
+    nodes_per_answer,
+    place_items,
+)
+from discreet.types import DesignName, FloatArray, Model
 
 __all__ = ["SimulatedComparisons", "Simulation", "simulate", "simulate_comparisons"]
 
@@ -62,19 +71,23 @@ class Simulation:
         The answers.
     difficulty
         ``float64[item]``; mean zero when it was drawn, exactly as given otherwise.
+        Of an item with several steps its location, the mean of its thresholds.
     ability
         ``float64[person]``.
+    thresholds
+        ``float64[item, step]``, NaN beyond an item's steps; of right/wrong items the difficulty.
     """
 
     responses: Responses
     difficulty: FloatArray
     ability: FloatArray
+    thresholds: FloatArray
 
     __repr__ = brief_repr
 
     def __post_init__(self) -> None:
-        self.difficulty.setflags(write=False)
-        self.ability.setflags(write=False)
+        for array in (self.difficulty, self.ability, self.thresholds):
+            array.setflags(write=False)
 
 
 def simulate(
@@ -85,9 +98,15 @@ def simulate(
     design: DesignName = "uniform",
     difficulty: Vector = None,
     ability: Vector = None,
+    steps: Steps = None,
+    thresholds: Any = None,
+    model: Model = "auto",
     rng: np.random.Generator | None = None,
 ) -> Simulation:
     """Draw Rasch answers: ``P(right) = 1 / (1 + exp(-(ability - difficulty)))``.
+
+    With ``steps`` or ``thresholds``, answers are scores from 0 to an item's steps, and
+    ``log P(score k) - log P(score k - 1) = ability - threshold k``.
 
     Parameters
     ----------
@@ -107,13 +126,21 @@ def simulate(
         Used as given; drawn from N(0, 1) when left out. Drawn difficulties are then shifted to
         mean zero, because that is the scale on which estimates are reported. Subtract the mean
         from given ones before comparing them with an estimate.
+    steps
+        One number for all items, or one for each: 4 for answers from 0 to 4. By default right and
+        wrong. Thresholds are drawn around the difficulties, 0.8 logits apart.
+    thresholds
+        A row for each item, used as given, instead of ``difficulty`` and ``steps``.
+    model
+        ``"partial-credit"`` (with steps the default): each item's thresholds are uneven in its own
+        way, SD 0.3. ``"rating-scale"``: all items have the same distances.
     rng
         The generator; a fresh one, and so another result every time, when left out.
 
     Returns
     -------
     Simulation
-        ``responses``, ``difficulty`` and ``ability``.
+        ``responses``, ``difficulty``, ``ability`` and ``thresholds``.
 
     Examples
     --------
@@ -121,6 +148,8 @@ def simulate(
     >>> sim = simulate(1000, 50, 0.3, rng=np.random.default_rng(0))
     >>> sim.responses.n_persons, sim.responses.n_items
     (1000, 50)
+    >>> simulate(3, 2, steps=4, rng=np.random.default_rng(0)).responses.to_array().tolist()
+    [[3, 1], [3, 1], [0, 0]]
     """
     n, m = _count("persons", persons), _count("items", items)
     if n * m > MOST_CELLS:
@@ -131,19 +160,59 @@ def simulate(
     choose = _design(design)
     each = _items_each(answered, m, design)
     rng = _generator(rng)
-    b = _parameters("difficulty", difficulty, m, rng)
-    if difficulty is None:
-        b = b - b.mean()
+    known = _items(m, difficulty, steps, thresholds, model, rng)
     theta = _parameters("ability", ability, n, rng)
 
-    def draw(start: int, stop: int) -> Answers:
-        return choose(theta[start:stop], b, each, rng)
+    def draw(start: int, stop: int) -> _NodeAnswers:
+        return _split(choose(theta[start:stop], known, each, rng), known)
 
-    store = _planes(draw, n, m) if prefers_planes(n, m, int(n * each)) else _rows(draw, n, m)
-    return Simulation(Responses.from_store(store), b, theta)
+    own = tuple(known.steps.tolist())
+    dense = prefers_planes(n, sum(own), int(n * each * nodes_per_answer(own)))
+    store = step_store((_planes if dense else _rows)(draw, n, sum(own)), own)
+    return Simulation(Responses.from_store(store), known.location, theta, known.thresholds)
 
 
-Draw: TypeAlias = Callable[[int, int], Answers]
+def _items(
+    m: int,
+    difficulty: Vector,
+    steps: Steps,
+    thresholds: Any,
+    model: Model,
+    rng: np.random.Generator,
+) -> Items:
+    """Return the items: as given, or drawn."""
+    if thresholds is not None:
+        if difficulty is not None or model != "auto":
+            raise BadUsage(
+                "thresholds= says where all steps are, so that difficulty= and model= have nothing "
+                "to say; leave them out"
+            )
+        return accept_thresholds(thresholds, m, steps)
+    own = accept_steps(steps, m)
+    drawn = accept_model(model, own)
+    b = _parameters("difficulty", difficulty, m, rng)
+    return place_items(b - b.mean() if difficulty is None else b, own, drawn, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class _NodeAnswers:
+    """Right and wrong answers to nodes; a right/wrong item is its own node."""
+
+    per_person: npt.NDArray[np.int64]
+    node: npt.NDArray[np.int64]
+    right: npt.NDArray[np.bool_]
+
+
+def _split(answers: Answers, items: Items) -> _NodeAnswers:
+    which, node, right = items.split(answers.item, answers.score)
+    if items.is_binary:
+        return _NodeAnswers(answers.per_person, node, right)
+    person = np.repeat(np.arange(len(answers.per_person)), answers.per_person)
+    each = np.bincount(person[which], minlength=len(answers.per_person))
+    return _NodeAnswers(each, node, right)
+
+
+Draw: TypeAlias = Callable[[int, int], _NodeAnswers]
 
 
 def _pieces(start: int, stop: int, m: int) -> Iterator[tuple[int, int]]:
@@ -153,7 +222,7 @@ def _pieces(start: int, stop: int, m: int) -> Iterator[tuple[int, int]]:
         yield low, min(low + size, stop)
 
 
-def _planes(draw: Draw, n: int, m: int) -> AnswerStore:
+def _planes(draw: Draw, n: int, m: int) -> Nodes:
     """Bit planes, block after block; only one block is ever held as a matrix."""
     size = min(n, BLOCK_PERSONS)
     blocks = []
@@ -164,21 +233,21 @@ def _planes(draw: Draw, n: int, m: int) -> AnswerStore:
         for low, high in _pieces(start, min(start + size, n), m):
             answers = draw(low, high)
             person = np.repeat(np.arange(low - start, high - start), answers.per_person)
-            matrix[person, answers.item] = answers.right
+            matrix[person, answers.node] = answers.right
         blocks.append(pack_rows(matrix))
     right = np.concatenate([block.right for block in blocks])
     wrong = np.concatenate([block.wrong for block in blocks])
     return BitPlanes(right=right, wrong=wrong, n_persons=n)
 
 
-def _rows(draw: Draw, n: int, m: int) -> AnswerStore:
+def _rows(draw: Draw, n: int, m: int) -> Nodes:
     """Sparse rows, appended piece by piece."""
     narrow = np.uint16 if m <= np.iinfo(np.uint16).max + 1 else np.int32
     per_person, item, right = [], [], []
     for low, high in _pieces(0, n, m):
         answers = draw(low, high)
         per_person.append(answers.per_person)
-        item.append(answers.item.astype(narrow))
+        item.append(answers.node.astype(narrow))
         right.append(answers.right)
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(per_person))]).astype(np.int64)
     return SparseRows(

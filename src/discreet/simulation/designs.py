@@ -1,8 +1,8 @@
 """Who gets which items, and how they answer them: one function for each design.
 
-In: the abilities of a few persons, the difficulties of all items, how many items each person
-gets. Out: their answers, sorted by person and then item. To add a design: a function here and a
-line in ``DESIGNS``.
+In: the abilities of a few persons, all items, how many of them each person gets. Out: their
+answers, sorted by person and then item. An item with several steps stands where its location is.
+To add a design: a function here and a line in ``DESIGNS``.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, log_expit
 
-from discreet.types import BoolArray, FloatArray
+from discreet.simulation.items import Items
+from discreet.types import FloatArray, Int8Array
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
@@ -37,18 +37,16 @@ class Answers:
 
     per_person: IntArray
     item: IntArray
-    right: BoolArray
+    score: Int8Array
 
 
-def _uniform(
-    ability: FloatArray, difficulty: FloatArray, each: float, rng: np.random.Generator
-) -> Answers:
+def _uniform(ability: FloatArray, items: Items, each: float, rng: np.random.Generator) -> Answers:
     """Every cell on its own, with the same probability."""
-    n, m = len(ability), len(difficulty)
+    n, m = len(ability), len(items)
     cell = _scattered(n * m, each / m, rng)
     person, item = np.divmod(cell, m)
-    right = rng.random(len(cell)) < expit(ability[person] - difficulty[item])
-    return Answers(np.bincount(person, minlength=n), item, right)
+    score = items.answer(ability[person], item, rng)
+    return Answers(np.bincount(person, minlength=n), item, score)
 
 
 def _scattered(cells: int, probability: float, rng: np.random.Generator) -> IntArray:
@@ -67,72 +65,63 @@ def _scattered(cells: int, probability: float, rng: np.random.Generator) -> IntA
     return index[index < cells]
 
 
-def _booklets(
-    ability: FloatArray, difficulty: FloatArray, each: float, rng: np.random.Generator
-) -> Answers:
+def _booklets(ability: FloatArray, items: Items, each: float, rng: np.random.Generator) -> Answers:
     """Two neighbouring blocks of items each, so that a block links two booklets."""
-    n, m, k = len(ability), len(difficulty), int(each)
+    n, m, k = len(ability), len(items), int(each)
     block = max(k // 2, 1)
     first = block * rng.integers(-(-m // block), size=n)
-    return _answer((first[:, None] + np.arange(k)) % m, ability, difficulty, rng)
+    return _answer((first[:, None] + np.arange(k)) % m, ability, items, rng)
 
 
-def _targeted(
-    ability: FloatArray, difficulty: FloatArray, each: float, rng: np.random.Generator
-) -> Answers:
+def _targeted(ability: FloatArray, items: Items, each: float, rng: np.random.Generator) -> Answers:
     """Items near the person's ability: known beforehand, say from last year's grade."""
     k = int(each)
     # The k largest of log weight + Gumbel noise are a draw without replacement in proportion
     # to the weights (here a normal curve around the ability).
-    distance = (difficulty - ability[:, None]) / TARGET_WIDTH
+    distance = (items.location - ability[:, None]) / TARGET_WIDTH
     key = rng.gumbel(size=distance.shape) - 0.5 * distance**2
-    return _answer(_largest(key, k), ability, difficulty, rng)
+    return _answer(_largest(key, k), ability, items, rng)
 
 
-def _adaptive(
-    ability: FloatArray, difficulty: FloatArray, each: float, rng: np.random.Generator
-) -> Answers:
+def _adaptive(ability: FloatArray, items: Items, each: float, rng: np.random.Generator) -> Answers:
     """Each next item near the posterior mean of the answers so far."""
-    n, m, k = len(ability), len(difficulty), int(each)
-    log_right = log_expit(GRID - difficulty[:, None])
-    log_wrong = log_expit(difficulty[:, None] - GRID)
+    n, m, k = len(ability), len(items), int(each)
+    log_chance = items.log_chances(GRID)
     posterior = np.tile(-0.5 * GRID**2, (n, 1))
     person = np.arange(n)
     taken = np.zeros((n, m), dtype=bool)
-    right = np.zeros((n, m), dtype=bool)
+    score = np.zeros((n, m), dtype=np.int8)
     for step in range(k):
         weight = np.exp(posterior - posterior.max(axis=1, keepdims=True))
         guess = weight @ GRID / weight.sum(axis=1)
-        nearness = np.where(taken, -np.inf, -np.abs(difficulty - guess[:, None]))
+        nearness = np.where(taken, -np.inf, -np.abs(items.location - guess[:, None]))
         best = _largest(nearness, min(EXPOSURE, m - step))
         item = best[person, rng.integers(best.shape[1], size=n)]
-        answer = rng.random(n) < expit(ability - difficulty[item])
-        posterior += np.where(answer[:, None], log_right[item], log_wrong[item])
+        answer = items.answer(ability, item, rng)
+        posterior += log_chance[item, answer]
         taken[person, item] = True
-        right[person, item] = answer
-    return Answers(np.full(n, k), np.nonzero(taken)[1], right[taken])
+        score[person, item] = answer
+    return Answers(np.full(n, k), np.nonzero(taken)[1], score[taken])
 
 
-def _two_stage(
-    ability: FloatArray, difficulty: FloatArray, each: float, rng: np.random.Generator
-) -> Answers:
+def _two_stage(ability: FloatArray, items: Items, each: float, rng: np.random.Generator) -> Answers:
     """Half the test for everyone, then an easy or a hard half by the score on the first."""
-    n, m, k = len(ability), len(difficulty), int(each)
-    order = np.argsort(difficulty)
+    n, m, k = len(ability), len(items), int(each)
+    order = np.argsort(items.location)
     first = order[np.linspace(0, m - 1, k // 2).round().astype(np.int64)]
     rest = order[~np.isin(order, first)]
     second = k - len(first)
     pool = max(second, (len(rest) + 1) // 2)
-    routing = rng.random((n, len(first))) < expit(ability[:, None] - difficulty[first])
-    hard = 2 * routing.sum(axis=1) >= len(first)
+    routing = _answer_each(np.tile(first, (n, 1)), ability, items, rng)
+    hard = 2 * routing.sum(axis=1) >= items.steps[first].sum()
     pick = _largest(rng.random((n, pool)), second)
     later = np.where(hard[:, None], rest[len(rest) - pool :][pick], rest[:pool][pick])
-    stage = rng.random(later.shape) < expit(ability[:, None] - difficulty[later])
+    stage = _answer_each(later, ability, items, rng)
     item = np.concatenate([np.tile(first, (n, 1)), later], axis=1)
     return _sorted(item, np.concatenate([routing, stage], axis=1))
 
 
-Design: TypeAlias = Callable[[FloatArray, FloatArray, float, np.random.Generator], Answers]
+Design: TypeAlias = Callable[[FloatArray, Items, float, np.random.Generator], Answers]
 
 DESIGNS: dict[str, Design] = {
     "uniform": _uniform,
@@ -152,19 +141,22 @@ def _largest(key: FloatArray, k: int) -> IntArray:
     return np.argpartition(key, m - k, axis=1)[:, m - k :]
 
 
-def _answer(
-    item: IntArray, ability: FloatArray, difficulty: FloatArray, rng: np.random.Generator
-) -> Answers:
+def _answer(item: IntArray, ability: FloatArray, items: Items, rng: np.random.Generator) -> Answers:
     """Let each person answer a row of items."""
-    right = rng.random(item.shape) < expit(ability[:, None] - difficulty[item])
-    return _sorted(item, right)
+    return _sorted(item, _answer_each(item, ability, items, rng))
 
 
-def _sorted(item: IntArray, right: BoolArray) -> Answers:
+def _answer_each(
+    item: IntArray, ability: FloatArray, items: Items, rng: np.random.Generator
+) -> Int8Array:
+    return items.answer(np.broadcast_to(ability[:, None], item.shape), item, rng)
+
+
+def _sorted(item: IntArray, score: Int8Array) -> Answers:
     """Put the items of each row in increasing order, as the stores hold them."""
     order = np.argsort(item, axis=1)
     return Answers(
         np.full(len(item), item.shape[1]),
         np.take_along_axis(item, order, axis=1).ravel(),
-        np.take_along_axis(right, order, axis=1).ravel(),
+        np.take_along_axis(score, order, axis=1).ravel(),
     )
