@@ -1,8 +1,8 @@
 """Published data sets: three bundled as tables of answer patterns, others read from your copy.
 
 Beside them a simulated questionnaire, for items with steps. In: nothing, or the path of a file as
-its publisher hands it out. Out: answers, or ratings that `prepare_ratings` turns into answers. Every
-data set has a citation; use it where you use the data (:func:`citation`).
+its publisher hands it out. Out: answers, or ratings that `prepare_ratings` turns into answers.
+Every data set has a citation; use it where you use the data (:func:`citation`).
 """
 
 from __future__ import annotations
