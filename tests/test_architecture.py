@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "discreet"
 ORDER = [
     "_moved",
     "errors",
+    "log",
     "types",
     "names",
     "secure",

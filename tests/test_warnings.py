@@ -2,10 +2,15 @@
 
 import copy
 import json
+import warnings
 
 import numpy as np
+import pytest
 
 import discreet
+from commandline import discreet as run_command
+from discreet import analysis
+from discreet.errors import ItemsLeftOut
 from discreet.results.estimate import Kind, Notice
 
 
@@ -30,3 +35,78 @@ def test_a_warning_prints_and_travels_as_its_sentence():
     assert f"{notice}" == "one item drifted: q1"
     again = copy.deepcopy(notice)
     assert (again, again.kind, again.items) == (notice, Kind.DRIFTED, ("q1",))
+
+
+# -- Python's own warnings -------------------------------------------------------------------------
+
+UNANSWERED = np.array([[1, 0, -1, 1], [0, 1, -1, 1], [1, 0, -1, 0], [0, 1, -1, 0]] * 30)
+"""Nobody answered the third item."""
+
+
+def found_when(act):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        act()
+    return [one for one in found if one.category is ItemsLeftOut]
+
+
+def test_an_item_that_was_left_out_is_a_python_warning_too_with_the_users_line():
+    (said,) = found_when(lambda: discreet.fit(UNANSWERED))
+    assert str(said.message) == str(discreet.fit(UNANSWERED).warnings[0])
+    assert said.filename == __file__
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda: discreet.fit(discreet.count_pairs(UNANSWERED)),
+        lambda: discreet.fit(UNANSWERED, method="conditional"),
+        lambda: discreet.fit(UNANSWERED, method="marginal"),
+        lambda: discreet.fit_anchored(UNANSWERED, {"0": 0.0, "1": 0.2}),
+        lambda: discreet.score(UNANSWERED, {"0": 0.0, "1": 0.2}),
+        lambda: discreet.Rasch().fit(np.where(UNANSWERED < 0, np.nan, UNANSWERED)),
+        lambda: analysis.run_andersen(UNANSWERED, ["a"] * 60 + ["b"] * 60),
+        lambda: discreet.rank_comparisons(
+            discreet.Comparisons.from_codes(
+                [0, 1, 2], [0, 1, 0], [1, 0, 1], items=["a", "b", "nobody compared"]
+            )
+        ),
+    ],
+)
+def test_whatever_leaves_items_out_of_answers_warns_once_for_each_reason(act):
+    said = [str(one.message) for one in found_when(act)]
+    assert said
+    assert len(set(said)) == len(said)
+    assert {one.filename for one in found_when(act)} == {__file__}
+
+
+def test_nothing_is_warned_of_where_every_item_has_its_number():
+    assert not found_when(lambda: discreet.fit(UNANSWERED[:, [0, 1, 3]]))
+
+
+def test_the_warning_can_be_turned_into_an_error():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", discreet.errors.ItemsLeftOut)
+        with pytest.raises(ItemsLeftOut, match="nobody answered"):
+            discreet.fit(UNANSWERED)
+
+
+def test_groups_that_are_calibrated_apart_tell_their_items_in_the_table():
+    assert not found_when(lambda: analysis.find_dif(UNANSWERED, ["a"] * 60 + ["b"] * 60))
+
+
+def test_a_release_warns_of_no_item_whatever_the_answers_are():
+    budget = discreet.Budget(epsilon=1.0)
+    items = ["0", "1", "2", "3"]
+    assert not found_when(lambda: discreet.release(UNANSWERED, budget, items=items))
+    private = discreet.PrivateRasch(max_answers=4)
+    assert not found_when(lambda: private.fit(np.where(UNANSWERED < 0, np.nan, UNANSWERED)))
+
+
+def test_the_command_line_says_it_once(tmp_path):
+    path = tmp_path / "answers.csv"
+    rows = [",".join("" if one < 0 else str(one) for one in row) for row in UNANSWERED.tolist()]
+    path.write_text("a,b,c,d\n" + "\n".join(rows))
+    done = run_command("fit", path)
+    assert done.code == 0
+    assert done.err.count("that nobody answered") == 1

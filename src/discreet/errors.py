@@ -13,6 +13,9 @@
     ├── DisconnectedItems          5   the answers do not determine what was asked
     └── NotConverged               1   a solver stopped without an answer it can vouch for
 
+    UserWarning
+    └── ItemsLeftOut                   items without a number, or that took no part
+
 Every message says what was found, where, why it matters and what to do.
 """
 
@@ -111,6 +114,14 @@ class DisconnectedItems(DiscreetError):
 
 class NotConverged(DiscreetError):
     """A solver stopped without an answer whose accuracy it can vouch for."""
+
+
+class ItemsLeftOut(UserWarning):
+    """Items have no number, or took no part; the warnings of the result say which and why.
+
+    It is shown once for each place in a program, and turned off or into an error as any warning:
+    ``warnings.simplefilter("error", discreet.errors.ItemsLeftOut)``.
+    """
 
 
 def refuse_address(path: object) -> None:

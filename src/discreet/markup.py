@@ -74,7 +74,14 @@ def list_columns(result: Any, *names: str) -> dict[str, list[Any]]:
     }
 
 
-def make_frame(table: Any) -> Any:
+def make_table(columns: Mapping[str, Any]) -> pa.Table:
+    """Return columns as an Arrow table; ids that were numbers are numbers again."""
+    import pyarrow as pa
+
+    return pa.table({name: restore_ids(cells) for name, cells in columns.items()})
+
+
+def make_frame(table: pa.Table) -> pd.DataFrame:
     """Return an Arrow table as a pandas DataFrame, or as it is where pandas is absent."""
     try:
         return table.to_pandas()
@@ -91,10 +98,7 @@ class Tabular(Kept):
 
     def to_arrow(self) -> pa.Table:
         """Return the table as a :class:`pyarrow.Table`; ids that were numbers are numbers again."""
-        import pyarrow as pa
-
-        columns = _list_cells(self.to_dict()).items()
-        return pa.table({name: restore_ids(cells) for name, cells in columns})
+        return make_table(_list_cells(self.to_dict()))
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return the table as a pandas DataFrame, or as Arrow where pandas is absent."""

@@ -40,6 +40,7 @@ from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.models.refined import RefinedScoring
 from discreet.models.score_plan import ScorePlan
 from discreet.models.uncertainty import SumProducts
+from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
 from discreet.tables.opener import read_columns
 from discreet.tables.roles import ReadingWords
@@ -145,11 +146,15 @@ def fit_anchored(
     counts = count_pairs(responses, engine=engine, weighting=weighting)
     fitted = solve_grounded(counts.dense("anchoring"), held, value)
     if method == "marginal":
-        return _assemble(counts, held, hold_marginal(responses, counts, fitted))
-    if not fitted.free.size and not held.all():
+        kept = hold_marginal(responses, counts, fitted)
+    elif not fitted.free.size and not held.all():
         raise DisconnectedItems(_explain_unlinked(counts, held))
-    by_pairs = _hold_pairs(responses, fitted, weighting)
-    return _assemble(counts, held, _hold_persons(responses, counts, by_pairs, method))
+    else:
+        by_pairs = _hold_pairs(responses, fitted, weighting)
+        kept = _hold_persons(responses, counts, by_pairs, method)
+    found = _assemble(counts, held, kept)
+    warn_of_dropped(found.estimate.warnings)
+    return found
 
 
 def _hold_pairs(responses: Responses, fitted: GroundedFit, weighting: PersonWeight | None) -> Held:

@@ -15,6 +15,7 @@ from discreet.analysis.groups import Split, adjust, load_grouped, split_persons
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.calibrate import fit
+from discreet.results.dropped import saying_it_otherwise
 from discreet.results.estimate import Estimate, Kind, Notice, Status
 from discreet.tables.roles import ReadingWords
 from discreet.types import Adjustment, BoolArray, FloatArray, Method
@@ -272,7 +273,8 @@ def _fit_each(split: Split, method: Method) -> list[Estimate]:
     estimates = []
     for label, part in zip(split.labels, split.parts, strict=True):
         try:
-            estimates.append(fit(part, method=method))
+            with saying_it_otherwise():
+                estimates.append(fit(part, method=method))
         except DisconnectedItems as error:
             raise DisconnectedItems(
                 f"the group {label!r} ({part.n_persons} persons) cannot be calibrated on its "

@@ -20,6 +20,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.conditional import find_maximum
+from discreet.results.dropped import saying_it_otherwise, warn_of_dropped
 from discreet.results.estimate import Kind, Notice
 from discreet.tables.roles import ReadingWords
 from discreet.types import Adjustment, BoolArray, FloatArray, Texts
@@ -120,7 +121,8 @@ def _label_by_score(responses: Responses, split: str) -> Texts:
         from discreet.analysis.persons import score
         from discreet.models.calibrate import fit
 
-        value = score(responses, fit(responses, standard_errors=False)).ability
+        with saying_it_otherwise():
+            value = score(responses, fit(responses, standard_errors=False)).ability
     known = ~np.isnan(value)
     middle = np.mean(value[known]) if split == SCORE_SPLITS[0] else np.median(value[known])
     labels = np.array(LOW_HIGH, dtype=object)[(value > middle).astype(np.intp)]
@@ -261,6 +263,8 @@ def run_andersen(
     statistic = 2 * (sum(fit.log_likelihood for fit in apart) - together.log_likelihood)
     degrees = (len(apart) - 1) * (len(items) - 1)
     excluded = tuple(name for name in source.items if name not in set(items))
+    warnings = (*split.warnings, *_exclusion_warning(excluded))
+    warn_of_dropped(warnings)
     return AndersenTest(
         statistic=statistic,
         degrees=degrees,
@@ -272,7 +276,7 @@ def run_andersen(
         excluded=excluded,
         log_likelihood=together.log_likelihood,
         log_likelihoods=tuple(fit.log_likelihood for fit in apart),
-        warnings=(*split.warnings, *_exclusion_warning(excluded)),
+        warnings=warnings,
     )
 
 

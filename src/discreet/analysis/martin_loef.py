@@ -19,6 +19,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.conditional import find_maximum
+from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Kind, Notice
 from discreet.tables.roles import ReadingWords
 from discreet.types import FloatArray, Int64Array
@@ -121,6 +122,8 @@ def run_martin_loef(
     degrees = len(first) * len(second) - 1
     excluded = tuple(item for item in source.items if item not in set(usable))
     words = EASY_HARD if split == MEDIAN else ("named", "others")
+    warnings = _warn(source, whole, degrees, excluded)
+    warn_of_dropped(warnings)
     return MartinLoefTest(
         statistic=statistic,
         degrees=degrees,
@@ -131,7 +134,7 @@ def run_martin_loef(
         apart=np.concatenate([one.difficulty for one in apart]),
         persons=whole.n_persons,
         excluded=excluded,
-        warnings=tuple(_warn(source, whole, degrees, excluded)),
+        warnings=tuple(warnings),
     )
 
 

@@ -30,8 +30,10 @@ from discreet.analysis.plausible import (
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
+from discreet.log import LOG
 from discreet.markup import Tabular, brief_repr, list_columns, name_some
 from discreet.models.patterns import Patterns, group_patterns
+from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Kind, Notice
 from discreet.tables.ids import check_items
 from discreet.tables.opener import read_columns
@@ -271,6 +273,7 @@ def score(
         _check_latent(method, prior, plausible)
     items, b = known_difficulties(calibration)
     warnings = _compare_items(source, items)
+    warn_of_dropped(warnings)
     present = set(source.items)
     use = [i for i, name in enumerate(items) if name in present]
     chosen, b = tuple(items[i] for i in use), b[use]
@@ -283,6 +286,7 @@ def score(
             prior = estimate_prior(patterns, b)
         ability, se = _solve_entries(patterns, b, method, prior)
         found = {"ability": ability[patterns.entry], "se": se[patterns.entry], "prior": prior}
+    LOG.info("scored %d persons on %d items, method %s", source.n_persons, len(chosen), method)
     return PersonScores(
         persons=source.persons,
         score=patterns.score[patterns.entry],

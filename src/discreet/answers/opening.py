@@ -20,6 +20,7 @@ from discreet.answers.protocol import Answers, Held
 from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.errors import BadUsage, OutOfReach
+from discreet.log import LOG, log_answers, name_source
 from discreet.tables.roles import Reading, ReadingWords, make_reading
 from discreet.tables.sources import is_records, is_spark
 from discreet.types import Engine, WeightingName
@@ -91,8 +92,11 @@ def count_pairs(
            [1, 0]])
     """
     function, tally = plan_count(weighting, folds)
+    LOG.info("counting pairs of %s, engine %s", name_source(source), engine)
     with opened(source, engine, reading) as answers:
-        return say_folds(answers.count(function, tally), tally)
+        counts = answers.count(function, tally)
+    LOG.info("counted pairs of %d items, %d persons", len(counts.items), counts.persons)
+    return say_folds(counts, tally)
 
 
 def plan_count(
@@ -250,7 +254,8 @@ def load_answers(
             "this looks at single persons and needs their answers, found pair counts, which have "
             "no persons any more. Give the answers"
         )
-    return open_memory(source, plan_words(source, said))
+    LOG.info("reading answers of %s", name_source(source))
+    return log_answers(open_memory(source, plan_words(source, said)))
 
 
 def plan_words(source: Any, words: ReadingWords | None) -> Reading | None:

@@ -34,6 +34,7 @@ from discreet.answers.planes import BitPlanes, SparseRows
 from discreet.answers.responses import Responses
 from discreet.answers.select import flip_answers
 from discreet.errors import BadResponses
+from discreet.log import LOG, log_answers, name_source
 from discreet.tables.advice import refuse_wide
 from discreet.tables.ids import BadIds, encode_ids, find_numbers, plain_column
 from discreet.tables.key import KeyLike, check_named_items, settle_key
@@ -136,7 +137,8 @@ def read_responses(
         layout, person, item, response, ignore, group, repeats, one_means, at_least, missing,
         key, sheet, delimiter, header, order_by,
     )  # fmt: skip
-    return read_planned(path, reading, progress)
+    LOG.info("reading answers of %s", name_source(path))
+    return log_answers(read_planned(path, reading, progress))
 
 
 def read_planned(

@@ -17,11 +17,13 @@ from discreet.answers.planes import AnswerStore, SparseRows, join_rows
 from discreet.answers.select import select_columns
 from discreet.answers.steps import Nodes, StepStore, store_long_codes
 from discreet.errors import BadResponses, BadUsage
-from discreet.markup import name_some
+from discreet.markup import make_frame, name_some
 from discreet.names import restore_ids
 from discreet.types import IndexArray, Layout, Texts
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from discreet.answers.responses import Responses
 
 ABSENT = -1
@@ -51,16 +53,12 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
     return type(parts[0])(tuple(steps), join_persons(parts), join_stores(parts, steps), *about)
 
 
-def tabulate_answers(responses: Responses, layout: Layout) -> Any:
+def tabulate_answers(responses: Responses, layout: Layout) -> pd.DataFrame:
     """Return a pandas DataFrame, or Arrow where pandas is absent."""
     import pyarrow as pa
 
     columns = list_answers(responses, layout).items()
-    table = pa.table({name: pa.array(_restore(one)) for name, one in columns})
-    try:
-        return table.to_pandas()
-    except ModuleNotFoundError:
-        return table
+    return make_frame(pa.table({name: pa.array(_restore(one)) for name, one in columns}))
 
 
 def _restore(column: Any) -> Any:

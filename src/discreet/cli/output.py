@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.atomic import staged
 from discreet.errors import BadUsage, hide_passwords
+from discreet.results.dropped import saying_it_otherwise
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -108,7 +109,8 @@ def speaking() -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)
             warnings.showwarning = _show_warning
-            yield
+            with saying_it_otherwise():
+                yield
     finally:
         _quiet.reset(before)
 

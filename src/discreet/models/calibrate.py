@@ -18,6 +18,7 @@ from discreet.answers.protocol import Answers, Job
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally
 from discreet.errors import BadUsage, OutOfReach
+from discreet.log import LOG, name_source
 from discreet.models.connection import Chain, ItemFacts, doubt_shape
 from discreet.models.jackknife import leave_folds_out
 from discreet.models.methods import ANSWER_METHODS, AUTO, METHOD_WORDS, METHODS, PAIR_METHODS
@@ -30,6 +31,7 @@ from discreet.models.uncertainty import (
     plan_sandwich,
     simulate_uncertainty,
 )
+from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, Kind, Notice, Solution
 from discreet.tables.roles import ReadingWords
 from discreet.types import Ability, Engine, FloatArray, Method, Model
@@ -134,6 +136,16 @@ def fit(
     """
     _check_method(method, ability)
     request = _Request(method, standard_errors, regularisation, ability, model)
+    LOG.info("fitting items of %s, method %s", name_source(data), method)
+    found = _fit(data, request, engine, reading)
+    numbers = int(found.estimated.sum()), len(found.items), found.persons, found.method
+    LOG.info("fitted %d of %d items, %d persons, method %s", *numbers)
+    warn_of_dropped(found.warnings)
+    return found
+
+
+def _fit(data: Any, request: _Request, engine: Engine, reading: ReadingWords) -> Estimate:
+    """Fit counts, or answers wherever they are."""
     if isinstance(data, PairCounts) or holds_counts(data):
         counts = data if isinstance(data, PairCounts) else PairCounts.load(data)
         plan_words(counts, reading)

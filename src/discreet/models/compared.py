@@ -22,6 +22,7 @@ from discreet.models.connection import Chain, build_chain
 from discreet.models.laplacian import Laplacian, invert
 from discreet.models.methods import PAIR_METHODS, Method
 from discreet.models.uncertainty import COVARIANCE_LIMIT, Uncertainty
+from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, Solution
 from discreet.results.ranking import STATUS_WORDS, Strengths, explain_left_out
 from discreet.types import FloatArray, PairMethod
@@ -106,7 +107,9 @@ def rank_comparisons(
         uncertainty = _independent_errors(chain, chosen, laplacian, strength)
     else:
         uncertainty = _judge_errors(source, chain, chosen, laplacian, strength)
-    return _assemble(counts, chain, method, strength, solution, uncertainty)
+    found = _assemble(counts, chain, method, strength, solution, uncertainty)
+    warn_of_dropped(found.warnings)
+    return found
 
 
 def _build_chain(counts: ComparisonCounts, regularisation: float) -> Chain:

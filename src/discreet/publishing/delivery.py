@@ -27,6 +27,7 @@ from discreet.answers.protocol import Contributions
 from discreet.answers.read_judges import open_comparisons
 from discreet.atomic import Place, hold_place
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
+from discreet.log import LOG
 from discreet.models.released import estimate_release
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.file import (
@@ -93,6 +94,7 @@ class Delivery:
         self.vault.make_room(size)
         if self.charge is not None:
             self.book.reserve(**self.charge, reservation=self.reservation)
+            LOG.info("release: charged to the ledger")
 
     def keep(self, parts: Sequence[bytes]) -> None:
         """Store the values, and note that they are stored."""
@@ -127,6 +129,7 @@ class Delivery:
         if self.place is not None and stored is not None:
             remove_vault(stored)
             stored = None
+        LOG.info("release: estimated and delivered")
         made = PUBLISHED[self.order.kind]
         return made(estimate, released.guarantee, record, noisy=released, stored=stored)
 

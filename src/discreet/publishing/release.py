@@ -18,6 +18,7 @@ from typing import Any, Unpack, cast
 from discreet.answers.judges import Comparisons
 from discreet.answers.protocol import Contributions
 from discreet.errors import BadResponses, BadUsage
+from discreet.log import LOG
 from discreet.models.released import check_estimator
 from discreet.names import name_id
 from discreet.privacy.accounting import Budget
@@ -236,11 +237,19 @@ def charge_and_release(
         check_noise(order.calibration)
         check_answers(data, order.public, order.require_mechanism())
         _warn_if_weak(order)
+        _log_order(order)
         charge = None if book is None else _describe_charge(data, order, book, terms.population)
         with open_delivery(
             order, book, out=terms.out, force=terms.force, charge=charge
         ) as delivery:
             return delivery.draw(data, terms.noise)
+
+
+def _log_order(order: Order) -> None:
+    """Say what is released; public values only, the same whatever the answers are."""
+    spend, items = order.calibration.spend, len(order.public.items)
+    told = order.name, spend.epsilon, spend.delta, items
+    LOG.info("release: %s, epsilon %g, delta %g, %d listed items", *told)
 
 
 def _make_order(data: Contributions, kind: str, wanted: _Wanted, noise: Noise) -> Order:

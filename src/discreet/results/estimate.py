@@ -18,11 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
-from discreet.markup import HtmlColumn, Tabular, count_of, make_frame, preview_table
+from discreet.markup import HtmlColumn, Tabular, count_of, make_frame, make_table, preview_table
 from discreet.results.thresholds import Thresholds
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from discreet.privacy.accounting import Guarantee
 
 
@@ -52,6 +54,10 @@ class Kind(StrEnum):
     ROUGH = "rough"  # a p-value from a law that holds for more persons
     SAMPLED = "sampled"  # some persons only, because there are very many
     UNKNOWN = "unknown"  # read from a file that does not say
+
+
+DROPPED = (Kind.LEFT_OUT, Kind.NOT_LINKED, Kind.NOT_COMPARED, Kind.IGNORED)
+"""Kinds of warnings about items that took no part."""
 
 
 class Notice(str):
@@ -228,11 +234,9 @@ class Estimate(Tabular):
             "status": [str(own[i][k]) for i, k in zip(item, step, strict=True)],
         }
 
-    def thresholds_to_dataframe(self) -> Any:
+    def thresholds_to_dataframe(self) -> pd.DataFrame:
         """Return the thresholds as a table with one row per step, as :meth:`to_dataframe` does."""
-        import pyarrow as pa
-
-        return make_frame(pa.table(self.thresholds_to_dict()))
+        return make_frame(make_table(self.thresholds_to_dict()))
 
     @property
     def estimated(self) -> npt.NDArray[np.bool_]:
