@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.dif import find_dif
+from discreet.analysis.dif import find_dif, run_wald
 from discreet.analysis.groups import adjust
+from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage, DisconnectedItems
 
 
@@ -157,3 +158,96 @@ def test_power_and_false_alarms():
         alarms.append(found.flagged[3:].mean())
     assert np.mean(hits) > 0.90
     assert np.mean(alarms) < 0.06
+
+
+# -- items with steps ----------------------------------------------------------------------------
+
+
+def draw_steps(seed, moves, *, size=800, items=10, steps=3, model="auto", gap=0.0):
+    """Two groups of persons; ``moves`` says by how much the steps of some items differ."""
+    rng = np.random.default_rng(seed)
+    where = {"difficulty": np.linspace(-1, 1, items), "steps": steps, "model": model}
+    thresholds = discreet.simulate(1, items, **where, rng=rng).thresholds.copy()
+    parts = []
+    for mean in (0.0, gap):
+        ability = rng.normal(mean, 1.2, size)
+        drawn = discreet.simulate(size, items, thresholds=thresholds, ability=ability, rng=rng)
+        parts.append(drawn.responses.to_array())
+        for item, move in moves.items():
+            thresholds[item] += move
+    store = store_codes(np.concatenate(parts), [steps] * items)
+    return discreet.Responses.from_store(store), np.repeat(["reference", "focal"], size)
+
+
+@pytest.mark.parametrize("method", ["conditional", "refined"])
+@pytest.mark.parametrize("model", ["partial-credit", "rating-scale"])
+def test_a_location_that_differs_is_found_with_its_size(method, model):
+    answers, groups = draw_steps(1, {0: 0.8, 1: -0.6}, model=model, gap=0.7)
+    found = find_dif(answers, groups, reference="reference", method=method, model=model)
+    assert len(found.item) == 10
+    assert found.confirmed[:2].all()
+    assert found.difference[:2] == pytest.approx([0.8, -0.6], abs=0.25)
+    assert np.abs(found.difference[2:]).max() < 0.3
+    assert "step" not in found.to_dict()
+
+
+def test_steps_that_differ_in_opposite_ways_are_found_by_step_only():
+    moves = np.array([0.9, 0.0, -0.9])
+    answers, groups = draw_steps(2, {3: moves}, size=1500)
+    whole = find_dif(answers, groups, reference="reference")
+    assert not whole.confirmed.any()
+    found = find_dif(answers, groups, reference="reference", by_step=True)
+    assert found.step == (1, 2, 3) * 10
+    assert np.flatnonzero(found.confirmed).tolist() == [9, 11]
+    assert np.abs((found.difference[9:12] - moves) / found.se[9:12]).max() < 3
+    assert found.to_dict()["step"] == list(found.step)
+
+
+def test_steps_of_an_item_average_to_its_location():
+    answers, groups = draw_steps(3, {})
+    everything = {"method": "conditional", "groups": groups}
+    by_item, by_step = (
+        run_wald(answers, **everything),
+        run_wald(answers, by_step=True, **everything),
+    )
+    assert by_step.difficulty.reshape(2, 10, 3).mean(axis=2) == pytest.approx(by_item.difficulty)
+    assert by_step.items == tuple(item for item in by_item.items for _ in range(3))
+
+
+def test_an_item_without_a_category_in_one_group_is_not_compared_and_says_why():
+    answers, groups = draw_steps(4, {}, size=300)
+    codes = answers.to_array()
+    focal = groups == "focal"
+    codes[focal & (codes[:, 2] == 3), 2] = 2
+    thinner = discreet.Responses.from_store(store_codes(codes, [3] * 10))
+    for by_step in (False, True):
+        found = find_dif(thinner, groups, reference="reference", by_step=by_step)
+        status = dict(zip(found.item, found.status, strict=True))
+        assert status["2"] == "no answers in category 3 in focal"
+        assert np.isnan(found.difference[[item == "2" for item in found.item]]).all()
+        assert {said for item, said in status.items() if item != "2"} == {"compared"}
+
+
+def test_right_and_wrong_items_may_be_compared_by_step_too():
+    answers, groups = draw(np.random.default_rng(7), 0.8, items=8)
+    by_item, by_step = find_dif(answers, groups), find_dif(answers, groups, by_step=True)
+    assert by_step.step == (1,) * 8
+    assert by_step.difference.tolist() == by_item.difference.tolist()
+
+
+def test_the_questionnaire_has_one_item_that_differs_between_ages():
+    found = find_dif(discreet.datasets.wellbeing(), "age")
+    sure = [item for item, one in zip(found.item, found.confirmed, strict=True) if one]
+    assert sure == ["exercised"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by_step", [False, True])
+def test_sound_items_with_steps_are_flagged_as_often_as_the_level_says(by_step):
+    flagged = []
+    for seed in range(60):
+        answers, groups = draw_steps(seed, {}, size=400, items=8)
+        found = find_dif(answers, groups, by_step=by_step)
+        flagged.append(np.nanmean(found.flagged))
+    # 60 studies of 8 items: the share is known to about a percentage point.
+    assert 0.03 < np.mean(flagged) < 0.08

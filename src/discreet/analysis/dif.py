@@ -1,7 +1,8 @@
 """Item by item between groups: Wald tests and differential item functioning.
 
 In: answers and groups of persons. Out: for every item how much harder it is for one group than
-for another, with an error, a test and a class. Confidential.
+for another, with an error, a test and a class. Of items with steps that is said of the location,
+or on request of every step. Confidential.
 """
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from discreet.analysis.contrasts import Contrasts, contrast, list_points, purify
 from discreet.analysis.groups import Split, adjust, load_grouped, split_persons
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.calibrate import fit
 from discreet.results.dropped import saying_it_otherwise
-from discreet.results.estimate import Estimate, Kind, Notice, Status
+from discreet.results.estimate import Estimate, Kind, Notice
 from discreet.tables.roles import ReadingWords
-from discreet.types import Adjustment, BoolArray, FloatArray, Method
+from discreet.types import Adjustment, BoolArray, FloatArray, Method, Model
 
 DELTA = 2.35
 """Units of the ETS delta scale in a logit (Holland and Thayer 1988)."""
@@ -28,8 +30,6 @@ ONE_SIDED = 1.6448536269514722
 """95% point of the normal distribution: class C must be significantly above ``NEGLIGIBLE``."""
 FEW_PERSONS = 30
 """A group of fewer is warned about: the standard error of a difficulty is then 0.4 or more."""
-ROUNDS = 10
-"""Rounds of choosing anchors; two or three are usual."""
 TOLD = (
     *("focal", "difference", "se", "z", "p_value", "p_adjusted"),
     *("flagged", "confirmed", "ets", "anchor", "status"),
@@ -38,31 +38,13 @@ TOLD = (
 
 
 @dataclass(frozen=True, eq=False)
-class Contrasts:
-    """Difficulty in the focal group minus difficulty in the reference group, by item."""
-
-    difference: FloatArray
-    se: FloatArray
-    anchor: BoolArray
-
-    @property
-    def z(self) -> FloatArray:
-        return np.asarray(self.difference / self.se)
-
-    @property
-    def p_value(self) -> FloatArray:
-        from scipy.special import ndtr
-
-        return np.asarray(2 * ndtr(-np.abs(self.z)))
-
-
-@dataclass(frozen=True, eq=False)
 class WaldTest(Tabular):
     """A z-test for every item between two groups, both centred at zero. Confidential.
 
     ``z`` is positive where the item is harder for ``groups[1]``. Items without a number in one
     of the groups have NaN and a ``status`` that names the group and the reason. ``method`` is the
-    estimator of the difficulties; ``choice`` says why, where that was left open.
+    estimator of the difficulties; ``choice`` says why, where that was left open. By step, there is
+    a row for each of an item's steps, whose numbers are in ``step``.
     """
 
     groups: tuple[str, str]
@@ -75,6 +57,7 @@ class WaldTest(Tabular):
     warnings: tuple[Notice, ...] = ()
     method: str = ""
     choice: str = ""
+    step: tuple[int, ...] = ()
 
     __repr__ = brief_repr
 
@@ -82,14 +65,14 @@ class WaldTest(Tabular):
         """One list per column."""
         difficulties = dict(zip(self.groups, self.difficulty.tolist(), strict=True))
         columns = list_columns(self, "z", "p_value", "status")
-        return {"item": list(self.items), **difficulties, **columns}
+        return {"item": list(self.items), **_step_column(self.step), **difficulties, **columns}
 
 
 @dataclass(frozen=True, eq=False)
 class DifTable(Tabular):
     """How differently items function between groups of equal ability. Confidential.
 
-    One row for each item and focal group.
+    One row for each item and focal group; by step, one for each of its steps.
 
     Attributes
     ----------
@@ -110,6 +93,8 @@ class DifTable(Tabular):
         ``compared``, or why not.
     method, choice
         The estimator of the difficulties, and why it was taken where that was left open.
+    step
+        The number of the step, where steps are compared; else empty.
     """
 
     item: tuple[str, ...]
@@ -131,13 +116,22 @@ class DifTable(Tabular):
     warnings: tuple[Notice, ...] = ()
     method: str = ""
     choice: str = ""
+    step: tuple[int, ...] = ()
 
     __repr__ = brief_repr
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
-        compared = [self.reference] * len(self.item)
-        return {"item": list(self.item), "reference": compared, **list_columns(self, *TOLD)}
+        about: dict[str, list[Any]] = {"item": list(self.item), **_step_column(self.step)}
+        return {
+            **about,
+            "reference": [self.reference] * len(self.item),
+            **list_columns(self, *TOLD),
+        }
+
+
+def _step_column(step: tuple[int, ...]) -> dict[str, list[int]]:
+    return {"step": list(step)} if step else {}
 
 
 def run_wald(
@@ -145,6 +139,8 @@ def run_wald(
     groups: Any = "mean score",
     *,
     method: Method = "auto",
+    model: Model = "auto",
+    by_step: bool = False,
     **reading: Unpack[ReadingWords],
 ) -> WaldTest:
     """Test every item for equal difficulty in two groups. Confidential.
@@ -153,8 +149,10 @@ def run_wald(
     ----------
     responses, groups, reading
         As for :func:`discreet.analysis.groups.run_andersen`, with exactly two groups.
-    method
+    method, model
         The estimator of the difficulties, as in :func:`discreet.fit`; the same for all groups.
+    by_step
+        Whether to test every step of the items instead of their locations.
     """
     source = load_grouped(responses, groups, reading)
     split = split_persons(source, groups)
@@ -163,20 +161,23 @@ def run_wald(
             f"Wald tests compare two groups, found {len(split.labels)} "
             f"({', '.join(split.labels)}); find_dif compares several"
         )
-    first, second = _fit_groups(split, method)
-    everything = np.ones(len(source.items), dtype=bool)
-    contrasts, status = _contrast(first, second, split.labels[0], split.labels[1], everything)
+    estimates = _fit_groups(split, method, model)
+    places, points = list_points(estimates, split, by_step)
+    everything = np.ones(len(places.item), dtype=bool)
+    contrasts, status = contrast(points[0], points[1], everything)
+    first = estimates[0]
     return WaldTest(
         groups=(split.labels[0], split.labels[1]),
         persons=(split.parts[0].n_persons, split.parts[1].n_persons),
-        items=source.items,
-        difficulty=np.stack([first.difficulty, second.difficulty]),
+        items=tuple(source.items[i] for i in places.item),
+        difficulty=np.stack([one.value for one in points]),
         z=contrasts.z,
         p_value=contrasts.p_value,
         status=status,
         warnings=(*split.warnings, *_doubt_small(split)),
         method=first.method,
         choice=first.choice,
+        step=places.step,
     )
 
 
@@ -188,13 +189,17 @@ def find_dif(
     adjustment: Adjustment = "benjamini-hochberg",
     level: float = 0.05,
     method: Method = "auto",
+    model: Model = "auto",
+    by_step: bool = False,
     **reading: Unpack[ReadingWords],
 ) -> DifTable:
     """Find items that are harder for one group than its ability explains. Confidential.
 
     The groups are calibrated apart and put on one scale by the items that do not differ
     (anchors): at first the half nearest to the median difference, then those without a
-    significant difference, until nothing changes.
+    significant difference, until nothing changes. Of items with steps the locations are compared,
+    or every step. An item of which some group lacks a category is not compared under partial
+    credit: its steps are not the same there.
 
     Parameters
     ----------
@@ -208,8 +213,11 @@ def find_dif(
         ``"benjamini-hochberg"``, ``"holm"`` or ``"none"``.
     level
         A row is flagged where its p-value, confirmed where its adjusted p-value is below.
-    method
+    method, model
         The estimator of the difficulties, as in :func:`discreet.fit`; the same for all groups.
+    by_step
+        Whether to compare every step of the items instead of their locations: an item may be as
+        hard as a whole while one of its steps is not.
 
     Raises
     ------
@@ -224,15 +232,19 @@ def find_dif(
     source = load_grouped(responses, groups, reading)
     split = split_persons(source, groups)
     base = _find_reference(split, reference)
-    estimates = _fit_groups(split, method)
-    rows = [
-        _purify(estimates[base], estimates[g], split.labels[base], split.labels[g], level)
-        for g in range(len(split.labels))
-        if g != base
-    ]
-    focal = [label for g, label in enumerate(split.labels) if g != base]
-    table = _tabulate(source.items, focal, split, base, rows, adjustment, level)
-    return replace(table, method=estimates[base].method, choice=estimates[base].choice)
+    estimates = _fit_groups(split, method, model)
+    places, points = list_points(estimates, split, by_step)
+    focal = [one for g, one in enumerate(points) if g != base]
+    rows = [purify(points[base], one, level) for one in focal]
+    labels = [one.label for one in focal]
+    items = tuple(source.items[i] for i in places.item)
+    table = _tabulate(items, labels, split, base, rows, adjustment, level)
+    return replace(
+        table,
+        method=estimates[base].method,
+        choice=estimates[base].choice,
+        step=places.step * len(rows),
+    )
 
 
 def _find_reference(split: Split, reference: str | None) -> int:
@@ -258,23 +270,23 @@ def _doubt_small(split: Split) -> tuple[Notice, ...]:
     return (Notice(Kind.SMALL_GROUP, sentence),)
 
 
-def _fit_groups(split: Split, method: Method) -> list[Estimate]:
+def _fit_groups(split: Split, method: Method, model: Model) -> list[Estimate]:
     """Calibrate the groups apart, all by one method."""
-    estimates = _fit_each(split, method)
+    estimates = _fit_each(split, method, model)
     others = [one for one in estimates if one.method != estimates[0].method]
     if not others:
         return estimates
     # Left alone, each group found its own method: take the one that serves them all.
     (choice,) = {one.choice for one in estimates if one.method == "refined"}
-    return [replace(one, choice=choice) for one in _fit_each(split, "refined")]
+    return [replace(one, choice=choice) for one in _fit_each(split, "refined", model)]
 
 
-def _fit_each(split: Split, method: Method) -> list[Estimate]:
+def _fit_each(split: Split, method: Method, model: Model) -> list[Estimate]:
     estimates = []
     for label, part in zip(split.labels, split.parts, strict=True):
         try:
             with saying_it_otherwise():
-                estimates.append(fit(part, method=method))
+                estimates.append(fit(part, method=method, model=model))
         except DisconnectedItems as error:
             raise DisconnectedItems(
                 f"the group {label!r} ({part.n_persons} persons) cannot be calibrated on its "
@@ -282,84 +294,6 @@ def _fit_each(split: Split, method: Method) -> list[Estimate]:
                 "leave their labels blank"
             ) from error
     return estimates
-
-
-def _contrast(
-    first: Estimate, second: Estimate, first_label: str, second_label: str, anchor: BoolArray
-) -> tuple[Contrasts, tuple[str, ...]]:
-    """Second minus first, each group centred on the anchors that both have."""
-    common = first.estimated & second.estimated
-    if common.sum() < 2:
-        raise DisconnectedItems(
-            f"the groups {first_label!r} and {second_label!r} have {int(common.sum())} items "
-            "with a difficulty in common; a comparison needs two or more"
-        )
-    anchors = anchor & common
-    anchors = anchors if anchors.sum() >= 2 else common
-    difference = np.zeros(len(common))
-    variance = np.zeros(len(common))
-    for estimate, sign in ((second, 1.0), (first, -1.0)):
-        b = np.where(common, estimate.difficulty, 0.0)
-        difference += sign * (b - b[anchors].mean())
-        variance += _centred_variance(estimate, anchors)
-    difference[~common] = np.nan
-    with np.errstate(invalid="ignore"):
-        se = np.where(common, np.sqrt(variance), np.nan)
-    status = _statuses(first, second, first_label, second_label)
-    return Contrasts(difference, se, anchors), status
-
-
-def _centred_variance(estimate: Estimate, anchors: BoolArray) -> FloatArray:
-    """Variances of the difficulties less the mean of the anchors."""
-    if estimate.covariance is None:
-        raise BadUsage(
-            f"the method {estimate.method!r} gave no covariance for {len(estimate.items)} items, "
-            "which a comparison of groups needs; use fewer items"
-        )
-    m = len(estimate.items)
-    full = np.zeros((m, m))
-    known = np.flatnonzero(estimate.estimated)
-    full[np.ix_(known, known)] = estimate.covariance
-    with_mean = full[:, anchors].mean(axis=1)
-    of_mean = full[np.ix_(anchors, anchors)].mean()
-    return np.asarray(full.diagonal() - 2 * with_mean + of_mean)
-
-
-def _statuses(
-    first: Estimate, second: Estimate, first_label: str, second_label: str
-) -> tuple[str, ...]:
-    """Say ``compared``, or in which group an item has no number and why."""
-    out = []
-    for one, two in zip(first.status, second.status, strict=True):
-        reasons = [
-            f"{status} in {label}"
-            for status, label in ((one, first_label), (two, second_label))
-            if status not in (Status.ESTIMATED, Status.ANCHORED)
-        ]
-        out.append(", ".join(reasons) or "compared")
-    return tuple(out)
-
-
-def _purify(
-    base: Estimate, other: Estimate, base_label: str, label: str, level: float
-) -> tuple[Contrasts, tuple[str, ...]]:
-    """Repeat the comparison with the items that showed no difference as anchors.
-
-    The first anchors are the half of the items nearest to the median difference, which up to
-    half of the items can differ without moving far.
-    """
-    common = base.estimated & other.estimated
-    raw = np.where(common, other.difficulty - base.difficulty, np.nan)
-    away = np.abs(raw - np.nanmedian(raw)) if common.any() else raw
-    anchor = common & (away <= np.nanmedian(away)) if common.any() else common
-    smallest = max(2, int(common.sum()) // 4)
-    for _ in range(ROUNDS):
-        contrasts, status = _contrast(base, other, base_label, label, anchor)
-        new = common & ~(contrasts.p_value < level)
-        if (new == anchor).all() or new.sum() < smallest:
-            break
-        anchor = new
-    return contrasts, status
 
 
 def _classify(contrasts: Contrasts) -> list[str]:

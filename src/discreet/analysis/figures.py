@@ -158,6 +158,10 @@ def difference_rows(columns: Mapping[str, Sequence[Any]]) -> list[GroupRows]:
 def _difference_rows(columns: Mapping[str, Sequence[Any]], rows: Sequence[int]) -> ItemRows:
     x, se = (np.array([columns[name][i] for i in rows]) for name in ("difference", "se"))
     names, classes = (tuple(columns[name][i] for i in rows) for name in ("item", "ets"))
+    if "step" in columns:
+        names = tuple(
+            f"{name} step {columns['step'][i]}" for name, i in zip(names, rows, strict=True)
+        )
     return ItemRows(names, x, x - 1.96 * se, x + 1.96 * se, classes)
 
 

@@ -14,8 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.opening import load_answers
-from discreet.answers.pack import pack_rows
-from discreet.answers.planes import AnswerStore, SparseRows
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, name_some
@@ -132,17 +130,8 @@ def _label_by_score(responses: Responses, split: str) -> Texts:
 
 def take_persons(responses: Responses, chosen: BoolArray) -> Responses:
     """Return the answers of some of the persons."""
-    persons = responses.persons[chosen]
-    return Responses(responses.items, persons, _take_rows(responses.store, chosen))
-
-
-def _take_rows(store: AnswerStore, chosen: BoolArray) -> AnswerStore:
-    if isinstance(store, SparseRows):
-        lengths = np.diff(store.indptr)
-        keep = np.repeat(chosen, lengths)
-        indptr = np.concatenate([[0], np.cumsum(lengths[chosen])]).astype(np.int64)
-        return SparseRows(indptr, store.item[keep], store.right[keep], store.n_items)
-    return pack_rows(store.rows(0, store.n_persons)[chosen])
+    store = responses.store.pick(np.flatnonzero(chosen))
+    return Responses(responses.items, responses.persons[chosen], store)
 
 
 ADJUSTMENTS: tuple[str, ...] = get_args(Adjustment)

@@ -265,6 +265,9 @@ def dif(
         flag("How p-values allow for the number of items."),
     ] = "benjamini-hochberg",
     level: Annotated[float, option("P", "Flag items with a p-value below P, 0 to 1.")] = 0.05,
+    by_step: Annotated[
+        bool, flag("Compare every step of the items instead of their locations.", "--by-step")
+    ] = False,
     method: Method = "auto",
     out: OutFolder = None,
     force: Force = False,
@@ -290,6 +293,7 @@ def dif(
             adjustment=adjustment,
             level=level,
             method=check_method(method),
+            by_step=by_step,
         )
     written = [] if out is None else write_tables(out, {DIF_FILE: confidential(table.to_dict())})
     if as_json:
@@ -310,5 +314,7 @@ def _print_differences(group: str, table: DifTable) -> None:
         "confirmed" if sure else "look" if seen else ""
         for seen, sure in zip(table.flagged.tolist(), table.confirmed.tolist(), strict=True)
     ]
-    names = ("item", "focal", "difference", "se", "z", "p_value", "p_adjusted", "ets", "flag")
-    print_columns({**table.to_dict(), "flag": flags}, (*names, "status"))
+    names = ("item", *(["step"] if table.step else []), "focal", "difference", "se", "z", "p_value")
+    print_columns(
+        {**table.to_dict(), "flag": flags}, (*names, "p_adjusted", "ets", "flag", "status")
+    )
