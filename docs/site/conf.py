@@ -44,6 +44,13 @@ def describe(name):
     return f"\n```{{eval-rst}}\n.. auto{kind}:: discreet.{name}\n{members}```\n"
 
 
+def skip_foreign(app, what, name, value, skip, options):
+    """Leave out what scikit-learn puts into every estimator; its text links into its own manual."""
+    del app, what, value, options
+    return True if name.startswith("set_") and name.endswith("_request") else skip
+
+
 def setup(app):
     """Let the reference page fill itself."""
     app.connect("source-read", list_public_names)
+    app.connect("autodoc-skip-member", skip_foreign)

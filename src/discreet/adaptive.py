@@ -2,7 +2,7 @@
 
 In: a calibration (an estimate, a release, a bank, a mapping from item to difficulty) and the
 answers of one person so far. Out: the next item to ask, an ability and how sure it is. About one
-person, and so confidential, except for the information of items.
+person, and so confidential, except for the information of items. ::
 
     session = discreet.adaptive.start(bank, target_se=0.3)
     while session.item is not None:
