@@ -143,7 +143,9 @@ def test_groups_are_compared_by_one_method(scattered, monkeypatch):
     assert table.choice == automatic.TOOK_CONDITIONAL
     real = automatic.conditional_work
     monkeypatch.setattr(
-        automatic, "conditional_work", lambda found: 9.0 * (found.persons.sum() > 200) + real(found)
+        automatic,
+        "conditional_work",
+        lambda found, steps: 9.0 * (found.persons.sum() > 200) + real(found, steps),
     )
     table = find_dif(scattered, labels)
     assert table.method == "refined"

@@ -224,6 +224,28 @@ def test_loading_waits_until_numpy_has_cost_as_much(monkeypatch):
     assert not compiling.worth_compiling(1e-6)
 
 
+def test_where_loops_cannot_be_kept_numpy_does_more(monkeypatch):
+    monkeypatch.setattr(compiling, "can_keep_loops", lambda: False)
+    monkeypatch.setattr(compiling._State, "loaded", False)
+    monkeypatch.setattr(compiling._State, "spent", 0.0)
+    assert not compiling.worth_compiling(0.9 * compiling.COMPILING_SECONDS)
+    assert compiling.worth_compiling(0.2 * compiling.COMPILING_SECONDS)
+
+
+def test_a_folder_for_loops_is_found_without_numba(monkeypatch, tmp_path):
+    find = compiling.can_keep_loops.__wrapped__
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    assert find()  # the package's own folder, or that of the user
+    monkeypatch.setattr(compiling.os, "access", lambda place, _: tmp_path in place.parents)
+    assert not find()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept" / "new"))
+    assert not find()
+    (tmp_path / "kept").mkdir()
+    assert find()
+    (tmp_path / "kept" / "new").touch()  # a file is no folder
+    assert not find()
+
+
 def test_threads_come_from_the_call_then_the_environment(monkeypatch):
     monkeypatch.setenv("DISCREET_THREADS", "3")
     assert threads.thread_count() == 3

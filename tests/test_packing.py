@@ -187,7 +187,7 @@ def test_without_a_folder_for_its_cache_a_loop_is_still_compiled(monkeypatch):
     from numba.core.caching import CompileResultCacheImpl
     from numba.core.dispatcher import FunctionCache
 
-    from discreet.jit import compiled_loop
+    from discreet.jit import _State, compiled_loop
 
     def add_one(number):
         return number + 1
@@ -195,4 +195,7 @@ def test_without_a_folder_for_its_cache_a_loop_is_still_compiled(monkeypatch):
     monkeypatch.setattr(CompileResultCacheImpl, "_locator_classes", [])
     with pytest.raises(RuntimeError, match="no locator"):
         FunctionCache(add_one)
-    assert compiled_loop(add_one)(2) == 3
+    monkeypatch.setattr(_State, "warned", False)
+    with pytest.warns(UserWarning, match="NUMBA_CACHE_DIR to a folder that can"):
+        assert compiled_loop(add_one)(2) == 3
+    assert compiled_loop(add_one)(3) == 4  # said once

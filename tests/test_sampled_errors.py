@@ -9,9 +9,10 @@ import discreet
 from discreet.answers.opening import open_answers
 from discreet.answers.planes import SparseRows
 from discreet.answers.responses import Responses
+from discreet.answers.steps import store_codes
 from discreet.answers.streamed import batches
 from discreet.answers.thinning import draw_persons, hash_texts, stand_for, thin_persons
-from discreet.models import random_sign_se, score_plan, uncertainty
+from discreet.models import score_plan
 from discreet.models.refined import RefinedScoring
 from discreet.models.score_plan import ScorePlan, plan_draw
 from discreet.models.uncertainty import SumProducts
@@ -80,7 +81,7 @@ def test_everybody_stands_for_what_the_rarest_answered_item_allows(sparse):
     every = np.array([1, 5, 5, 9, 12, 12])
     wanted = np.where(cells >= 0, every, 12).min(axis=1)
     assert np.array_equal(stand_for(store, every), wanted)
-    drawn = thin_persons(store, None, 0, every)
+    drawn = thin_persons(store, None, 0, wanted)
     kept = draw_persons(hash_texts(np.arange(700)), wanted)
     assert type(drawn) is type(store)
     assert np.array_equal(drawn.rows(0, drawn.n_persons), cells[kept])
@@ -98,8 +99,9 @@ def test_picked_persons_keep_their_answers(persons):
 
 
 def test_up_to_twice_as_many_takers_as_are_enough_everybody_is_scored():
-    assert plan_draw(np.array([39_999, 17])) is None
-    assert plan_draw(np.array([40_000, 17])).every.tolist() == [2, 1]
+    kept, linked = np.arange(2), np.ones(2)
+    assert plan_draw(np.array([39_999, 17]), kept, linked) is None
+    assert plan_draw(np.array([40_000, 17]), kept, linked).every.tolist() == [2, 1]
 
 
 def test_products_of_items_with_few_takers_are_those_of_all_persons(few):
@@ -107,8 +109,8 @@ def test_products_of_items_with_few_takers_are_those_of_all_persons(few):
     answers = Responses.from_array(cells)
     taken = answers.count().answers
     b, kept = np.linspace(-1, 1, 8), np.arange(8)
-    plan = ScorePlan(b, kept, RefinedScoring(), np.full((8, 8), 1e-4), None, plan_draw(taken))
-    job = SumProducts(plan)
+    draw = plan_draw(taken, kept, np.ones(8))
+    job = SumProducts(ScorePlan(b, kept, RefinedScoring(), np.full((8, 8), 1e-9), None, draw))
     some, everybody = answers.reduce(job), answers.reduce(job.of_everybody())
     assert some.shape == (9, 8)
     assert everybody.shape == (8, 8)
@@ -150,13 +152,19 @@ def test_a_sample_of_answers_with_steps_is_as_sure(monkeypatch, sparse):
     assert 0.003 < np.sqrt(np.mean((ratio - 1) ** 2)) < 0.03
 
 
-def test_a_sample_of_sparse_answers_to_very_many_items_changes_little(monkeypatch):
-    monkeypatch.setattr(uncertainty, "COVARIANCE_LIMIT", 10)
-    monkeypatch.setattr(random_sign_se, "ENOUGH", 0.005)
-    ours, whole = compare(monkeypatch, simulate(n=24_000, m=30, given=0.3), 1500)
-    assert ours.covariance is None
-    assert "a sample of the 24,000 persons" in ours.se_method
-    assert root_mean_square(ours, whole) < 0.05
+def test_persons_who_alone_link_two_forms_are_all_scored(monkeypatch):
+    """Every item has thousands of takers, but nearly all variance comes from a few persons."""
+    cells = simulate(n=20_000, m=12)
+    cells[:10_000, 6:], cells[10_000:, :6] = -1, -1
+    cells[:30] = simulate(n=30, m=12)
+    ours, whole = compare(monkeypatch, cells, 1000)
+    assert whole.se.min() > 3 * discreet.fit(cells[30:, :6], method="refined").se.max()
+    assert ours.se_method.endswith("over all 20,000 persons.")
+    assert ours.se == pytest.approx(whole.se, rel=1e-12)
+    cells[:4000] = simulate(n=4000, m=12)  # now they are many, and a sample serves
+    ours, whole = compare(monkeypatch, cells, 1000)
+    assert "a sample of" in ours.se_method
+    assert root_mean_square(ours, whole) < 0.04
 
 
 # -- the same everywhere -------------------------------------------------------------------------
@@ -226,3 +234,21 @@ def test_the_result_says_how_standard_errors_were_computed(few, tmp_path):
     assert not discreet.fit(simulate(n=500, m=5), method="refined", standard_errors=False).se_method
     some.save(tmp_path / "estimate.json")
     assert discreet.Estimate.load(tmp_path / "estimate.json").se_method == some.se_method
+
+
+@pytest.mark.parametrize("model", ["partial-credit", "rating-scale"])
+def test_a_sample_serves_answers_with_steps_also_without_unused_categories(monkeypatch, model):
+    steps = (3,) * 8
+    answers, _ = hold(3, 20_000, steps, missing=0.2, common=model == "rating-scale")
+    codes = answers.to_array()
+    codes[codes[:, 0] == 1, 0] = 2  # nobody is in category 1 of the first item
+    if model == "rating-scale":
+        codes = answers.to_array()
+    stepped = Responses.from_store(store_codes(codes, steps))
+    whole = discreet.fit(stepped, method="refined", model=model)
+    monkeypatch.setattr(score_plan, "ENOUGH", 1000)
+    ours = discreet.fit(stepped, method="refined", model=model)
+    assert "a sample of" in ours.se_method
+    assert root_mean_square(ours, whole) < 0.04
+    ratio = (ours.threshold_se / whole.threshold_se)[np.isfinite(whole.threshold_se)]
+    assert 0.002 < np.sqrt(np.mean((ratio - 1) ** 2)) < 0.04

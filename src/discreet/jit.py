@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from discreet.errors import BadUsage
@@ -19,25 +21,56 @@ def compiled_loop(function: Callable[..., Any]) -> Any:
 
     Numba refuses to cache where neither the package nor the user's cache folder can be
     written (a read-only container, say). Then each process compiles for itself: some seconds
-    once, instead of no result. Setting NUMBA_CACHE_DIR avoids that.
+    once, instead of no result, and a warning that says what to set.
     """
     from numba import njit
 
     try:
         return njit(nogil=True, cache=True)(function)
     except RuntimeError:
+        if not _State.warned:
+            _State.warned = True
+            warnings.warn(NO_CACHE, stacklevel=3)
         return njit(nogil=True)(function)
+
+
+NO_CACHE = (
+    "loops are compiled anew in every process, which takes some seconds, because there is no "
+    "folder to keep them in: neither the package's own nor the user's cache folder can be written. "
+    "Set the environment variable NUMBA_CACHE_DIR to a folder that can"
+)
+
+
+@cache
+def can_keep_loops() -> bool:
+    """Say whether there is a folder for compiled loops, without loading numba.
+
+    Numba tries ``NUMBA_CACHE_DIR``, the folder of the source and the user's own cache.
+    """
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    home = os.environ.get("LOCALAPPDATA") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    folders = [Path(__file__).parent, Path(home).expanduser(), *([Path(named)] if named else [])]
+    return any(_can_write(folder) for folder in folders)
+
+
+def _can_write(folder: Path) -> bool:
+    """Say whether a folder can be written, or made where it is missing."""
+    there = next((one for one in (folder, *folder.parents) if one.exists()), folder)
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 # When to wait for the compiled loops.
 #
 # Loading numba and its loops takes about half a second (some seconds the very first time, when
-# nothing is in the disk cache), so small jobs run on NumPy alone. The rule is the one for
-# renting or buying skis: use NumPy until this process has spent about as long in it as loading
-# costs, then load. Nobody waits more than twice as long as the best choice in hindsight.
+# nothing is in the disk cache, and every time where there is no folder for one), so small jobs run
+# on NumPy alone. The rule is the one for renting or buying skis: use NumPy until this process has
+# spent about as long in it as loading costs, then load. Nobody waits more than twice as long as
+# the best choice in hindsight.
 
 LOADING_SECONDS = 1.0
 """Price of loading, so that counting goes to NumPy up to about persons x items^2 = 1e10."""
+COMPILING_SECONDS = 6.0
+"""Price where loops cannot be kept, and each process compiles those that it needs."""
 
 CALL_SECONDS = 5e-5
 """Below this a compiled call is not faster, even when loaded."""
@@ -46,6 +79,7 @@ CALL_SECONDS = 5e-5
 class _State:
     loaded = False
     spent = 0.0
+    warned = False
 
 
 def worth_compiling(plain_seconds: float) -> bool:
@@ -53,7 +87,7 @@ def worth_compiling(plain_seconds: float) -> bool:
     if _State.loaded:
         return plain_seconds > CALL_SECONDS
     _State.spent += plain_seconds
-    _State.loaded = _State.spent > LOADING_SECONDS
+    _State.loaded = _State.spent > (LOADING_SECONDS if can_keep_loops() else COMPILING_SECONDS)
     return _State.loaded
 
 

@@ -139,9 +139,11 @@ class BitPlanes:
         return out
 
     def take(self, persons: IndexArray) -> SparseRows:
-        runs = np.split(persons, np.flatnonzero(np.diff(persons) > 1) + 1)
-        parts = [self.rows(int(run[0]), int(run[-1]) + 1) for run in runs if len(run)]
-        cells = np.concatenate(parts or [self.rows(0, 0)])
+        first, last = (int(persons[0]), int(persons[-1])) if len(persons) else (0, -1)
+        if last - first + 1 == len(persons):
+            cells = self.rows(first, last + 1)
+        else:
+            cells = self.pick(persons).rows(0, len(persons))
         item = narrow_items(np.nonzero(cells >= 0)[1], self.n_items)
         starts = np.concatenate([[0], np.cumsum((cells >= 0).sum(axis=1))]).astype(np.int64)
         return SparseRows(starts, item, cells[cells >= 0] == 1, self.n_items)

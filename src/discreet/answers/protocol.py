@@ -19,7 +19,7 @@ import numpy as np
 from discreet.answers.planes import AnswerStore
 from discreet.answers.select import CELLS
 from discreet.answers.steps import join_sparse
-from discreet.answers.thinning import thin_persons
+from discreet.answers.thinning import stand_for, thin_persons
 from discreet.errors import OutOfReach
 from discreet.secure import RandomSource
 from discreet.types import IndexArray, Int64Array
@@ -70,6 +70,12 @@ class Job(Generic[T]):
     def add(self, one: T, other: T) -> T:
         """Return the value of the persons of both, those of ``one`` first."""
         raise NotImplementedError
+
+    def stand(self, store: AnswerStore) -> Int64Array:
+        """Return how many persons each of these stands for, if drawn; one where nobody is."""
+        if self.every is None:
+            return np.ones(store.n_persons, dtype=np.int64)
+        return stand_for(store, self.every)
 
     def of_everybody(self) -> Job[T]:
         """Return the same job for all persons, none of whom stands for others."""
@@ -268,7 +274,7 @@ def fold_blocks(
             if who is None:
                 drawn = store
                 if job.every is not None:
-                    drawn = thin_persons(store, ids, first, job.every)
+                    drawn = thin_persons(store, ids, first, job.stand(store))
                 value = job.block(drawn)
                 totals[place] = value if first == 0 else job.add(totals[place], value)
             else:

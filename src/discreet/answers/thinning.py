@@ -25,7 +25,7 @@ _START, _FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-def thin_persons(store: Store, ids: Any, first: int, every: Int64Array) -> Store:
+def thin_persons(store: Store, ids: Any, first: int, stands: Int64Array) -> Store:
     """Return the persons who are drawn.
 
     Parameters
@@ -34,11 +34,11 @@ def thin_persons(store: Store, ids: Any, first: int, every: Int64Array) -> Store
         Answers of some persons.
     ids
         Their ids: numbers, texts, or None where they are numbered from ``first`` on.
-    every
-        Per item, of how many of its takers one is enough, at least.
+    stands
+        How many persons each of them stands for, if drawn; see :func:`stand_for`.
     """
     named = np.arange(first, first + store.n_persons) if ids is None else ids
-    chosen = np.flatnonzero(draw_persons(hash_texts(named), stand_for(store, every)))
+    chosen = np.flatnonzero(draw_persons(hash_texts(named), stands))
     return cast(Store, store.pick(chosen))
 
 
@@ -85,16 +85,25 @@ def hash_texts(ids: Any) -> UInt64Array:
     True
     """
     starts, octets = _spell(ids)
-    lengths, found = np.diff(starts), np.full(len(starts) - 1, _START)
-    who = np.arange(len(found))
-    for place in range(int(lengths.max(initial=0))):
-        if (short := lengths[who] <= place).any():
-            who = who[~short]
-        found[who] = (found[who] ^ octets[starts[who] + place]) * _FACTOR
+    # Long texts first, so that those that go on are always the first ones.
+    lengths = np.diff(starts)
+    order = np.argsort(-lengths, kind="stable")
+    at, going_on = (
+        starts[:-1][order],
+        np.searchsorted(-lengths[order], -np.arange(lengths.max(initial=0))),
+    )
+    found = np.full(len(order), _START)
+    for place, number in enumerate(going_on):
+        some = found[:number]
+        some ^= octets[at[:number] + place]
+        some *= _FACTOR
     # The last byte reached the lower digits only.
     found ^= found >> np.uint64(32)
     found *= _MIX
-    return np.asarray(found ^ (found >> np.uint64(29)))
+    found ^= found >> np.uint64(29)
+    hashes = np.empty_like(found)
+    hashes[order] = found
+    return hashes
 
 
 def _spell(ids: Any) -> tuple[Int64Array, npt.NDArray[np.uint8]]:

@@ -97,8 +97,10 @@ def find_patterns(
     if SOLVE_SECONDS * (len(kept) * steps) ** 3 > WORK_SECONDS:
         return None
     sample = max(FEWEST_SAMPLED, SAMPLE_CELLS // len(kept))
+    complete = answers.n_answers == answers.n_persons * len(answers.items)
     # Very many persons need not all be looked at to see that their patterns are too many.
-    for chosen in (sample, None) if answers.n_persons > sample else (None,):
+    looked = answers.n_persons > sample and not complete
+    for chosen in (sample, None) if looked else (None,):
         job = GroupPatterns(kept, sample=chosen)
         patterns = job.collect(answers.reduce(job if plan is None else plan.wrap(job)))
         if conditional_work(patterns, steps) > WORK_SECONDS:

@@ -186,15 +186,19 @@ def _linked_to(right_wrong: npt.NDArray[Any], item: int) -> npt.NDArray[np.bool_
     return find_reached(right_wrong, item) & find_reached(right_wrong.T, item)
 
 
+ROWS_AT_ONCE = 64
+
+
 def find_reached(right_wrong: npt.NDArray[Any], item: int) -> npt.NDArray[np.bool_]:
     """Which items a path of positive counts leads to. Each item's row is read at most once."""
     seen = np.zeros(len(right_wrong), dtype=np.bool_)
     seen[item] = True
-    waiting = [item]
-    while waiting and not seen.all():
-        new = np.flatnonzero((right_wrong[waiting.pop()] > 0) & ~seen)
+    waiting = np.array([item])
+    while len(waiting) and not seen.all():
+        rows, waiting = waiting[:ROWS_AT_ONCE], waiting[ROWS_AT_ONCE:]
+        new = np.flatnonzero((right_wrong[rows] > 0).any(axis=0) & ~seen)
         seen[new] = True
-        waiting.extend(new.tolist())
+        waiting = np.concatenate([waiting, new])
     return seen
 
 

@@ -8,8 +8,8 @@ approximate inverse (:class:`Hierarchy`) for conjugate gradients and the like.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -69,7 +69,7 @@ class Laplacian:
     def lower_triangle(self) -> FloatArray:
         """Return a fresh column-major array whose lower triangle holds the weights."""
         if isinstance(self.weights, np.ndarray):
-            return np.array(self.weights, order="F")
+            return np.array(self.weights.T, order="F")  # symmetric: no turning
         return np.asarray(self.weights.T.toarray(order="F"))
 
     def scaled_triangle(self, scale: FloatArray) -> npt.NDArray[np.float32]:
@@ -94,23 +94,39 @@ def build_laplacian(weights: Any) -> Laplacian:
 
 def factorise(laplacian: Laplacian) -> Solve:
     """Factorise a dense copy of the Laplacian; solves columns of mean zero."""
-    m = len(laplacian.diagonal)
-    # The all-ones direction is the null space; giving it the mean diagonal makes the matrix
-    # positive definite without touching solutions of mean zero.
-    # Only the lower triangle is read (of dense weights all is there), and the array is
-    # reused: one matrix in memory.
-    matrix = laplacian.lower_triangle()
-    np.subtract(laplacian.diagonal.mean() / m, matrix, out=matrix)
-    np.einsum("ii->i", matrix)[:] += laplacian.diagonal
-    try:
-        if m <= PLAIN_ITEMS and isinstance(laplacian.weights, np.ndarray):
+    matrix = _lift(laplacian)
+    with _explaining_links(len(matrix)):
+        if _is_small(laplacian):
             np.linalg.cholesky(matrix)  # raises where it is not safely positive definite
             return lambda rhs: _centre(np.linalg.solve(matrix, rhs))
         find = _cholesky(matrix, lower=True)
         return lambda rhs: _centre(find(rhs))
+
+
+def _is_small(laplacian: Laplacian) -> bool:
+    dense = isinstance(laplacian.weights, np.ndarray)
+    return dense and len(laplacian.diagonal) <= PLAIN_ITEMS
+
+
+def _lift(laplacian: Laplacian) -> FloatArray:
+    """Return a fresh array whose lower triangle is that of a positive definite matrix.
+
+    The all-ones direction is the null space; it gets the mean diagonal, which touches no
+    solution of mean zero. The array is reused: one matrix in memory.
+    """
+    matrix = laplacian.lower_triangle()
+    np.subtract(laplacian.diagonal.mean() / len(matrix), matrix, out=matrix)
+    np.einsum("ii->i", matrix)[:] += laplacian.diagonal
+    return matrix
+
+
+@contextmanager
+def _explaining_links(items: int) -> Iterator[None]:
+    try:
+        yield
     except np.linalg.LinAlgError as error:
         raise NotConverged(
-            f"the links between the {m} items are too uneven for double precision ({error}); "
+            f"the links between the {items} items are too uneven for double precision ({error}); "
             "some items hang on the others by far too few answers: remove them, or use "
             "method='spectral', which has no such limit"
         ) from error
@@ -208,9 +224,21 @@ def _iterate(laplacian: Laplacian, rhs: FloatArray, approximate: Solve, rounds: 
 def invert(laplacian: Laplacian) -> FloatArray:
     """Return the pseudo-inverse of a Laplacian as a dense matrix."""
     m = len(laplacian.diagonal)
-    centring = np.eye(m) - 1.0 / m
-    inverse = factorise(laplacian)(centring)
-    return np.asarray((inverse + inverse.T) / 2)
+    if _is_small(laplacian):
+        inverse = factorise(laplacian)(np.eye(m) - 1.0 / m)
+        return np.asarray((inverse + inverse.T) / 2)
+    from scipy.linalg import cho_factor
+    from scipy.linalg.lapack import dpotri
+
+    with _explaining_links(m):
+        factor, _ = cho_factor(_lift(laplacian), lower=True, overwrite_a=True, check_finite=False)
+    inverse, _ = dpotri(factor, lower=True, overwrite_c=True)
+    inverse -= 1.0 / (m * laplacian.diagonal.mean())  # the lifted direction
+    for start in range(0, m, BLOCK_COLUMNS):  # only the lower triangle is the inverse
+        span = slice(start, start + BLOCK_COLUMNS)
+        inverse[span, span] = np.tril(inverse[span, span]) + np.tril(inverse[span, span], -1).T
+        inverse[span, span.stop :] = inverse[span.stop :, span].T
+    return np.asarray(inverse)
 
 
 def invert_within(laplacian: Laplacian, basis: FloatArray) -> FloatArray:

@@ -8,7 +8,6 @@ from memory once a round, with groups of items where the links are bad.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from discreet.errors import NotConverged
 from discreet.models.laplacian import Hierarchy, Laplacian, factorise, factorise_roughly, solve
 from discreet.models.score_plan import ScorePlan, score_persons, weigh_scores
 from discreet.results.estimate import Kind, Notice
-from discreet.types import FloatArray, Int64Array
+from discreet.types import FloatArray
 
 COLUMN_TOL = 1e-4
 """Energy of an error relative to that of its solution, as the approximate inverse measures it:
@@ -116,7 +115,7 @@ def plan_many(plan: ScorePlan, n_persons: int) -> ManyItems:
     """Return the job behind standard errors of many items, for so many persons."""
     m = len(plan.kept)
     few = n_persons <= (EXACT_PERSONS if m <= FACTOR_ITEMS else m // ITERATIVE_SHARE)
-    return GatherScores(replace(plan, draw=None)) if few else MixScores(plan)
+    return GatherScores(plan) if few else MixScores(plan)
 
 
 class ManyItems(Job[Any]):
@@ -127,11 +126,6 @@ class ManyItems(Job[Any]):
 
     def __init__(self, plan: ScorePlan) -> None:
         self.plan = plan
-
-    @property
-    def every(self) -> Int64Array | None:  # type: ignore[override]
-        """Of how many takers of an item one is enough."""
-        return self.plan.every
 
     def finish(self, found: Any, laplacian: Laplacian) -> tuple[FloatArray, str]:
         """Return standard errors and how they were found; NaN where no solver vouches for them."""
@@ -149,7 +143,7 @@ class ManyItems(Job[Any]):
 
 
 class GatherScores(ManyItems):
-    """Few persons: all their scores, solved for one by one."""
+    """Few persons: all their scores, ``[person, item]``, solved for one by one."""
 
     def block(self, store: AnswerStore) -> Any:
         """Return the scores of some persons."""
@@ -171,17 +165,14 @@ class GatherScores(ManyItems):
 
 
 class MixScores(ManyItems):
-    """Many persons: scores times random signs, ``[item, draw]``, squares of scores, and takers.
-
-    These are, of a sample, how many takers of each item those who were drawn stand for.
-    """
+    """Many persons: scores times random signs, ``[item, draw]``, and squares of scores."""
 
     def __init__(self, plan: ScorePlan) -> None:
         super().__init__(plan)
         self._draws = max(FEWEST_DRAWS, min(DRAWS, DRAW_CELLS // len(plan.kept)))
         self._rng = np.random.default_rng(0)  # goes on from block to block
 
-    def block(self, store: AnswerStore) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def block(self, store: AnswerStore) -> tuple[FloatArray, FloatArray]:
         """Sum over some persons."""
         scores = self._score(store)
         columns = np.zeros((scores.shape[1], self._draws))
@@ -190,19 +181,14 @@ class MixScores(ManyItems):
             some = scores[start : start + step]
             signs = self._rng.integers(0, 2, (some.shape[0], self._draws), dtype=np.int8)
             columns += some.T @ (2.0 * signs - 1.0)
-        squares = np.asarray(scores.multiply(scores).sum(axis=0)).ravel()
-        draw = self.plan.draw
-        return columns, squares, np.zeros(0) if draw is None else draw.count_seen(store)
+        return columns, np.asarray(scores.multiply(scores).sum(axis=0)).ravel()
 
-    def add(self, one: Any, other: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Add the sums of both."""
-        return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+    def add(self, one: Any, other: Any) -> tuple[FloatArray, FloatArray]:
+        """Add both sums."""
+        return one[0] + other[0], one[1] + other[1]
 
     def _finish(self, found: Any, laplacian: Laplacian) -> tuple[FloatArray, str]:
-        columns, squares, seen = found
-        if self.plan.draw is not None:
-            factor = self.plan.draw.find_scale(seen[self.plan.kept], self.plan.kept)
-            columns, squares = columns * factor[:, None], squares * factor**2
+        columns, squares = found
         find = _choose_solver(laplacian, columns[:, :PROBES], self._draws)
         scale = 1.0 / laplacian.diagonal[:, None]
         moments = _Moments(squares * scale[:, 0] ** 2)

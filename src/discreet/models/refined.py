@@ -44,12 +44,15 @@ class RefinedScoring:
 
     def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
         """One minus the probability that the pair went this way round."""
-        return logistic(right - wrong)
+        own, other = _odds(right, wrong)
+        return np.asarray(own / (own + other))
 
     def curvature(self, right: FloatArray, wrong: FloatArray) -> FloatArray:
         """Second derivative of the pair's log-likelihood, with the sign turned."""
-        surprise = logistic(right - wrong)
-        return surprise * (1.0 - surprise)
+        own, other = _odds(right, wrong)
+        both = own + other
+        both *= both
+        return np.asarray(np.divide(own * other, both, out=both))
 
 
 def solve_refined(rates: Any) -> tuple[FloatArray, Solution]:
@@ -188,13 +191,27 @@ def logistic(x: FloatArray) -> FloatArray:
     return np.asarray(np.where(x > 0, 1.0, tail) / (1.0 + tail))
 
 
+def _odds(one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return exponentials whose ratio is the odds of two difficulties: one an item, not a pair.
+
+    Where these leave the range of doubles there is one for every pair after all.
+    """
+    low, high = min(one.min(), other.min()), max(one.max(), other.max())
+    if high - low > EXP_RANGE:
+        apart = one - other
+        return np.exp(np.minimum(apart, 0.0)), np.exp(np.minimum(-apart, 0.0))
+    middle = (low + high) / 2
+    return np.exp(one - middle), np.exp(other - middle)
+
+
 def _beats(difficulty: FloatArray) -> FloatArray:
     """Return ``chance[i, j]`` that item i is the one that is right, given that one is."""
     if np.ptp(difficulty) > EXP_RANGE:
         return logistic(difficulty[None, :] - difficulty[:, None])
     # One exponential an item instead of one a pair.
     odds = np.exp(difficulty - difficulty.mean())
-    return np.asarray(odds[None, :] / (odds[:, None] + odds[None, :]))
+    both = odds[:, None] + odds[None, :]
+    return np.asarray(np.divide(odds[None, :], both, out=both))
 
 
 class _DensePairs:

@@ -27,7 +27,7 @@ TABLE_ROWS = 256
 """With more items the table is made anew for every chunk, in slices of so many rows."""
 ENOUGH = 20_000
 """Takers of an item whose scores are enough: a standard error has then a relative error of about
-1 / sqrt(2 ENOUGH) = 0.5%. One of every ``takers // ENOUGH`` is scored."""
+1 / sqrt(2 ENOUGH) = 0.5%."""
 MAX_LEVERAGE = 0.5
 """A person who is nearly the only link of an item would otherwise get an unbounded factor."""
 
@@ -48,7 +48,8 @@ class Draw:
     takers
         Per item of all items, how many persons answered it.
     every
-        Of how many of them one is scored; see :mod:`discreet.answers.thinning`.
+        Of how many of them one is scored; see :mod:`discreet.answers.thinning`. Those who stand
+        for others are so many that nobody's leverage matters.
     """
 
     takers: Int64Array
@@ -70,16 +71,31 @@ class Draw:
         return np.asarray(np.sqrt(self.takers[kept] / np.maximum(seen, 1.0)))
 
 
-def plan_draw(answers: Int64Array) -> Draw | None:
-    """Decide who is scored, from how many persons answered each item; None for everybody.
+def plan_draw(takers: Int64Array, kept: IndexArray, slack: FloatArray) -> Draw | None:
+    """Decide who is scored; None for everybody.
+
+    Parameters
+    ----------
+    takers
+        Per item of all items, how many persons answered it.
+    kept
+        Items with a difficulty; others ask for nobody.
+    slack
+        How many times as large the variance of a kept item is as the item's own comparisons
+        alone would make it: about 1 where items are well linked. Where a few persons hold two
+        sets of items together it is large, and as few of the takers matter.
 
     Examples
     --------
-    >>> plan_draw(np.array([39_999, 40_000, 300_000])).every.tolist()
-    [1, 2, 15]
+    >>> plan_draw(np.array([39_999, 40_000, 300_000, 7]), np.arange(3), np.ones(3)).every.tolist()
+    [1, 2, 15, 15]
+    >>> plan_draw(np.array([300_000, 300_000]), np.arange(2), np.array([50.0, 50.0])) is None
+    True
     """
-    every = np.maximum(answers // ENOUGH, 1)
-    return Draw(answers, every) if (every > 1).any() else None
+    enough = np.floor(takers[kept] / (ENOUGH * np.maximum(slack, 1.0))).astype(np.int64)
+    every = np.full(len(takers), max(int(enough.max(initial=1)), 1))
+    every[kept] = np.maximum(enough, 1)
+    return Draw(takers, every) if (every > 1).any() else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,43 +198,61 @@ class _Tables:
         m = len(plan.difficulty)
         size = m if m <= TABLE_ITEMS else TABLE_ROWS
         self.spans = [slice(start, start + size) for start in range(0, m, size)]
-        self._kept = self._make(self.spans[0]) if len(self.spans) == 1 else None
+        self._all: dict[str, FloatArray] = {}
 
-    def rows(self, span: slice) -> tuple[FloatArray, FloatArray]:
-        """Return what these items gain from wrong ones, and lose to (and lever) right ones."""
-        return self._make(span) if self._kept is None else self._kept
+    def gained(self, span: slice) -> FloatArray:
+        """Return what these items gain, if right, from wrong ones."""
+        return self._find("gained", span)
 
-    def _make(self, span: slice) -> tuple[FloatArray, FloatArray]:
-        b, scoring = self._plan.difficulty, self._plan.scoring
+    def lost(self, span: slice) -> FloatArray:
+        """Return what these items lose, if wrong, to right ones."""
+        # Of all pairs it is what the others gain.
+        return self._find("gained", span).T if len(self.spans) == 1 else self._make("lost", span)
+
+    def levered(self, span: slice) -> FloatArray:
+        """Return the leverage of right ones, if these items are wrong."""
+        return self._find("levered", span)
+
+    def _find(self, what: str, span: slice) -> FloatArray:
+        if len(self.spans) > 1:
+            return self._make(what, span)
+        if what not in self._all:
+            self._all[what] = self._make(what, span)
+        return self._all[what]
+
+    def _make(self, what: str, span: slice) -> FloatArray:
+        scoring, b = self._plan.scoring, self._plan.difficulty
         own, other = b[span, None], b[None, :]
-        resistance = self._plan.resistance
-        if resistance.ndim == 2:
-            between = resistance[span]
+        if what != "levered":
+            pair = (own, other) if what == "gained" else (other, own)
+            table = np.array(scoring.residual(*pair))
         else:
-            between = resistance[span, None] + resistance[None, :]
-        gained = np.ascontiguousarray(scoring.residual(own, other))
-        lost, pulled = scoring.residual(other, own), scoring.curvature(other, own) * between
+            table, resistance = scoring.curvature(other, own), self._plan.resistance
+            lone = resistance.ndim == 1
+            table *= resistance[span, None] + resistance if lone else resistance[span]
         if self._plan.item_of is not None:
-            apart = self._plan.item_of[span, None] != self._plan.item_of
-            gained, lost, pulled = gained * apart, lost * apart, pulled * apart
-        return gained, np.concatenate([lost, pulled])
+            table *= self._plan.item_of[span, None] != self._plan.item_of
+        return table
 
 
 def _score_chunk(
     right: FloatArray, wrong: FloatArray, tables: _Tables, weights: FloatArray
 ) -> FloatArray:
+    own, stands = weights
+    levered = bool((stands == 1).any())
     scores, trace = np.empty(right.shape), np.zeros(right.shape[1])
     for span in tables.spans:
-        from_wrong, from_right = tables.rows(span)
-        part = np.matmul(from_wrong, wrong, out=scores[span])
+        part = np.matmul(tables.gained(span), wrong, out=scores[span])
         part *= right[span]
-        lost, pulled = np.split(from_right @ right, 2)
-        pulled *= wrong[span]
-        trace += pulled.sum(axis=0)
+        lost = tables.lost(span) @ right
         lost *= wrong[span]
         part -= lost
+        if levered:
+            pulled = tables.levered(span) @ right
+            pulled *= wrong[span]
+            trace += pulled.sum(axis=0)
     right += wrong
-    own, stands = weights
+    trace[stands > 1] = 0.0
     scores *= own * stands * _correction(own * trace, right.sum(axis=0))
     return scores
 
@@ -267,7 +301,8 @@ def _score_group(
     pull = np.where(discordant, plan.scoring.curvature(first, second) * resistance, 0.0)
     own, stands = weights
     answered = np.full(len(item), float(item.shape[1]))
-    correction = _correction(own * pull.sum(axis=(1, 2)), answered)
+    trace = np.where(stands > 1, 0.0, pull.sum(axis=(1, 2)))
+    correction = _correction(own * trace, answered)
     return np.asarray(scores * (own * stands * correction)[:, None])
 
 

@@ -204,23 +204,23 @@ class Recoded(Job[Any]):
         self._job, self._recoding = job, recoding
         self.sample, self.travels = job.sample, job.travels
         self.is_sum, self.needs = job.is_sum, job.needs
-        self.every = None if job.every is None else _spread_back(job.every, recoding)
+        self.every = job.every
 
     def block(self, store: AnswerStore) -> Any:
         """Return the value of some persons."""
         return self._job.block(recode_store(store, self._recoding))
 
+    def stand(self, store: AnswerStore) -> Int64Array:
+        """Return how many persons everybody stands for, if drawn."""
+        return self._job.stand(recode_store(store, self._recoding))
+
+    def of_everybody(self) -> Recoded:
+        """Return the same job for all persons."""
+        return Recoded(self._job.of_everybody(), self._recoding)
+
     def add(self, one: Any, other: Any) -> Any:
         """Return the value of the persons of both."""
         return self._job.add(one, other)
-
-
-def _spread_back(every: Int64Array, recoding: Recoding) -> Int64Array:
-    """Say of the old nodes what was said of the new ones with the same answers."""
-    old = np.full(sum(recoding.steps), every.max())
-    for nodes in (recoding.right, recoding.wrong):
-        np.minimum.at(old, nodes, every)
-    return old
 
 
 def recode_store(store: AnswerStore, recoding: Recoding) -> AnswerStore:

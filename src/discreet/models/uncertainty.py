@@ -8,8 +8,9 @@ With ``s_l`` the score of person l and ``L`` the Laplacian of the estimator, the
 ``pinv(L) (sum_l s_l s_l') pinv(L)``. Each score is divided by one minus the person's leverage,
 because residuals at the estimate are smaller than at the truth.
 
-The sum is estimated from a sample of very many persons (:data:`ENOUGH`): those who are drawn count
-for as many as they stand for, and items are scaled to the number of their takers.
+The sum is estimated from a sample of very many persons
+(:func:`~discreet.models.score_plan.plan_draw`): those who are drawn count for as many as they stand
+for, and items are scaled to the number of their takers.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from discreet.answers.protocol import Job, SumJob
 from discreet.counts import PairCounts
 from discreet.jit import map_tasks, one_blas_thread, thread_count, threads_for
 from discreet.models.laplacian import Laplacian, invert, invert_within
-from discreet.models.random_sign_se import ManyItems, plan_many
+from discreet.models.random_sign_se import GatherScores, ManyItems, plan_many
 from discreet.models.refined import logistic
 from discreet.models.score_plan import (
     ENOUGH,
@@ -49,7 +50,7 @@ OF_ALL = "Standard errors are sandwich estimates over all {persons:,} persons."
 OF_SOME = (
     "Standard errors are sandwich estimates from a sample of the {persons:,} persons, drawn by a "
     "fixed hash of their ids: about {enough:,} or more of those who answered an item, all where "
-    "fewer than {few:,} did. Sampling changes them by about {error:.1%}."
+    "fewer than {few:,} did. This changes them by about {error:.1%}."
 )
 
 
@@ -94,20 +95,48 @@ def plan_sandwich(
     items with steps: the item of each node, and the parameters whose combinations the thresholds
     are.
     """
-    m, draw = len(difficulty), plan_draw(answers)
+    m = len(difficulty)
     if m > COVARIANCE_LIMIT:
         # In a well linked graph pinv(L) is close to its diagonal part; the factor makes the
         # leverages add up to m - 1, as the exact ones do.
         approximate = (m - 1) / m / laplacian.diagonal
-        plan = ScorePlan(difficulty, kept, scoring, approximate, weighting, draw, item_of)
+        plan = ScorePlan(difficulty, kept, scoring, approximate, weighting, None, item_of)
         job = plan_many(plan, n_persons)
         return Sandwich(job, lambda found: _finish_many(job, found, laplacian, n_persons))
     with threads_for(m):
         inverse = invert(laplacian) if basis is None else invert_within(laplacian, basis)
     spread = inverse.diagonal()
-    resistance = spread[:, None] + spread[None, :] - 2 * inverse
+    resistance = -2.0 * inverse
+    resistance += spread
+    resistance += spread[:, None]
+    draw = plan_draw(answers, kept, _find_slack(inverse, laplacian.diagonal))
     plan = ScorePlan(difficulty, kept, scoring, resistance, weighting, draw, item_of)
+    if n_persons < m:
+        return Sandwich(FewScores(plan), lambda found: _finish_few(found, inverse))
     return Sandwich(SumProducts(plan), lambda found: _finish(found, plan, inverse, n_persons))
+
+
+class FewScores(GatherScores):
+    """Scores of fewer persons than items, which are smaller than products of two items."""
+
+    travels = True
+
+
+def _finish_few(scores: Any, inverse: FloatArray) -> Uncertainty:
+    moves = inverse @ scores.T.toarray()
+    se = np.sqrt((moves**2).sum(axis=1))
+    return Uncertainty(se, moves @ moves.T, how=tell_persons(scores.shape[0], sampled=False))
+
+
+def _find_slack(inverse: FloatArray, own: FloatArray) -> FloatArray:
+    """Compare each item's variance with what its own comparisons alone would make it.
+
+    Variances are those of differences from the mean of all items, weighted by how much each was
+    compared, so that rare items do not make common ones uncertain.
+    """
+    share = own / own.sum()
+    with_mean = inverse @ share
+    return np.asarray(own * (inverse.diagonal() - 2 * with_mean + share @ with_mean))
 
 
 def _finish(found: FloatArray, plan: ScorePlan, inverse: FloatArray, n_persons: int) -> Uncertainty:
@@ -133,7 +162,7 @@ def _finish_many(job: ManyItems, found: Any, laplacian: Laplacian, n_persons: in
     se, note = job.finish(found, laplacian)
     if isinstance(note, Notice):
         return Uncertainty(se, None, (note,))
-    how = tell_persons(n_persons, sampled=job.every is not None)
+    how = tell_persons(n_persons, sampled=False)
     return Uncertainty(se, None, (NO_COVARIANCE + note,), how=how)
 
 

@@ -210,7 +210,7 @@ class SparkAnswers(Held):
         """Return what a task does for a job."""
         if job.every is None:
             return partial(ask_store, job.block)
-        return partial(ask_drawn, job.block, job.every)
+        return partial(ask_drawn, job)
 
     def _sum_up(
         self, function: Callable[[Persons], Vector], length: int, dtype: npt.DTypeLike

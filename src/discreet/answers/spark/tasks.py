@@ -26,6 +26,7 @@ import pyarrow as pa
 from discreet.answers.folding import count_folds
 from discreet.answers.pairs import Weighting, count_store
 from discreet.answers.planes import BitPlanes, SparseRows, narrow_items
+from discreet.answers.protocol import Job
 from discreet.answers.select import keep_entries, select_columns
 from discreet.answers.spark.layout import Layout
 from discreet.answers.spark.reading import Persons, read_persons
@@ -158,9 +159,9 @@ def ask_store(function: Callable[[Store], Any], persons: Persons) -> Any:
     return function(persons.store)
 
 
-def ask_drawn(function: Callable[[Store], Any], every: Int64Array, persons: Persons) -> Any:
-    """Return a function of the answers of those persons who are drawn by their ids."""
-    return function(thin_persons(persons.store, persons.ids, 0, every))
+def ask_drawn(job: Job[Any], persons: Persons) -> Any:
+    """Return the value of those persons who are drawn by their ids."""
+    return job.block(thin_persons(persons.store, persons.ids, 0, job.stand(persons.store)))
 
 
 def count_vector(store: Store, weighting: Weighting | None) -> npt.NDArray[np.int64]:
