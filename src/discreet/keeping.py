@@ -37,6 +37,7 @@ _KINDS = {
     "analysis.abilities": "NormalPrior",
     "analysis.anchoring": "Anchored",
     "analysis.bank": "Bank",
+    "analysis.category_fit": "CategoryFit",
     "analysis.check": "ModelCheck ModelTest",
     "analysis.diagnostics": "Diagnostics",
     "analysis.dif": "DifTable WaldTest",

@@ -5,6 +5,7 @@ it is computed from the answers without any protection, and stays with the data 
 plans, which never see data, and links between releases may be shown.
 """
 
+from discreet.analysis.category_fit import CategoryFit
 from discreet.analysis.check import ModelCheck, ModelTest, check_model
 from discreet.analysis.dif import DifTable, WaldTest, find_dif, run_wald
 from discreet.analysis.dimensionality import Contrast, Dimensionality, find_dimensions
@@ -32,6 +33,7 @@ __all__ = [
     "ADJUSTMENTS",
     "Alpha",
     "AndersenTest",
+    "CategoryFit",
     "Contrast",
     "DifTable",
     "Dimensionality",

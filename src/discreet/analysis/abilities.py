@@ -7,14 +7,15 @@ each person. Confidential: an ability is about one person and is never part of a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from discreet.errors import BadResponses, BadUsage, NotConverged
+from discreet.models.categories import as_thresholds, count_steps, log_totals, score_moments
 from discreet.models.patterns import Patterns
-from discreet.types import BoolArray, FloatArray
+from discreet.types import BoolArray, FloatArray, Int64Array
 
 PIECE_CELLS = 1 << 20
 """Cells worked on at a time: 8 MB of float64."""
@@ -57,14 +58,16 @@ def abilities(answers: npt.ArrayLike, difficulty: npt.ArrayLike) -> Abilities:
     The estimate solves ``right - sum P + J / (2 I) = 0`` over the items that the person
     answered, with information ``I = sum P (1 - P)`` and ``J = sum P (1 - P)(1 - 2 P)`` (Warm
     1989, eq. 9, for the Rasch model). It is finite for perfect and zero scores and its bias is
-    of smaller order than that of maximum likelihood.
+    of smaller order than that of maximum likelihood. With steps the sums are of the means, the
+    variances and the third central moments of the scores.
 
     Parameters
     ----------
     answers
-        ``[person, item]``: 1 right, 0 wrong, NaN or -1 missing.
+        ``[person, item]``: 1 right, 0 wrong, NaN or -1 missing; with steps the category, from 0.
     difficulty
-        ``[item]``; items whose difficulty is NaN (not estimated) are left out.
+        ``[item]``, or thresholds ``[item, step]``, NaN beyond an item's steps; items without a
+        number (not estimated) are left out.
 
     References
     ----------
@@ -76,15 +79,15 @@ def abilities(answers: npt.ArrayLike, difficulty: npt.ArrayLike) -> Abilities:
     >>> abilities([[1, 1], [0, 0]], [0.0, 0.0]).ability.round(4).tolist()
     [1.6094, -1.6094]
     """
-    b = np.asarray(difficulty, dtype=np.float64)
+    b = as_thresholds(difficulty)
     matrix = np.asarray(answers)
-    if matrix.ndim != 2 or b.shape != matrix.shape[1:]:
+    if matrix.ndim != 2 or b.shape[:1] != matrix.shape[1:]:
         raise BadUsage(
             f"answers must be a table [person, item] with one difficulty for each item, found "
-            f"shapes {matrix.shape} and {b.shape}"
+            f"shapes {matrix.shape} and {np.shape(difficulty)}"
         )
-    use = np.isfinite(b)
-    size = max(PIECE_CELLS // max(len(b), 1), 1)
+    use = np.isfinite(b[:, 0])
+    size = max(PIECE_CELLS // max(b.size, 1), 1)
     pieces = [
         _piece(matrix[start : start + size][:, use], b[use])
         for start in range(0, len(matrix), size)
@@ -96,7 +99,7 @@ def abilities(answers: npt.ArrayLike, difficulty: npt.ArrayLike) -> Abilities:
 
 def _piece(matrix: npt.NDArray[np.generic], b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Abilities and standard errors of a few persons; each different question is solved once."""
-    given, right = _split(matrix)
+    given, right = _split(matrix, count_steps(b))
     # With the items fixed, the score is sufficient: two persons with the same items and the
     # same score share an ability. A complete test has only m + 1 different questions.
     key = np.column_stack([np.packbits(given, axis=1), right[:, None].view(np.uint8)])
@@ -106,17 +109,19 @@ def _piece(matrix: npt.NDArray[np.generic], b: FloatArray) -> tuple[FloatArray, 
     return ability[back], se[back]
 
 
-def _split(matrix: npt.NDArray[np.generic]) -> tuple[BoolArray, npt.NDArray[np.int64]]:
-    """Return which cells were answered, and each person's number right."""
-    right, wrong = matrix == 1, matrix == 0
+def _split(matrix: npt.NDArray[Any], steps: Int64Array) -> tuple[BoolArray, Int64Array]:
+    """Return which cells were answered, and each person's score."""
+    given = np.isin(matrix, np.arange(int(steps.max(initial=1)) + 1)) & (matrix <= steps)
     missing = (matrix == -1) | (matrix != matrix)
-    if not (right | wrong | missing).all():
-        person, item = np.argwhere(~(right | wrong | missing))[0]
+    if not (given | missing).all():
+        person, item = np.argwhere(~(given | missing))[0]
+        most = int(steps[item])
+        known = "1 (right), 0 (wrong)" if most == 1 else f"its categories, 0 to {most},"
         raise BadResponses(
             f"the answer of person {person} to item {item} is {matrix[person, item]}; abilities "
-            "need 1 (right), 0 (wrong) or missing (NaN)"
+            f"need {known} or missing (NaN)"
         )
-    return right | wrong, right.sum(axis=1, dtype=np.int64)
+    return given, np.where(given, matrix, 0).sum(axis=1).astype(np.int64)
 
 
 def solve_likelihood(
@@ -127,14 +132,14 @@ def solve_likelihood(
     Parameters
     ----------
     b
-        ``[row, answer]``: difficulties of the items that were answered.
+        ``[row, answer, step]``: thresholds of the items that were answered.
     score
-        Right answers of each row.
+        Right answers of each row; with steps the total score.
     correction
-        1 for Warm's weighted likelihood; 0 for maximum likelihood, where every score must have
-        a right and a wrong answer in it.
+        1 for Warm's weighted likelihood; 0 for maximum likelihood, where no score may be the
+        lowest or the highest.
     """
-    given = np.ones(b.shape, dtype=bool)
+    given = np.ones(b.shape[:-1], dtype=bool)
     theta = _solve(given, score, b, correction)
     information = _equation(theta, given, score, b, correction)[1]
     return theta, 1 / np.sqrt(information)
@@ -163,8 +168,9 @@ def _solve(
     higher score never gets a lower root.
     """
     reach = np.log(2.0 * given.sum(axis=1)) + 5.0
-    low = np.where(given, b, np.inf).min(axis=1, initial=np.inf) - reach
-    high = np.where(given, b, -np.inf).max(axis=1, initial=-np.inf) + reach
+    lowest, highest = np.fmin.reduce(b, axis=-1), np.fmax.reduce(b, axis=-1)
+    low = np.where(given, lowest, np.inf).min(axis=1, initial=np.inf) - reach
+    high = np.where(given, highest, -np.inf).max(axis=1, initial=-np.inf) + reach
     theta: FloatArray = (low + high) / 2
     done = np.zeros(len(theta), dtype=bool)
     for step in range(STEPS):
@@ -189,12 +195,12 @@ def _equation(
     correction: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Left side of Warm's equation, the information, and the slope of the left side."""
-    probability = expit(theta[:, None] - b)
-    spread = np.where(given, probability * (1 - probability), 0.0)
-    information = spread.sum(axis=1)
-    skew = (spread * (1 - 2 * probability)).sum(axis=1) / information
-    curve = (spread * (1 - 6 * spread)).sum(axis=1) / information
-    expected = np.where(given, probability, 0.0).sum(axis=1)
+    item = score_moments(theta, b)
+    information = np.where(given, item.variance, 0.0).sum(axis=1)
+    skew = np.where(given, item.third, 0.0).sum(axis=1) / information
+    fourth = np.where(given, item.fourth - 3 * item.variance**2, 0.0)
+    curve = fourth.sum(axis=1) / information
+    expected = np.where(given, item.mean, 0.0).sum(axis=1)
     slope = -information + correction * (curve - skew**2) / 2
     return right - expected + correction * skew / 2, information, slope
 
@@ -225,14 +231,17 @@ class NormalPrior:
 def posterior_moments(
     patterns: Patterns, b: FloatArray, prior: NormalPrior
 ) -> tuple[FloatArray, FloatArray]:
-    """Posterior mean and standard deviation of each entry of the patterns."""
+    """Posterior mean and standard deviation of each entry of the patterns.
+
+    ``b`` are difficulties, or thresholds ``[item, step]``.
+    """
     nodes = prior.mean + prior.sd * GRID
-    softplus = np.logaddexp(0.0, nodes - b[:, None])
+    totals = log_totals(nodes, as_thresholds(b))
     mean, sd = (np.zeros(len(patterns.pattern)) for _ in range(2))
     for start in range(0, len(patterns.indptr) - 1, CHUNK_PATTERNS):
         stop = min(start + CHUNK_PATTERNS, len(patterns.indptr) - 1)
         part = slice(*np.searchsorted(patterns.pattern, [start, stop]))
-        load = sum_rows(patterns, start, stop, softplus)[patterns.pattern[part] - start]
+        load = sum_rows(patterns, start, stop, totals)[patterns.pattern[part] - start]
         log_post = patterns.score[part, None] * nodes - load - GRID**2 / 2
         post = np.exp(log_post - log_post.max(axis=1, keepdims=True, initial=-np.inf))
         post /= post.sum(axis=1, keepdims=True)

@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
-from scipy.special import expit
 
 from discreet.analysis.item_fit import compare_spread
 from discreet.analysis.persons import score
 from discreet.analysis.residuals import Prepared, prepare
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr
+from discreet.models.categories import category_chances, score_moments
 from discreet.results.estimate import Kind, Notice
 from discreet.tables.roles import ReadingWords
-from discreet.types import BoolArray, FloatArray, Int64Array
+from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
 
 COMPONENTS = 5
 """Eigenvalues that are looked at."""
@@ -178,7 +178,7 @@ def find_dimensions(
     design = _lay_out(prepared)
     sets = _choose_number(design.given.size) if simulations is None else simulations
     source = np.random.default_rng(0) if rng is None else rng
-    values, loading = _split_components(design.standardise(design.right))
+    values, loading = _split_components(design.standardise(design.code))
     null = np.stack([_eigenvalues(one)[: len(values)] for one in _simulate(design, sets, source)])
     order = np.argsort(-loading, kind="stable")
     return Dimensionality(
@@ -190,36 +190,38 @@ def find_dimensions(
         difficulty=tuple(design.difficulty[order].tolist()),
         loading=tuple(loading[order].tolist()),
         correlation=_correlate_ends(prepared, design.items, loading),
-        persons=len(design.right),
+        persons=len(design.code),
         simulations=sets,
-        sampled=len(design.right) < int(prepared.used.sum()),
+        sampled=len(design.code) < int(prepared.used.sum()),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Design:
-    """Persons with right and wrong answers: what they answered, and their chances."""
+    """Persons with right and wrong answers: what they answered (0 if missing), and chances."""
 
     items: tuple[str, ...]
     difficulty: FloatArray
     given: BoolArray
-    right: BoolArray
-    chance: FloatArray
+    code: Int8Array
+    expected: FloatArray
     weight: FloatArray
     """One over the standard deviation of an answer; zero where there is none."""
+    reach: FloatArray
+    """Chance of each step or a higher one, ``[step, person, item]``; zero without an answer."""
 
-    def standardise(self, right: BoolArray) -> FloatArray:
+    def standardise(self, code: Any) -> FloatArray:
         """Return residuals with mean zero and variance one per item; missing ones are zero."""
-        residual = (right - self.chance) * self.weight
+        residual = (code - self.expected) * self.weight
         residual -= self.given * (residual.sum(axis=0) / self.given.sum(axis=0))
         square = (residual**2).sum(axis=0)
-        return np.asarray(residual / np.sqrt(np.maximum(square, NO_SPREAD) / len(right)))
+        return np.asarray(residual / np.sqrt(np.maximum(square, NO_SPREAD) / len(code)))
 
 
 def _lay_out(prepared: Prepared) -> _Design:
     """Take the persons that are looked at, and the items that some of them answered."""
     used = np.flatnonzero(prepared.used)
-    m = len(prepared.difficulty)
+    m = len(prepared.known.items)
     most = max(3, CELL_LIMIT // m)
     if len(used) > most:
         used = used[np.linspace(0, len(used) - 1, most).round().astype(np.intp)]
@@ -230,14 +232,25 @@ def _lay_out(prepared: Prepared) -> _Design:
             f"dimensionality needs 3 items and 3 persons with right and wrong answers or more, "
             f"found {len(kept)} and {len(used)}"
         )
-    cells, b = cells[:, kept], prepared.difficulty[kept]
-    away = prepared.scores.ability[used, None] - b
-    spread = np.sqrt(expit(away) * expit(-away))
-    given = cells >= 0
+    cells, b = cells[:, kept], prepared.thresholds[kept]
+    ability = prepared.scores.ability[used]
+    moments = score_moments(ability, b)
+    spread, given = np.sqrt(moments.variance), cells >= 0
     items = tuple(prepared.scores.items[i] for i in kept)
-    chance = np.where(given, expit(away), 0.0)
+    expected = np.where(given, moments.mean, 0.0)
     weight = np.divide(1.0, spread, out=np.zeros_like(spread), where=given)
-    return _Design(items, b, given, cells == 1, chance, weight)
+    reach = np.where(given, _reach_steps(ability, b, moments.mean), 0.0)
+    code = np.maximum(cells, 0)
+    return _Design(items, prepared.difficulty[kept], given, code, expected, weight, reach)
+
+
+def _reach_steps(ability: FloatArray, b: FloatArray, expected: FloatArray) -> FloatArray:
+    """Return the chance of each step or a higher one, ``[step, person, item]``."""
+    if b.shape[1] == 1:
+        return expected[None]
+    chance = category_chances(ability, b)
+    above = np.cumsum(chance[..., :0:-1], axis=-1)[..., ::-1]
+    return np.moveaxis(above, -1, 0)
 
 
 def _choose_number(cells: int) -> int:
@@ -246,38 +259,40 @@ def _choose_number(cells: int) -> int:
 
 def _simulate(design: _Design, sets: int, rng: np.random.Generator) -> Iterator[FloatArray]:
     """Yield standardised residuals of answers drawn from the model."""
-    score = design.right.sum(axis=1)
-    chance = design.chance.astype(np.float32)
+    score = design.code.sum(axis=1, dtype=np.int64)
+    reach = design.reach.astype(np.float32)
     for _ in range(sets):
-        yield design.standardise(draw_answers(chance, score, rng))
+        yield design.standardise(draw_answers(reach, score, rng))
 
 
-def draw_answers(
-    chance: FloatArray | Any, score: Int64Array, rng: np.random.Generator
-) -> BoolArray:
-    """Draw independent answers, given every person's number right.
+def draw_answers(reach: FloatArray | Any, score: Int64Array, rng: np.random.Generator) -> Int8Array:
+    """Draw independent answers, given every person's score.
 
-    Answers are drawn until the number agrees. At the maximum likelihood ability the expected
-    number is the score, which is hit in one of 3 to 30 draws.
+    Answers are drawn until the score agrees. At the maximum likelihood ability the expected
+    score is that score, which is hit in one of 3 to 30 draws.
 
     Parameters
     ----------
-    chance
-        ``[person, item]``; zero where there shall be no answer.
+    reach
+        ``[step, person, item]``: chance of the step or a higher one, for right and wrong answers
+        that of the one step; zero where there shall be no answer.
     score
-        Right answers per person.
+        Score of each person.
     rng
         Source of the draws.
     """
-    answers = np.zeros(chance.shape, dtype=bool)
-    waiting = np.arange(len(chance))
+    n, m = reach.shape[1:]
+    answers = np.zeros((n, m), dtype=np.int8)
+    waiting = np.arange(n)
     while len(waiting):
-        times = max(1, len(chance) // len(waiting))
-        drawn = rng.random((times, len(waiting), chance.shape[1]), dtype=np.float32)
-        right = drawn < chance[waiting]
-        hit = right.sum(axis=2) == score[waiting]
+        times = max(1, n // len(waiting))
+        drawn = rng.random((times, len(waiting), m), dtype=np.float32)
+        code = (drawn < reach[0, waiting]).astype(np.int8)
+        for step in reach[1:]:
+            code += drawn < step[waiting]
+        hit = code.sum(axis=2, dtype=np.int64) == score[waiting]
         done = hit.any(axis=0)
-        answers[waiting[done]] = right[hit.argmax(axis=0)[done], np.flatnonzero(done)]
+        answers[waiting[done]] = code[hit.argmax(axis=0)[done], np.flatnonzero(done)]
         waiting = waiting[~done]
     return answers
 
@@ -320,7 +335,10 @@ def _correlate_ends(
     ]
     if not all(ends):
         return None
-    b = dict(zip(prepared.scores.items, prepared.difficulty.tolist(), strict=True))
+    b = {
+        item: own[~np.isnan(own)]
+        for item, own in zip(prepared.known.items, prepared.thresholds, strict=True)
+    }
     first, second = (
         score(prepared.responses, {item: b[item] for item in end}, method="warm") for end in ends
     )

@@ -8,7 +8,8 @@ infit is ``sum y^2 / sum w``; both are 1 on average when the model holds. The st
 use the cube root of Wilson and Hilferty with the model variance of each mean square (Wright and
 Masters 1982, ch. 5). The expected point-measure correlation has ``cov(theta, p)`` above and
 ``var(p) + mean(w)`` as the variance of the answers below; the discrimination is ``1 + sum y (theta
-- b) / sum w (theta - b)^2``.
+- b) / sum w (theta - b)^2``. With steps ``x`` is the category, ``p`` and ``w`` are mean and
+variance of the score, and the discrimination is that of a slope on all thresholds.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from discreet.analysis.category_fit import CategoryFit, CategorySums, describe_categories
 from discreet.analysis.persons import PersonScores, known_difficulties
 from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
 from discreet.markup import Tabular, brief_repr, list_columns
+from discreet.models.categories import slope_terms
 from discreet.results.estimate import Notice
 from discreet.tables.roles import ReadingWords
 from discreet.types import FloatArray, Int64Array, ScoreMethod
@@ -127,13 +130,17 @@ class Reliability(Tabular):
 
 @dataclass(frozen=True, eq=False)
 class FitStatistics(Tabular):
-    """Fit of items and persons, and the reliability of both. Confidential."""
+    """Fit of items and persons, and the reliability of both. Confidential.
+
+    ``categories`` is there where some item has more than one step.
+    """
 
     items: ItemFit
     persons: PersonFit
     person_reliability: Reliability
     item_reliability: Reliability
     warnings: tuple[Notice, ...] = ()
+    categories: CategoryFit | None = None
 
     __repr__ = brief_repr
 
@@ -174,6 +181,7 @@ def measure_fit(
         person_reliability=compare_spread(prepared.scores.ability[used], prepared.scores.se[used]),
         item_reliability=_item_reliability(calibration),
         warnings=prepared.scores.warnings,
+        categories=describe_categories(prepared, sums["categories"], calibration),
     )
 
 
@@ -193,9 +201,9 @@ class _Sums:
         w, y2 = chunk.variance, chunk.residual**2
         given = chunk.answered
         ratio = np.divide(y2, w, out=np.zeros_like(w), where=given)
-        # E y^4 = w (1 - 3 w) for an answer of 0 or 1.
-        kurtosis = np.divide(1 - 3 * w, w, out=np.zeros_like(w), where=given)
-        parts = (given.astype(np.float64), y2, ratio, w, kurtosis, w * (1 - 4 * w))
+        kurtosis = np.divide(chunk.fourth, w * w, out=np.zeros_like(w), where=given)
+        excess = np.where(given, chunk.fourth - w * w, 0.0)
+        parts = (given.astype(np.float64), y2, ratio, w, kurtosis, excess)
         return cls(*(part.sum(axis=axis) for part in parts))
 
     def add(self, other: _Sums) -> None:
@@ -219,6 +227,7 @@ class _Moments:
     ability: FloatArray
     ability_squared: FloatArray
     right: FloatArray
+    right_squared: FloatArray
     ability_right: FloatArray
     chance: FloatArray
     chance_squared: FloatArray
@@ -227,20 +236,26 @@ class _Moments:
     curvature: FloatArray
 
     def add(self, chunk: ResidualChunk, ability: FloatArray, centre: float, b: FloatArray) -> None:
-        theta = (ability - centre)[:, None] * chunk.answered
-        right = chunk.right & chunk.answered
+        given = chunk.answered
+        theta = (ability - centre)[:, None] * given
+        right = np.where(given, chunk.code, 0).astype(np.float64)
         chance = right - chunk.residual
-        away = ability[:, None] - b
-        parts = (theta, theta**2, right, theta * right, chance, chance**2, theta * chance,
-                 chunk.residual * away, chunk.variance * away**2)  # fmt: skip
+        pull, curvature = slope_terms(ability, b, chunk.code)
+        parts = (theta, theta**2, right, right**2, theta * right, chance, chance**2,
+                 theta * chance, pull * given, curvature * given)  # fmt: skip
         for name, part in zip(self.__dataclass_fields__, parts, strict=True):
             setattr(self, name, getattr(self, name) + part.sum(axis=0))
+
+    def seen(self, count: FloatArray) -> FloatArray:
+        """Return the sum of squares of the answers around their mean."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.right_squared - self.right**2 / count)
 
     def slopes(self, count: FloatArray, variance: FloatArray) -> dict[str, FloatArray]:
         """Return how strongly answers go with ability: observed, expected, and as a slope."""
         with np.errstate(invalid="ignore", divide="ignore"):
             spread = self.ability_squared - self.ability**2 / count
-            seen = self.right * (count - self.right) / count
+            seen = self.seen(count)
             expected = self.chance_squared - self.chance**2 / count + variance
             together = self.ability_right - self.ability * self.right / count
             foreseen = self.ability_chance - self.ability * self.chance / count
@@ -268,7 +283,9 @@ def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
     centre = float(ability[prepared.used].mean())
     items: _Sums | None = None
     persons: list[MeanSquares] = []
-    moments = _Moments(*np.zeros((9, len(prepared.difficulty))))
+    b = prepared.thresholds
+    moments = _Moments(*np.zeros((10, len(b))))
+    categories = CategorySums.start(b)
     for chunk in prepared.chunks():
         part = _Sums.of(chunk, 0)
         if items is None:
@@ -276,9 +293,12 @@ def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
         else:
             items.add(part)
         persons.append(_Sums.of(chunk, 1).mean_squares())
-        moments.add(chunk, ability[chunk.persons], centre, prepared.difficulty)
+        moments.add(chunk, ability[chunk.persons], centre, b)
+        if categories is not None:
+            categories.add(chunk, ability[chunk.persons], b)
     joined = [np.concatenate(columns) for columns in zip(*map(_columns, persons), strict=True)]
-    return {"sums": items, "moments": moments}, MeanSquares(*joined)
+    sums = {"sums": items, "moments": moments, "categories": categories}
+    return sums, MeanSquares(*joined)
 
 
 def _columns(values: MeanSquares) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -291,11 +311,11 @@ def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
     place = {name: column for column, name in enumerate(names)}
     where = np.array([place[name] for name in prepared.scores.items])
     count = sums["sums"].count
-    right = sums["moments"].right
+    constant = ~(sums["moments"].seen(count) > 0)
     slopes = sums["moments"].slopes(count, sums["sums"].variance)
     status = np.full(len(names), "no_difficulty", dtype=object)
     status[where] = MEASURED
-    status[where[(right == 0) | (right == count)]] = "no_variance"
+    status[where[constant]] = "no_variance"
     status[where[count == 0]] = "no_answers"
     squares = sums["sums"].mean_squares()
     answers = np.zeros(len(names), dtype=np.int64)

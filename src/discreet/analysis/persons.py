@@ -7,7 +7,7 @@ a release.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, Unpack, get_args
@@ -32,7 +32,9 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.log import LOG
 from discreet.markup import Tabular, brief_repr, list_columns, name_some
+from discreet.models.categories import as_thresholds, count_steps
 from discreet.models.patterns import Patterns, group_patterns
+from discreet.models.steps import match_known
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Kind, Notice
 from discreet.tables.ids import check_items
@@ -63,7 +65,8 @@ def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
     calibration
         An :class:`~discreet.Estimate`, anything with ``items`` and ``difficulty``, a published
         release (its ``estimate`` is used), a mapping from item to difficulty, or a data frame
-        with the columns item and difficulty.
+        with the columns item and difficulty. The difficulty of an item with steps is its
+        location, the mean of its thresholds.
 
     Raises
     ------
@@ -71,7 +74,8 @@ def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
         If it is none of these, or no item has a difficulty.
     """
     if isinstance(calibration, Mapping):
-        names, values = tuple(map(str, calibration)), list(calibration.values())
+        names = tuple(map(str, calibration))
+        values = [_locate(item, value) for item, value in calibration.items()]
     elif is_frame(calibration):
         listed, values = read_columns(calibration, ("item", "difficulty"), "calibrations")
         names = check_items(listed, len(listed))
@@ -96,6 +100,79 @@ def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
     largest = known[np.argmax(np.abs(difficulty[known]))]
     check_logits(names[largest], difficulty[largest])
     return tuple(names[i] for i in known), difficulty[known]
+
+
+@dataclass(frozen=True, eq=False)
+class KnownItems:
+    """Items that have numbers: their thresholds, and which answers these are about.
+
+    Attributes
+    ----------
+    items
+        Names.
+    thresholds
+        ``[item, step]``, NaN beyond an item's steps; of right/wrong items the difficulty.
+    kept
+        Per item, the categories of the answers that the steps lie between.
+    """
+
+    items: tuple[str, ...]
+    thresholds: FloatArray
+    kept: tuple[tuple[int, ...], ...]
+
+    def select(self, wanted: Container[str]) -> KnownItems:
+        """Return those of the items that are wanted."""
+        use = [i for i, name in enumerate(self.items) if name in wanted]
+        names, kept = tuple(self.items[i] for i in use), tuple(self.kept[i] for i in use)
+        return KnownItems(names, self.thresholds[use], kept)
+
+    def match(self, responses: Responses) -> Responses:
+        """Return answers in the categories of the thresholds."""
+        return match_known(responses, dict(zip(self.items, self.kept, strict=True)))
+
+
+def known_thresholds(calibration: Any) -> KnownItems:
+    """Return the items that have numbers, and their thresholds.
+
+    Parameters
+    ----------
+    calibration
+        As for :func:`known_difficulties`; a mapping may hold a list of thresholds for an item.
+    """
+    names, b = known_difficulties(calibration)
+    source = getattr(calibration, "estimate", calibration)
+    ladder = None if isinstance(source, Mapping) else getattr(source, "ladder", None)
+    if ladder is not None:
+        place = {name: row for row, name in enumerate(source.items)}
+        rows = [place[name] for name in names]
+        return KnownItems(names, ladder.value[rows], tuple(ladder.kept[row] for row in rows))
+    if isinstance(source, Mapping) and any(np.ndim(value) for value in source.values()):
+        return _list_thresholds({str(name): value for name, value in source.items()}, names)
+    return KnownItems(names, b[:, None], ((0, 1),) * len(names))
+
+
+def _locate(item: object, value: Any) -> Any:
+    """Return a difficulty, or the mean of a list of thresholds."""
+    if not np.ndim(value):
+        return value
+    if np.ndim(value) > 1 or not len(value) or not np.isfinite(value).all():
+        raise BadUsage(
+            f"item '{item}' has the thresholds {value}; an item with steps needs a list with a "
+            "number for each step"
+        )
+    return np.mean(value)
+
+
+def _list_thresholds(values: Mapping[str, Any], names: tuple[str, ...]) -> KnownItems:
+    """Put thresholds of a mapping side by side."""
+    rows = [np.atleast_1d(np.asarray(values[name], dtype=np.float64)) for name in names]
+    for name, row in zip(names, rows, strict=True):
+        check_logits(name, float(np.abs(row).max()))
+    thresholds = np.full((len(rows), max(map(len, rows))), np.nan)
+    for own, value in zip(thresholds, rows, strict=True):
+        own[: len(value)] = value
+    kept = tuple(tuple(range(len(value) + 1)) for value in rows)
+    return KnownItems(names, thresholds, kept)
 
 
 def check_logits(item: str, difficulty: float) -> None:
@@ -134,9 +211,11 @@ class PersonScores(Tabular):
         NaN without an answered item that has a difficulty, and for maximum likelihood where
         everything is right or wrong; ``status`` says which.
     score, answered
-        Right answers and answers, on items with a difficulty.
+        Right answers (with steps the sum of the categories) and answers, on items with a
+        difficulty.
     status
-        ``measured``, ``all_right`` and ``all_wrong`` (extreme scores: the ability is finite by
+        ``measured``, ``all_right`` and ``all_wrong`` (the highest and the lowest score: the
+        ability is finite by
         weighted likelihood or posterior mean, but says little more than "above" or "below"),
         ``no_answers``.
     method
@@ -231,7 +310,8 @@ def score(
     calibration
         An :class:`~discreet.Estimate`, a published release, anything with ``items`` and
         ``difficulty``, a mapping from item to difficulty or a data frame with these two columns.
-        Its items need not all occur in the answers.
+        Its items need not all occur in the answers. Of items with steps the thresholds are
+        used; in a mapping they are a list.
     method
         ``"warm"`` (the default): weighted likelihood, finite for every score, nearly unbiased.
         ``"ml"``: maximum likelihood, no number for extreme scores. ``"posterior"``: mean of the
@@ -271,13 +351,12 @@ def score(
     columns = take_columns(source.groups, regress)
     if latent:
         _check_latent(method, prior, plausible)
-    items, b = known_difficulties(calibration)
-    warnings = _compare_items(source, items)
+    known = known_thresholds(calibration)
+    warnings = _compare_items(source, known.items)
     warn_of_dropped(warnings)
-    present = set(source.items)
-    use = [i for i, name in enumerate(items) if name in present]
-    chosen, b = tuple(items[i] for i in use), b[use]
-    patterns = group_patterns(source.select(chosen).store, np.arange(len(chosen)))
+    known = known.select(set(source.items))
+    b, chosen = known.thresholds, known.match(source.select(known.items))
+    patterns = group_patterns(chosen.store, np.arange(len(b)))
     found: dict[str, Any] = {}
     if latent:
         found = _solve_latent(patterns, b, columns, plausible, rng)
@@ -291,9 +370,9 @@ def score(
         persons=source.persons,
         score=patterns.score[patterns.entry],
         answered=patterns.lengths[patterns.pattern][patterns.entry],
-        status=_statuses(patterns)[patterns.entry],
+        status=_statuses(patterns, b)[patterns.entry],
         method=method,
-        items=chosen,
+        items=known.items,
         warnings=warnings,
         **found,
     )
@@ -353,20 +432,23 @@ def tabulate_scores(
     [-1.6094, 0.0, 1.6094]
     """
     _check_method(method, prior)
-    _, b = known_difficulties(calibration)
+    b = known_thresholds(calibration).thresholds
     if method == "posterior" and prior is None:
         prior = NormalPrior(0.0, 1.0)
-    patterns = _complete(len(b), np.arange(len(b) + 1))
+    patterns = _complete(len(b), np.arange(int(count_steps(b).sum()) + 1))
     ability, se = _solve_entries(patterns, b, method, prior)
-    return ScoreTable(patterns.score, ability, se, tuple(_statuses(patterns)), method)
+    return ScoreTable(patterns.score, ability, se, tuple(_statuses(patterns, b)), method)
 
 
 def score_answers(
-    difficulty: FloatArray, right: Sequence[bool], *, method: str, prior: NormalPrior | None
+    difficulty: FloatArray, right: Sequence[int], *, method: str, prior: NormalPrior | None
 ) -> tuple[float, float]:
-    """Ability and standard error of one person, from the answers to these items."""
+    """Ability and standard error of one person, from the answers to these items.
+
+    With steps ``difficulty`` are thresholds ``[item, step]``, and answers are categories.
+    """
     patterns = _complete(len(difficulty), np.array([sum(right)]))
-    ability, se = _solve_entries(patterns, difficulty, method, prior)
+    ability, se = _solve_entries(patterns, as_thresholds(difficulty), method, prior)
     return float(ability[0]), float(se[0])
 
 
@@ -409,13 +491,18 @@ def _compare_items(source: Responses, items: tuple[str, ...]) -> tuple[Notice, .
     return (Notice(Kind.IGNORED, sentence, ignored),)
 
 
-def _statuses(patterns: Patterns) -> Texts:
-    length = patterns.lengths[patterns.pattern]
+def _statuses(patterns: Patterns, b: FloatArray) -> Texts:
+    length, highest = patterns.lengths[patterns.pattern], _highest(patterns, b)
     status = np.full(len(length), PersonStatus.MEASURED, dtype=object)
-    status[patterns.score == length] = PersonStatus.ALL_RIGHT
+    status[patterns.score == highest] = PersonStatus.ALL_RIGHT
     status[patterns.score == 0] = PersonStatus.ALL_WRONG
     status[length == 0] = PersonStatus.NO_ANSWERS
     return status
+
+
+def _highest(patterns: Patterns, b: FloatArray) -> Int64Array:
+    """Return the highest score that each entry could have."""
+    return patterns.highest(count_steps(b))[patterns.pattern]
 
 
 def _solve_entries(
@@ -429,10 +516,12 @@ def _solve_entries(
         mean, sd = posterior_moments(patterns, b, prior)
         ability[some], se[some] = mean[some], sd[some]
         return ability, se
-    solvable = length > 0 if method == "warm" else patterns.informative
+    score = patterns.score
+    within = (score > 0) & (score < _highest(patterns, b))
+    solvable = length > 0 if method == "warm" else within
     for size in np.unique(length[solvable]):
         same = np.flatnonzero(solvable & (length == size))
-        step = max(1, CHUNK_CELLS // int(size))
+        step = max(1, CHUNK_CELLS // (int(size) * b.shape[1]))
         for start in range(0, len(same), step):
             part = same[start : start + step]
             first = patterns.indptr[patterns.pattern[part]]

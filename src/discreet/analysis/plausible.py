@@ -18,6 +18,7 @@ import numpy as np
 from discreet.analysis.abilities import ROUNDS, TOL, estimate_prior, sum_rows
 from discreet.errors import BadUsage, NotConverged
 from discreet.markup import Tabular, brief_repr
+from discreet.models.categories import count_steps, log_totals
 from discreet.models.patterns import Patterns
 from discreet.types import FloatArray, IndexArray, Int64Array
 
@@ -205,11 +206,12 @@ class _Grid:
 def _lay_grid(patterns: Patterns, b: FloatArray, design: FloatArray) -> tuple[_Grid, float]:
     """Return kinds and grid, and the spread of all abilities to start from."""
     prior = estimate_prior(patterns, b)
-    longest = int(patterns.lengths.max(initial=1))
-    narrow = 1 / np.sqrt(1 / prior.sd**2 + longest / 4)
+    # The variance of a score from 0 to M is at most M^2 / 4.
+    most = int(patterns.highest(count_steps(b) ** 2).max(initial=1))
+    narrow = 1 / np.sqrt(1 / prior.sd**2 + most / 4)
     count = int(np.clip(2 * REACH * prior.sd * FINE / narrow, *NODES)) // 2 * 2 + 1
     nodes = prior.mean + prior.sd * np.linspace(-REACH, REACH, count)
-    load = sum_rows(patterns, 0, len(patterns.indptr) - 1, np.logaddexp(0.0, nodes - b[:, None]))
+    load = sum_rows(patterns, 0, len(patterns.indptr) - 1, log_totals(nodes, b))
     rows, row = np.unique(design, axis=0, return_inverse=True)
     code, kind = np.unique(patterns.entry * len(rows) + row.reshape(-1), return_inverse=True)
     entry = code // len(rows)
@@ -243,7 +245,7 @@ def fit_posterior(
     Parameters
     ----------
     patterns, b
-        Grouped answers, and the difficulties.
+        Grouped answers, and the thresholds ``[item, step]``.
     terms, design
         From :func:`code_columns`.
     draws

@@ -13,20 +13,21 @@ from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from discreet.analysis.persons import (
+    KnownItems,
     PersonScores,
     PersonStatus,
-    known_difficulties,
+    known_thresholds,
     score,
 )
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, list_columns
+from discreet.models.categories import score_moments
 from discreet.tables.roles import ReadingWords
-from discreet.types import BoolArray, FloatArray, Int64Array, ScoreMethod
+from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array, ScoreMethod
 
 CHUNK_CELLS = 1 << 20
 """Cells worked on at a time: 8 MB of float64 per array."""
@@ -36,13 +37,24 @@ ITEM_LIMIT = 5000
 
 @dataclass(frozen=True, eq=False)
 class ResidualChunk:
-    """Residuals of some persons, zero where an answer is missing, ``[person, item]``."""
+    """Residuals of some persons, zero where an answer is missing, ``[person, item]``.
+
+    Attributes
+    ----------
+    persons
+        Which persons these are.
+    answered, code
+        Which answers there are, and what they are; of persons who are not used too.
+    residual, variance, fourth
+        Observed less expected score, the variance of the score and its fourth central moment.
+    """
 
     persons: slice
     answered: BoolArray
-    right: BoolArray
+    code: Int8Array
     residual: FloatArray
     variance: FloatArray
+    fourth: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,30 +62,42 @@ class Prepared:
     """Answers on calibrated items, with an ability for each person."""
 
     responses: Responses
-    difficulty: FloatArray
+    known: KnownItems
     scores: PersonScores
     asked: tuple[str, ...]
     """All items of the answers, also those without a difficulty."""
 
     @property
+    def thresholds(self) -> FloatArray:
+        """Thresholds of the items, ``[item, step]``."""
+        return self.known.thresholds
+
+    @property
+    def difficulty(self) -> FloatArray:
+        """Difficulties of the items; with steps the mean of their thresholds."""
+        return np.asarray(np.nanmean(self.thresholds, axis=1))
+
+    @property
     def used(self) -> BoolArray:
-        """Persons with right and wrong answers; extreme scores fit by construction."""
+        """Persons with right and wrong answers; extreme scores fit by construction.
+
+        With steps all but those with the lowest or the highest score on what they answered.
+        """
         return np.asarray(self.scores.status == PersonStatus.MEASURED)
 
     def chunks(self) -> Iterator[ResidualChunk]:
         """Yield residuals; persons who are not used have no answers."""
         used = self.used
-        size = max(1, CHUNK_CELLS // max(len(self.difficulty), 1))
+        size = max(1, CHUNK_CELLS // max(self.thresholds.size, 1))
         for start in range(0, self.responses.n_persons, size):
             span = slice(start, min(start + size, self.responses.n_persons))
-            cells = self.responses.rows(span.start, span.stop)
-            answered = (cells >= 0) & used[span, None]
+            code = self.responses.rows(span.start, span.stop)
+            answered = (code >= 0) & used[span, None]
             theta = np.where(used[span], self.scores.ability[span], 0.0)
-            away = theta[:, None] - self.difficulty
-            chance = expit(away)
-            residual = np.where(answered, (cells == 1) - chance, 0.0)
-            variance = np.where(answered, chance * expit(-away), 0.0)
-            yield ResidualChunk(span, answered, cells == 1, residual, variance)
+            item = score_moments(theta, self.thresholds)
+            residual = np.where(answered, code - item.mean, 0.0)
+            variance = np.where(answered, item.variance, 0.0)
+            yield ResidualChunk(span, answered, code, residual, variance, item.fourth)
 
 
 def prepare(
@@ -82,10 +106,9 @@ def prepare(
     """Match items, score persons, and refuse answers that nothing can be said about."""
     source = load_answers(responses, words)
     scores = score(source, calibration, method=method)
-    names, b = known_difficulties(calibration)
-    place = {name: b[i] for i, name in enumerate(names)}
-    difficulty = np.array([place[name] for name in scores.items])
-    prepared = Prepared(source.select(scores.items), difficulty, scores, source.items)
+    known = known_thresholds(calibration).select(set(scores.items))
+    answers = known.match(source.select(known.items))
+    prepared = Prepared(answers, known, scores, source.items)
     if not prepared.used.any():
         raise BadUsage(
             f"none of the {source.n_persons} persons has both right and wrong answers on items "
@@ -156,7 +179,7 @@ def correlate_residuals(
     the three-parameter logistic model. Applied Psychological Measurement 8(2), 125-145.
     """
     prepared = prepare(responses, calibration, method, reading)
-    m = len(prepared.difficulty)
+    m = len(prepared.known.items)
     if m > ITEM_LIMIT:
         raise BadUsage(f"residual correlations stop at {ITEM_LIMIT} items, found {m}")
     count, total, square, product = (np.zeros((m, m)) for _ in range(4))
@@ -221,16 +244,16 @@ def trace_information(calibration: Any, ability: npt.ArrayLike | None = None) ->
         As for :func:`discreet.score`.
     ability
         Where to look; by default 121 points from 3 logits below the easiest to 3 above the
-        hardest item.
+        hardest item, or step.
 
     Examples
     --------
     >>> trace_information({"a": 0.0, "b": 0.0}, [0.0]).information.tolist()
     [0.5]
     """
-    _, b = known_difficulties(calibration)
-    where = np.linspace(b.min() - 3, b.max() + 3, 121) if ability is None else ability
+    b = known_thresholds(calibration).thresholds
+    where = np.linspace(np.nanmin(b) - 3, np.nanmax(b) + 3, 121) if ability is None else ability
     theta = np.atleast_1d(np.asarray(where, dtype=np.float64))
-    away = theta[:, None] - b
-    information = (expit(away) * expit(-away)).sum(axis=1)
-    return InformationCurve(theta, information, 1 / np.sqrt(information), expit(away).sum(axis=1))
+    moments = score_moments(theta, b)
+    information = moments.variance.sum(axis=1)
+    return InformationCurve(theta, information, 1 / np.sqrt(information), moments.mean.sum(axis=1))

@@ -15,6 +15,7 @@ from scipy.special import expit
 from discreet.analysis.residuals import prepare
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr
+from discreet.models.steps import refuse_steps
 from discreet.tables.roles import ReadingWords
 from discreet.types import BoolArray, FloatArray
 
@@ -114,6 +115,7 @@ def order_answers(responses: Any, calibration: Any, **reading: Unpack[ReadingWor
           1    -0.64 0 0 1*
     """
     prepared = prepare(responses, calibration, "warm", reading)
+    refuse_steps("a scalogram", prepared.responses.steps)
     scores, difficulty = prepared.scores, prepared.difficulty
     order = np.argsort(difficulty, kind="stable")
     kept = np.flatnonzero(scores.answered > 0)

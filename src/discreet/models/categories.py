@@ -10,11 +10,24 @@ has no numbers. Where every person has items of their own, they are ``[person, i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
-from discreet.types import FloatArray
+from discreet.types import FloatArray, Int64Array
+
+
+def as_thresholds(difficulty: npt.ArrayLike) -> FloatArray:
+    """Return thresholds ``[item, step]``, also of difficulties, which are of one step."""
+    value = np.asarray(difficulty, dtype=np.float64)
+    return value[:, None] if value.ndim == 1 else value
+
+
+def count_steps(thresholds: FloatArray) -> Int64Array:
+    """Return how many steps each item has, ``[item]``."""
+    return np.asarray((~np.isnan(thresholds)).sum(axis=-1))
 
 
 def category_chances(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> FloatArray:
@@ -35,15 +48,25 @@ def category_chances(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> Float
 
 def _log_weights(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> FloatArray:
     """Return ``x theta - d_1 - ... - d_x`` of every category x; -inf beyond the steps."""
-    theta = np.asarray(ability, dtype=np.float64)[..., None, None]
-    threshold = np.asarray(thresholds, dtype=np.float64)
-    step = theta - threshold
-    beyond = np.broadcast_to(np.isnan(threshold), step.shape)
-    weight = np.zeros((*step.shape[:-1], step.shape[-1] + 1))
-    np.cumsum(step, axis=-1, out=weight[..., 1:])
-    weight[..., 1:][beyond] = -np.inf
-    weight[..., 0][beyond.all(axis=-1)] = np.nan
-    return weight
+    theta = np.asarray(ability, dtype=np.float64)[..., None]
+    threshold = np.moveaxis(np.asarray(thresholds, dtype=np.float64), -1, 0)
+    shape = np.broadcast_shapes(theta.shape, threshold.shape[1:])
+    weight = np.zeros((len(threshold) + 1, *shape))
+    for category, step in enumerate(threshold, 1):
+        weight[category] = weight[category - 1] + np.where(np.isnan(step), -np.inf, theta - step)
+    weight[0, np.broadcast_to(np.isnan(threshold[0]), shape)] = np.nan
+    return np.moveaxis(weight, 0, -1)
+
+
+def log_totals(ability: FloatArray, thresholds: FloatArray) -> FloatArray:
+    """Return the logarithm of the sum of all categories' weights, ``[item, ability]``.
+
+    A person with score r on some items has, but for a constant, the log-likelihood ``r theta``
+    less the sum of these over the items.
+    """
+    if thresholds.shape[-1] == 1:
+        return np.asarray(np.logaddexp(0.0, ability - thresholds))
+    return np.asarray(np.logaddexp.reduce(_log_weights(ability, thresholds), axis=-1).T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,18 +84,31 @@ def score_moments(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> ScoreMom
 
     Moments are taken around the mean, so that the variance is exact where it is tiny.
     """
-    chance = category_chances(ability, thresholds)
-    category = np.arange(chance.shape[-1], dtype=np.float64)
-    mean = chance @ category
-    away = category - mean[..., None]
-    square = away * away
-    weighted = chance * square
-    return ScoreMoments(
-        mean,
-        weighted.sum(axis=-1),
-        (weighted * away).sum(axis=-1),
-        (weighted * square).sum(axis=-1),
-    )
+    threshold = np.asarray(thresholds, dtype=np.float64)
+    if threshold.shape[-1] == 1:
+        return _binary_moments(np.asarray(ability)[..., None] - threshold[..., 0])
+    # One category after the other: sums over a short last axis are several times slower.
+    weight = np.moveaxis(_log_weights(ability, threshold), -1, 0)
+    chance = np.exp(weight - weight.max(axis=0))
+    chance /= chance.sum(axis=0)
+    mean = sum(category * share for category, share in enumerate(chance))
+    variance, third, fourth = np.zeros((3, *chance.shape[1:]))
+    for category, share in enumerate(chance):
+        away = category - mean
+        square = away * away
+        weighted = share * square
+        variance += weighted
+        third += weighted * away
+        fourth += weighted * square
+    return ScoreMoments(np.asarray(mean), variance, third, fourth)
+
+
+def _binary_moments(away: FloatArray) -> ScoreMoments:
+    """Return the same for right and wrong answers, from ability less difficulty."""
+    chance = expit(away)
+    spread = chance * expit(-away)
+    third = spread * (1 - 2 * chance)
+    return ScoreMoments(chance, spread, third, spread * (1 - 3 * spread))
 
 
 def expected_scores(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> FloatArray:
@@ -83,8 +119,7 @@ def expected_scores(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> FloatA
     >>> expected_scores([0.0, 1.0], [[0.0, np.nan], [-1.0, 1.0]]).round(3).tolist()
     [[0.5, 1.0], [0.731, 1.405]]
     """
-    chance = category_chances(ability, thresholds)
-    return np.asarray(chance @ np.arange(chance.shape[-1], dtype=np.float64))
+    return score_moments(ability, thresholds).mean
 
 
 def score_variances(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> FloatArray:
@@ -98,3 +133,30 @@ def information(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> FloatArray
     It is the variance of the total score; items without numbers tell nothing.
     """
     return np.asarray(np.nansum(score_variances(ability, thresholds), axis=-1))
+
+
+def slope_terms(
+    ability: FloatArray, thresholds: FloatArray, code: npt.NDArray[np.integer[Any]]
+) -> tuple[FloatArray, FloatArray]:
+    """Return how answers pull at an item's slope and what they tell of it, ``[person, item]``.
+
+    Derivatives at 1, by a slope that multiplies ability less thresholds.
+
+    Parameters
+    ----------
+    ability, thresholds
+        As above.
+    code
+        Categories ``[person, item]``; any number where an answer is missing.
+    """
+    if thresholds.shape[-1] == 1:
+        away = ability[:, None] - thresholds[:, 0]
+        moments = _binary_moments(away)
+        return (code - moments.mean) * away, moments.variance * away**2
+    weight = _log_weights(ability, thresholds)
+    chance = category_chances(ability, thresholds)
+    finite = np.where(np.isfinite(weight), weight, 0.0)
+    mean = (chance * finite).sum(axis=-1)
+    spread = (chance * (finite - mean[..., None]) ** 2).sum(axis=-1)
+    seen = np.take_along_axis(finite, np.maximum(code, 0)[..., None].astype(np.intp), axis=-1)
+    return seen[..., 0] - mean, spread

@@ -12,7 +12,7 @@ scale model is a linear structure on the thresholds. Confidential.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -68,6 +68,15 @@ def choose_model(asked: str, steps: Sequence[int]) -> str:
             "as right with at_least= (--at-least)"
         )
     return RASCH if binary else asked
+
+
+def refuse_steps(what: str, steps: Sequence[int]) -> None:
+    """Refuse what is there for right and wrong answers only."""
+    if max(steps, default=1) > 1:
+        raise BadUsage(
+            f"{what} is for right and wrong answers, found answers with up to {max(steps)} steps; "
+            "say from which score on answers count as right with at_least= (--at-least)"
+        )
 
 
 # -- categories that nobody used -------------------------------------------------------------
@@ -242,11 +251,15 @@ def match_categories(responses: Responses, estimate: Any) -> Responses:
     BadResponses
         If somebody is in a category that the estimate knows nothing about.
     """
-    ladder = getattr(estimate, "ladder", None)
-    if ladder is None and max(responses.steps, default=1) == 1:
+    ladder = estimate.ladder
+    every = ((0, 1),) * len(estimate.items) if ladder is None else ladder.kept
+    return match_known(responses, dict(zip(estimate.items, every, strict=True)))
+
+
+def match_known(responses: Responses, known: Mapping[str, tuple[int, ...]]) -> Responses:
+    """Return answers in the known categories of their items, as :func:`match_categories` does."""
+    if max(map(len, known.values()), default=2) == 2 and max(responses.steps, default=1) == 1:
         return responses
-    every = _all_categories([1] * len(estimate.items)) if ladder is None else ladder.kept
-    known = dict(zip(estimate.items, every, strict=True))
     pairs = list(zip(responses.items, responses.steps, strict=True))
     kept = tuple(known.get(item, tuple(range(most + 1))) for item, most in pairs)
     steps = tuple(max(most, own[-1]) for (_, most), own in zip(pairs, kept, strict=True))

@@ -1,0 +1,203 @@
+"""How well items with steps, their categories and persons fit."""
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.analysis import correlate_residuals, find_dimensions, measure_fit, order_answers
+from discreet.analysis.dimensionality import draw_answers as draw_given_scores
+from discreet.analysis.residuals import prepare
+from discreet.answers.steps import store_codes
+from discreet.errors import BadUsage
+from discreet.models.categories import category_chances, score_moments, slope_terms
+from stepped import SETS, draw_answers, draw_thresholds, hold, load_reference, load_set
+
+STEPS = (1, 3, 2, 4)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_mean_squares_are_those_of_an_independent_program(name):
+    answers = load_set(name)
+    fit = measure_fit(answers, discreet.fit(answers, method="conditional"))
+    reference = load_reference(f"{name}_itemfit_pcm_own")
+    assert fit.items.items == reference["item"]
+    assert fit.items.answers.tolist() == [int(value) for value in reference["n"]]
+    for ours, theirs in (("infit", "infit_msq"), ("outfit", "outfit_msq")):
+        wanted = [float(value) for value in reference[theirs]]
+        np.testing.assert_allclose(getattr(fit.items, ours), wanted, atol=2e-4)
+        standardised = [float(value) for value in reference[f"{ours}_t"]]
+        np.testing.assert_allclose(getattr(fit.items, f"{ours}_t"), standardised, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_persons_are_as_reliably_told_apart_as_another_program_says(name):
+    answers = load_set(name)
+    fit = measure_fit(answers, discreet.fit(answers, method="conditional"))
+    wanted = float(load_reference(f"{name}_lrtest_pcm")["LR"][-1])
+    assert fit.person_reliability.reliability == pytest.approx(wanted, abs=2e-3)
+
+
+@pytest.fixture(scope="module")
+def true():
+    """Many persons who answer as the model says, and the truth about the items."""
+    rng = np.random.default_rng(11)
+    steps = (1, 3, 2, 4, 3, 2) * 8
+    thresholds = draw_thresholds(rng, steps)
+    codes = draw_answers(rng, 1500, thresholds, missing=0.1)
+    answers = discreet.Responses.from_store(store_codes(codes, steps))
+    rows = ([value for value in row if not np.isnan(value)] for row in thresholds.tolist())
+    return answers, {str(item): row for item, row in enumerate(rows)}
+
+
+def test_residuals_have_mean_zero_and_the_variance_of_the_model(true):
+    answers, known = true
+    total, square, variance, count = 0.0, 0.0, 0.0, 0.0
+    for chunk in prepare(answers, known, "warm").chunks():
+        total += chunk.residual.sum(axis=0)
+        square += (chunk.residual**2).sum(axis=0)
+        variance += chunk.variance.sum(axis=0)
+        count += chunk.answered.sum(axis=0)
+    assert (np.abs(total) < 4 * np.sqrt(variance)).all()
+    assert (np.abs(square / variance - 1) < 0.15).all()
+    assert (square / variance).mean() < 1  # abilities are fitted to the same answers
+
+
+def test_mean_squares_are_near_one_where_the_model_holds(true):
+    answers, known = true
+    fit = measure_fit(answers, known)
+    for name in ("infit", "outfit", "discrimination"):
+        assert (np.abs(getattr(fit.items, name) - 1) < 0.2).all()
+    for name in ("infit", "outfit"):
+        assert np.nanmedian(getattr(fit.persons, name)) == pytest.approx(1, abs=0.1)
+    difference = fit.items.point_measure - fit.items.point_measure_expected
+    assert (np.abs(difference) < 0.05).all()
+
+
+def test_categories_are_as_expected_where_the_model_holds(true):
+    answers, known = true
+    table = measure_fit(answers, known).categories
+    assert table.item == tuple(item for item, row in known.items() for _ in range(len(row) + 1))
+    assert (np.abs(table.mean_ability - table.expected_ability) < 0.25).all()
+    for square in (table.infit, table.outfit):
+        assert np.median(square) == pytest.approx(1, abs=0.05)
+        assert np.quantile(np.abs(square - 1), 0.9) < 0.25
+    by_item = np.split(table.mean_ability, np.flatnonzero(table.category == 0)[1:])
+    assert all((np.diff(one) > 0).all() for one in by_item)
+    assert np.isnan(table.threshold[table.category == 0]).all()
+    assert np.array_equal(table.threshold[table.category > 0], np.concatenate([*known.values()]))
+
+
+def test_categories_are_those_of_the_definition():
+    answers, _ = hold(12, 300, STEPS, missing=0.2)
+    estimate = discreet.fit(answers)
+    prepared = prepare(answers, estimate, "ml")
+    found = measure_fit(answers, estimate).categories
+    used, codes = prepared.used, answers.to_array()
+    ability = prepared.scores.ability[used]
+    for item, most in enumerate(STEPS):
+        code = codes[used, item]
+        given, theta = code[code >= 0], ability[code >= 0]
+        share = category_chances(theta, estimate.thresholds[item : item + 1])[:, 0]
+        moments = score_moments(theta, estimate.thresholds[item : item + 1])
+        mean, variance = moments.mean[:, 0], moments.variance[:, 0]
+        for category in range(most + 1):
+            row = found.item.index(str(item)) + category
+            squared = (category - mean) ** 2
+            inside = given == category
+            assert found.answers[row] == inside.sum()
+            assert found.share[row] == pytest.approx(inside.mean())
+            assert found.mean_ability[row] == pytest.approx(theta[inside].mean())
+            expected = theta @ share[:, category] / share[:, category].sum()
+            assert found.expected_ability[row] == pytest.approx(expected)
+            infit = squared[inside].sum() / (squared @ share[:, category])
+            assert found.infit[row] == pytest.approx(infit)
+            ratio = squared / variance
+            outfit = ratio[inside].sum() / (ratio @ share[:, category])
+            assert found.outfit[row] == pytest.approx(outfit)
+    known = ~np.isnan(estimate.threshold_se)
+    np.testing.assert_array_equal(found.se[~np.isnan(found.se)], estimate.threshold_se[known])
+
+
+def test_left_out_categories_keep_their_numbers_in_the_table():
+    answers, _ = hold(13, 300, (3, 3, 3))
+    codes = answers.to_array()
+    codes[codes[:, 1] == 1, 1] = 2
+    answers = discreet.Responses.from_store(store_codes(codes, (3, 3, 3)))
+    table = measure_fit(answers, discreet.fit(answers)).categories
+    assert table.category.tolist() == [0, 1, 2, 3, 0, 2, 3, 0, 1, 2, 3]
+
+
+def test_one_step_is_right_and_wrong():
+    answers, _ = hold(14, 300, (1,) * 6, missing=0.1)
+    known = dict(zip(answers.items, discreet.fit(answers).difficulty.tolist(), strict=True))
+    codes = np.column_stack([answers.to_array(), np.full(300, -1)])
+    wider = discreet.Responses.from_store(store_codes(codes, (*(1,) * 6, 2)))
+    one, other = measure_fit(answers, known), measure_fit(wider, known | {"6": [-0.5, 0.5]})
+    assert one.categories is None
+    for name in ("infit", "infit_t", "outfit_t", "point_measure_expected", "discrimination"):
+        wanted, found = getattr(one.items, name), getattr(other.items, name)
+        np.testing.assert_allclose(found[:-1], wanted, atol=1e-9)
+    np.testing.assert_allclose(other.persons.outfit, one.persons.outfit, atol=1e-9)
+    q3 = [correlate_residuals(*pair).q3 for pair in ((answers, known), (wider, known | {"6": [0]}))]
+    np.testing.assert_allclose(q3[0], q3[1][:-1, :-1], atol=1e-9)
+
+
+def test_the_slope_is_the_derivative_of_the_likelihood():
+    thresholds = draw_thresholds(np.random.default_rng(15), STEPS)
+    ability, code, h = np.array([-1.0, 0.7]), np.array([[0, 3, 1, 2], [1, 0, 2, 4]]), 1e-5
+
+    def look(slope):
+        chance = category_chances(slope * ability, slope * thresholds)
+        return np.log(np.take_along_axis(chance, code[..., None], axis=-1)[..., 0])
+
+    pull, information = slope_terms(ability, thresholds, code)
+    np.testing.assert_allclose(pull, (look(1 + h) - look(1 - h)) / (2 * h), atol=1e-8)
+    second = (look(1 + 1e-4) - 2 * look(1) + look(1 - 1e-4)) / 1e-8
+    np.testing.assert_allclose(information, -second, atol=1e-5)
+
+
+def test_answers_that_depend_on_each_other_correlate(true):
+    answers, _ = true
+    codes = answers.to_array()
+    copy = np.where(np.random.default_rng(1).random(len(codes)) < 0.5, codes[:, 4], codes[:, 6])
+    codes[:, 6] = copy
+    copied = discreet.Responses.from_store(store_codes(codes, answers.steps))
+    rows = correlate_residuals(copied, discreet.fit(copied)).to_dict()
+    assert {rows["item"][0], rows["other"][0]} == {"4", "6"}
+    assert rows["excess"][0] > 0.15
+
+
+def test_one_dimension_is_within_chance_and_two_are_not():
+    rng = np.random.default_rng(16)
+    thresholds = draw_thresholds(rng, (3,) * 12)
+    one = draw_answers(rng, 800, thresholds)
+    two = np.column_stack([one[:, :6], draw_answers(rng, 800, thresholds)[:, 6:]])
+    for codes, several in ((one, False), (two, True)):
+        answers = discreet.Responses.from_store(store_codes(codes, (3,) * 12))
+        found = find_dimensions(answers, discreet.fit(answers), simulations=39)
+        assert (found.beyond_chance > 0) is several
+    assert {item for item, load in zip(found.items, found.loading, strict=True) if load > 0} in (
+        set(map(str, range(6))),
+        set(map(str, range(6, 12))),
+    )
+    assert found.correlation < 0.4
+
+
+def test_simulated_persons_keep_their_score_and_follow_the_law():
+    thresholds = np.array([[-0.5, 0.5], [0.2, np.nan]])
+    chance = category_chances(np.full(40_000, 0.3), thresholds)
+    above = np.cumsum(chance[..., :0:-1], axis=-1)[..., ::-1]
+    drawn = draw_given_scores(
+        np.moveaxis(above, -1, 0), np.full(40_000, 2), np.random.default_rng(1)
+    )
+    assert (drawn.sum(axis=1) == 2).all()
+    weight = chance[0, 0, 2] * chance[0, 1, 0], chance[0, 0, 1] * chance[0, 1, 1]
+    expected = weight[0] / sum(weight)
+    error = np.sqrt(expected * (1 - expected) / 40_000)
+    assert abs((drawn[:, 0] == 2).mean() - expected) < 4 * error
+
+
+def test_a_scalogram_of_steps_is_refused():
+    answers, _ = hold(17, 40, (2, 2, 2))
+    with pytest.raises(BadUsage, match="a scalogram is for right and wrong answers"):
+        order_answers(answers, discreet.fit(answers))

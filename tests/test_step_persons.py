@@ -1,0 +1,193 @@
+"""Persons who answered items with steps: abilities, score tables, posteriors, the command line."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet
+from discreet.analysis.abilities import NormalPrior, abilities
+from discreet.analysis.persons import known_thresholds, score, tabulate_scores
+from discreet.analysis.residuals import trace_information
+from discreet.answers.steps import store_codes
+from discreet.errors import BadResponses, BadUsage
+from stepped import (
+    SETS,
+    chances,
+    draw_answers,
+    draw_codes,
+    draw_thresholds,
+    hold,
+    load_reference,
+    load_set,
+)
+
+STEPS = (1, 3, 2, 4)
+METHODS = ("warm", "ml", "posterior")
+
+
+def listed(thresholds):
+    """Return thresholds as a mapping from item to list."""
+    rows = ([value for value in row if not np.isnan(value)] for row in thresholds.tolist())
+    return {str(item): row for item, row in enumerate(rows)}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_scores_have_the_abilities_of_an_independent_program(name):
+    estimate = discreet.fit(load_set(name), method="conditional")
+    ours = estimate.thresholds
+    reference = load_reference(f"{name}_persons_pcm_own")
+    for method, column, error in (("ml", "ml", "ml_se"), ("warm", "wle", "wle_se_info")):
+        table = tabulate_scores(estimate, method=method)
+        assert table.score.tolist() == [int(value) for value in reference["score"]]
+        for found, told in ((table.ability - np.nanmean(ours), column), (table.se, error)):
+            wanted = np.array([float(value or "nan") for value in reference[told]])
+            np.testing.assert_allclose(found, wanted, atol=1e-4, equal_nan=True)
+
+
+def log_likelihood(theta, thresholds, codes):
+    """From the definition: the product of the categories' probabilities."""
+    total = np.zeros(len(theta))
+    for own, code in zip(thresholds, codes, strict=True):
+        if code >= 0:
+            total += np.log(chances(theta, own[~np.isnan(own)])[:, code])
+    return total
+
+
+def test_abilities_are_the_maxima_of_the_definition():
+    thresholds = draw_thresholds(np.random.default_rng(1), STEPS)
+    codes = np.array([[1, 2, 0, 3], [0, -1, 2, 1], [-1, 1, -1, 2], [1, 3, 2, 4], [0, 0, 0, 0]])
+    theta = np.linspace(-12, 12, 24_001)
+    for method in ("ml", "warm"):
+        answers = discreet.Responses.from_store(store_codes(codes, STEPS))
+        found = score(answers, listed(thresholds), method=method)
+        for row, one in zip(codes, found.ability, strict=True):
+            weight = log_likelihood(theta, thresholds, row)
+            if method == "warm":
+                given_items = thresholds[row >= 0]
+                weight += np.log(trace_information(listed(given_items), theta).information) / 2
+            elif np.isnan(one):
+                continue
+            assert one == pytest.approx(theta[np.argmax(weight)], abs=2e-3)
+    assert found.status.tolist()[-2:] == ["all_right", "all_wrong"]
+
+
+def test_posterior_means_are_those_of_the_definition():
+    thresholds = draw_thresholds(np.random.default_rng(2), STEPS)
+    codes = np.array([[1, 2, 0, 3], [0, -1, 2, 1]])
+    prior = NormalPrior(0.3, 0.8)
+    answers = discreet.Responses.from_store(store_codes(codes, STEPS))
+    found = score(answers, listed(thresholds), method="posterior", prior=prior)
+    theta = np.linspace(-8, 8, 16_001)
+    for place, row in enumerate(codes):
+        weight = log_likelihood(theta, thresholds, row) - (theta - 0.3) ** 2 / (2 * 0.64)
+        weight = np.exp(weight - weight.max())
+        mean = weight @ theta / weight.sum()
+        assert found.ability[place] == pytest.approx(mean, abs=1e-6)
+        spread = np.sqrt(weight @ (theta - mean) ** 2 / weight.sum())
+        assert found.se[place] == pytest.approx(spread, abs=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 5), min_size=1, max_size=8))
+@settings(max_examples=40, deadline=None)
+def test_a_higher_score_is_a_higher_ability(seed, steps):
+    thresholds = np.full((len(steps), max(steps)), np.nan)
+    rng = np.random.default_rng(seed)
+    for row, most in zip(thresholds, steps, strict=True):
+        row[:most] = rng.normal(0, 2, most)  # in any order
+    for method in METHODS:
+        table = tabulate_scores(listed(thresholds), method=method)
+        assert table.score.tolist() == list(range(sum(steps) + 1))
+        known = table.ability[~np.isnan(table.ability)]
+        assert (np.diff(known) > 0).all()
+        assert len(known) >= sum(steps) - 1
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=5, deadline=None)
+def test_one_step_is_right_and_wrong(seed):
+    rng = np.random.default_rng(seed)
+    codes, b = draw_codes(seed, 60, (1,) * 6, missing=0.2), rng.normal(size=6)
+    answers = discreet.Responses.from_store(store_codes(codes, (1,) * 6))
+    difficulties = {str(item): value for item, value in enumerate(b)}
+    # An item with two steps that nobody here answered makes the general path of it.
+    general = difficulties | {"6": [-0.5, 0.5]}
+    wider = discreet.Responses.from_store(
+        store_codes(np.column_stack([codes, np.full(60, -1)]), (*(1,) * 6, 2))
+    )
+    for method in METHODS:
+        one, other = (
+            score(answers, difficulties, method=method),
+            score(wider, general, method=method),
+        )
+        np.testing.assert_allclose(one.ability, other.ability, atol=1e-9)
+        np.testing.assert_allclose(one.se, other.se, atol=1e-9)
+        assert one.status.tolist() == other.status.tolist()
+
+
+def test_arrays_have_the_abilities_of_answers():
+    answers, thresholds = hold(3, 50, STEPS, missing=0.2)
+    found = abilities(answers.to_array(), thresholds)
+    wanted = score(answers, listed(thresholds))
+    np.testing.assert_allclose(found.ability, wanted.ability, atol=1e-10)
+    np.testing.assert_allclose(found.se, wanted.se, atol=1e-10)
+
+
+def test_arrays_with_a_category_beyond_the_steps_are_refused():
+    with pytest.raises(BadResponses, match=r"is 3; abilities need its categories, 0 to 2, or"):
+        abilities([[1, 3]], [[0.0, np.nan], [-1.0, 1.0]])
+
+
+def test_abilities_recover_the_truth_and_its_errors():
+    rng = np.random.default_rng(4)
+    thresholds = draw_thresholds(rng, (3,) * 30)
+    ability = np.repeat([-1.5, 0.0, 1.5], 2000)
+    codes = np.empty((6000, 30), dtype=np.int8)
+    for item, own in enumerate(thresholds):
+        share = chances(ability, own)
+        codes[:, item] = (rng.random((6000, 1)) > share.cumsum(axis=1)).sum(axis=1)
+    found = score(discreet.Responses.from_store(store_codes(codes, (3,) * 30)), listed(thresholds))
+    error = (found.ability - ability) / found.se
+    for part in error.reshape(3, 2000):
+        assert abs(part.mean()) < 4 / np.sqrt(2000)
+        assert abs(part.std() - 1) < 0.07
+
+
+def test_plausible_values_have_the_spread_of_the_abilities():
+    rng = np.random.default_rng(5)
+    thresholds = draw_thresholds(rng, (3,) * 8)
+    codes = draw_answers(rng, 3000, thresholds, spread=1.4)
+    answers = discreet.Responses.from_store(store_codes(codes, (3,) * 8))
+    found = score(answers, listed(thresholds), plausible=5)
+    assert found.plausible.std() == pytest.approx(1.4, abs=0.06)
+    assert found.prior.sd == pytest.approx(1.4, abs=0.06)
+    assert found.ability.std() < 1.37
+
+
+def test_unused_categories_are_matched_before_scoring():
+    codes = draw_codes(6, 400, (3, 3, 3))
+    codes[codes[:, 1] == 1, 1] = 2
+    answers = discreet.Responses.from_store(store_codes(codes, (3, 3, 3)))
+    estimate = discreet.fit(answers)
+    found = score(answers, estimate)
+    matched = np.column_stack([codes[:, 0], np.array([0, -1, 1, 2])[codes[:, 1]], codes[:, 2]])
+    assert found.score.tolist() == matched.sum(axis=1).tolist()
+    np.testing.assert_allclose(found.ability, abilities(matched, estimate.thresholds).ability)
+
+
+def test_answers_with_steps_need_thresholds():
+    answers, _ = hold(7, 30, (2, 2))
+    with pytest.raises(BadResponses, match="knows its categories 0, 1 only"):
+        score(answers, {"0": 0.0, "1": 1.0})
+
+
+def test_a_threshold_that_is_no_number_is_refused():
+    with pytest.raises(BadUsage, match="item 'a' has the thresholds"):
+        known_thresholds({"a": [0.0, np.nan], "b": 1.0})
+
+
+def test_the_information_of_steps_is_the_variance_of_the_score():
+    curve = trace_information({"a": [-1.0, 1.0], "b": 0.0}, [0.0])
+    share = chances(np.zeros(1), [-1.0, 1.0])[0]
+    assert curve.information[0] == pytest.approx(share[0] + share[2] + 0.25)
+    assert curve.expected_score[0] == pytest.approx(1.5)
