@@ -17,6 +17,7 @@ import pytest
 
 import discreet
 from discreet import analysis
+from discreet.answers.steps import store_codes
 from discreet.keeping import Kept, write_value
 from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
@@ -96,6 +97,8 @@ def public_results():
     dimensions = analysis.find_dimensions(answers, estimate, simulations=1)
     letters = pa.table([[str(cell) for cell in column] for column in answers.to_array().T], items)
     chosen = discreet.Responses.from_dataframe(letters, key=dict.fromkeys(items, "1"))
+    rated = discreet.Responses.from_store(store_codes(answers.to_array() * 2, [2] * 120), items)
+    rated_fit = analysis.measure_fit(rated, {item: [-1.0, 1.0] for item in items})
     return [
         sim, answers, estimate, published, published.guarantee, published.noisy, budget, compared,
         discreet.count_pairs(answers),
@@ -113,7 +116,7 @@ def public_results():
         discreet.release_comparisons(
             compared.comparisons, budget, items=objects, max_comparisons=20, noise=noise
         ),
-        fitted, fitted.items, fitted.persons, fitted.item_reliability,
+        fitted, fitted.items, fitted.persons, fitted.item_reliability, rated_fit.categories,
         analysis.correlate_residuals(answers, estimate),
         analysis.find_dif(answers, "mean score"),
         analysis.find_mislabelled(answers, estimate),

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.analysis.abilities import NormalPrior, abilities
-from discreet.analysis.persons import known_thresholds, score, tabulate_scores
+from discreet.analysis.known import known_thresholds
+from discreet.analysis.persons import score, tabulate_scores
 from discreet.analysis.residuals import trace_information
 from discreet.answers.steps import store_codes
 from discreet.errors import BadResponses, BadUsage

@@ -29,7 +29,8 @@ from scipy.special import expit
 
 from discreet.analysis.abilities import NormalPrior
 from discreet.analysis.bank import Bank
-from discreet.analysis.persons import known_difficulties, score_answers
+from discreet.analysis.known import known_difficulties
+from discreet.analysis.persons import score_answers
 from discreet.analysis.shrinking import shrink as shrink
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, name_some

@@ -22,7 +22,7 @@ from discreet.analysis.bank import Bank
 from discreet.analysis.grounded import GroundedFit, solve_grounded
 from discreet.analysis.held import Held, maximise_held
 from discreet.analysis.held_marginal import hold_marginal
-from discreet.analysis.persons import check_logits, known_difficulties
+from discreet.analysis.known import check_logits, known_difficulties
 from discreet.answers.opening import count_pairs, load_answers
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts

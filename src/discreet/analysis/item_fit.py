@@ -20,7 +20,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from discreet.analysis.category_fit import CategoryFit, CategorySums, describe_categories
-from discreet.analysis.persons import PersonScores, known_difficulties
+from discreet.analysis.known import known_difficulties
+from discreet.analysis.persons import PersonScores
 from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.categories import slope_terms

@@ -14,13 +14,8 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from discreet.analysis.persons import (
-    KnownItems,
-    PersonScores,
-    PersonStatus,
-    known_thresholds,
-    score,
-)
+from discreet.analysis.known import KnownItems, known_thresholds
+from discreet.analysis.persons import PersonScores, PersonStatus, score
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage

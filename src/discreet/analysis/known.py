@@ -1,0 +1,162 @@
+"""What is known of items: difficulties and thresholds of a calibration, a release or a bank.
+
+In: anything that has items with numbers. Out: names, difficulties and thresholds of those items
+that have some, checked to be in logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from discreet.answers.responses import Responses
+from discreet.errors import BadUsage
+from discreet.models.steps import match_known
+from discreet.tables.ids import check_items
+from discreet.tables.opener import read_columns
+from discreet.tables.sources import is_frame
+from discreet.types import FloatArray
+
+FAR = 50.0
+"""Logits beyond which no answer can ever be surprising in floating point, so that nothing can be
+estimated against them: they are on another scale."""
+
+
+class Calibration(Protocol):
+    """Anything with item names and a difficulty for each: an Estimate, an item bank."""
+
+    @property
+    def items(self) -> tuple[str, ...]: ...
+    @property
+    def difficulty(self) -> FloatArray: ...
+
+
+def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
+    """Return the items that have a difficulty, and their difficulties.
+
+    Parameters
+    ----------
+    calibration
+        An :class:`~discreet.Estimate`, anything with ``items`` and ``difficulty``, a published
+        release (its ``estimate`` is used), a mapping from item to difficulty, or a data frame
+        with the columns item and difficulty. The difficulty of an item with steps is its
+        location, the mean of its thresholds.
+
+    Raises
+    ------
+    BadUsage
+        If it is none of these, or no item has a difficulty.
+    """
+    if isinstance(calibration, Mapping):
+        names = tuple(map(str, calibration))
+        values = [_locate(item, value) for item, value in calibration.items()]
+    elif is_frame(calibration):
+        listed, values = read_columns(calibration, ("item", "difficulty"), "calibrations")
+        names = check_items(listed, len(listed))
+    else:
+        source = getattr(calibration, "estimate", calibration)
+        if not (hasattr(source, "items") and hasattr(source, "difficulty")):
+            raise BadUsage(
+                f"a calibration has items and a difficulty for each, found "
+                f"{type(calibration).__name__}; use the result of fit, a release, a "
+                "dictionary from item to difficulty, or a data frame with these two columns"
+            )
+        names, values = tuple(source.items), source.difficulty
+    difficulty = np.asarray(values, dtype=np.float64)
+    if difficulty.shape != (len(names),):
+        raise BadUsage(
+            f"a calibration needs one difficulty for each of its {len(names)} items, found "
+            f"shape {difficulty.shape}"
+        )
+    known = np.flatnonzero(np.isfinite(difficulty))
+    if not len(known):
+        raise BadUsage(f"none of the {len(names)} items of the calibration has a difficulty")
+    largest = known[np.argmax(np.abs(difficulty[known]))]
+    check_logits(names[largest], difficulty[largest])
+    return tuple(names[i] for i in known), difficulty[known]
+
+
+@dataclass(frozen=True, eq=False)
+class KnownItems:
+    """Items that have numbers: their thresholds, and which answers these are about.
+
+    Attributes
+    ----------
+    items
+        Names.
+    thresholds
+        ``[item, step]``, NaN beyond an item's steps; of right/wrong items the difficulty.
+    kept
+        Per item, the categories of the answers that the steps lie between.
+    """
+
+    items: tuple[str, ...]
+    thresholds: FloatArray
+    kept: tuple[tuple[int, ...], ...]
+
+    def select(self, wanted: Container[str]) -> KnownItems:
+        """Return those of the items that are wanted."""
+        use = [i for i, name in enumerate(self.items) if name in wanted]
+        names, kept = tuple(self.items[i] for i in use), tuple(self.kept[i] for i in use)
+        return KnownItems(names, self.thresholds[use], kept)
+
+    def match(self, responses: Responses) -> Responses:
+        """Return answers in the categories of the thresholds."""
+        return match_known(responses, dict(zip(self.items, self.kept, strict=True)))
+
+
+def known_thresholds(calibration: Any) -> KnownItems:
+    """Return the items that have numbers, and their thresholds.
+
+    Parameters
+    ----------
+    calibration
+        As for :func:`known_difficulties`; a mapping may hold a list of thresholds for an item.
+    """
+    names, b = known_difficulties(calibration)
+    source = getattr(calibration, "estimate", calibration)
+    ladder = None if isinstance(source, Mapping) else getattr(source, "ladder", None)
+    if ladder is not None:
+        place = {name: row for row, name in enumerate(source.items)}
+        rows = [place[name] for name in names]
+        return KnownItems(names, ladder.value[rows], tuple(ladder.kept[row] for row in rows))
+    if isinstance(source, Mapping) and any(np.ndim(value) for value in source.values()):
+        return _list_thresholds({str(name): value for name, value in source.items()}, names)
+    return KnownItems(names, b[:, None], ((0, 1),) * len(names))
+
+
+def _locate(item: object, value: Any) -> Any:
+    """Return a difficulty, or the mean of a list of thresholds."""
+    if not np.ndim(value):
+        return value
+    if np.ndim(value) > 1 or not len(value) or not np.isfinite(value).all():
+        raise BadUsage(
+            f"item '{item}' has the thresholds {value}; an item with steps needs a list with a "
+            "number for each step"
+        )
+    return np.mean(value)
+
+
+def _list_thresholds(values: Mapping[str, Any], names: tuple[str, ...]) -> KnownItems:
+    """Put thresholds of a mapping side by side."""
+    rows = [np.atleast_1d(np.asarray(values[name], dtype=np.float64)) for name in names]
+    for name, row in zip(names, rows, strict=True):
+        check_logits(name, float(np.abs(row).max()))
+    thresholds = np.full((len(rows), max(map(len, rows))), np.nan)
+    for own, value in zip(thresholds, rows, strict=True):
+        own[: len(value)] = value
+    kept = tuple(tuple(range(len(value) + 1)) for value in rows)
+    return KnownItems(names, thresholds, kept)
+
+
+def check_logits(item: str, difficulty: float) -> None:
+    """Refuse a difficulty that cannot be in logits."""
+    if abs(difficulty) > FAR:
+        raise BadUsage(
+            f"item '{item}' has the difficulty {difficulty:g}, but difficulties are in logits, "
+            f"from -{FAR:g} to {FAR:g}. Numbers on another scale (mean 500, for example) must be "
+            "turned back into logits first"
+        )
