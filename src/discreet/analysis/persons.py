@@ -220,7 +220,7 @@ def score(
             prior = estimate_prior(patterns, b)
         ability, se = _solve_entries(patterns, b, method, prior)
         found = {"ability": ability[patterns.entry], "se": se[patterns.entry], "prior": prior}
-    LOG.info("scored %d persons on %d items, method %s", source.n_persons, len(chosen), method)
+    LOG.info("scored %d persons on %d items, method %s", source.n_persons, len(b), method)
     return PersonScores(
         persons=source.persons,
         score=patterns.score[patterns.entry],
