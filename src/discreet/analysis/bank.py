@@ -3,7 +3,8 @@
 In: a first calibration, then further ones that share items with the bank. Out: a CSV file
 whose first line says what it is. Values in a bank never change: items that are already there
 tie the next calibration to the scale, new ones are added. A bank is public only if everything
-in it came from releases, and then it carries the guarantee of all of them together.
+in it came from releases, and then it carries the guarantee of all of them together. Where items
+have several steps, their thresholds stand in further columns, and the file is of version 2.
 """
 
 from __future__ import annotations
@@ -25,13 +26,18 @@ from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.markup import Tabular, brief_repr, list_columns, read_cell, spreadsheet_cell
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee
+from discreet.results.thresholds import Thresholds, join_ladders, ladder_of
 from discreet.tables.paths import explain_read_errors, open_bytes, read_text
 from discreet.types import FloatArray
 
 FORMAT = "discreet-bank"
-VERSION = 1
+VERSION, WITH_STEPS = 1, 2
 UNIT = "logit"
 COLUMNS = ("item", "difficulty", "se", "n", "source", "status")
+SAME_LOCATION = 1e-6
+"""Logits by which the mean of an item's thresholds may differ from its difficulty in a file."""
+CATEGORIES = "categories"
+"""The column that a bank with steps has: which answers an item's steps lie between, as "0 1 2"."""
 ACTIVE, DRIFTED = "active", "drifted"
 CONFIDENTIAL, PUBLIC = "confidential", "public"
 
@@ -54,6 +60,9 @@ class Bank(Tabular):
         ``active``, or ``drifted``: a later calibration disagreed with the value.
     guarantee
         Of all sources together, where every one was a release; otherwise ``None``.
+    ladder
+        The thresholds, where some item has more than one step; then ``difficulty`` is an item's
+        location. Else None.
     """
 
     scale: str
@@ -64,6 +73,7 @@ class Bank(Tabular):
     source: tuple[str, ...]
     status: tuple[str, ...]
     guarantee: Guarantee | None = None
+    ladder: Thresholds | None = None
 
     __repr__ = brief_repr
 
@@ -88,11 +98,24 @@ class Bank(Tabular):
             n=tuple(self.n[i] for i in use),
             source=tuple(self.source[i] for i in use),
             status=(ACTIVE,) * len(use),
+            ladder=None if self.ladder is None else self.ladder.select(use),
         )
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """One list per column: item, difficulty, se, n, source, status."""
-        return {"item": list(self.items), **list_columns(self, *COLUMNS[1:])}
+        """One list per column: item, difficulty, se, n, source, status.
+
+        With steps also the categories, and a threshold and its error for every step.
+        """
+        steps = {} if self.ladder is None else _list_steps(self.ladder)
+        return {"item": list(self.items), **list_columns(self, *COLUMNS[1:]), **steps}
+
+
+def _list_steps(ladder: Thresholds) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {CATEGORIES: [" ".join(map(str, own)) for own in ladder.kept]}
+    for step, (value, se) in enumerate(zip(ladder.value.T, ladder.se.T, strict=True), start=1):
+        columns[f"threshold_{step}"] = value.tolist()
+        columns[f"threshold_{step}_se"] = se.tolist()
+    return columns
 
 
 def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
@@ -113,7 +136,7 @@ def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
     use = [i for i, b in enumerate(estimate.difficulty) if isfinite(b)]
     if not use:
         raise BadUsage(f"no item of '{source}' has a difficulty, so there is nothing to bank")
-    answers = getattr(estimate, "answers", None)
+    answers, ladder = (getattr(estimate, name, None) for name in ("answers", "ladder"))
     return Bank(
         scale=scale,
         items=tuple(estimate.items[i] for i in use),
@@ -123,6 +146,7 @@ def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
         source=(source,) * len(use),
         status=(ACTIVE,) * len(use),
         guarantee=getattr(estimate, "guarantee", None),
+        ladder=None if ladder is None else ladder.select(use),
     )
 
 
@@ -174,8 +198,15 @@ def grow_bank(
         source=(*bank.source, *(source for _ in new)),
         status=(*status, *(ACTIVE for _ in new)),
         guarantee=added.guarantee,
+        ladder=_add_ladder(bank, added, new),
     )
     return grown, link
+
+
+def _add_ladder(bank: Bank, added: Bank, new: list[int]) -> Thresholds | None:
+    if bank.ladder is None and added.ladder is None:
+        return None
+    return join_ladders([ladder_of(bank), ladder_of(added).select(new)])
 
 
 def _check_name(what: str, name: str) -> None:
@@ -185,7 +216,8 @@ def _check_name(what: str, name: str) -> None:
 
 def write_bank(path: str | PathLike[str], bank: Bank) -> None:
     """Write the file; it appears whole, or the old one stays."""
-    head = {"format": FORMAT, "version": VERSION, "unit": UNIT}
+    version = VERSION if bank.ladder is None else WITH_STEPS
+    head: dict[str, Any] = {"format": FORMAT, "version": version, "unit": UNIT}
     head |= {"scale": bank.scale, "access": bank.access}
     if bank.guarantee is not None:
         head["guarantee"] = bank.guarantee.to_dict()
@@ -194,8 +226,8 @@ def write_bank(path: str | PathLike[str], bank: Bank) -> None:
     # Names in quotes, so that any sign may be part of one.
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     columns = bank.to_dict()
-    writer.writerow(COLUMNS)
-    for row in zip(*(columns[name] for name in COLUMNS), strict=True):
+    writer.writerow(columns)
+    for row in zip(*columns.values(), strict=True):
         writer.writerow([_cell(value) for value in row])
     write_text(Path(path), text.getvalue(), private=bank.access != PUBLIC)
 
@@ -239,7 +271,52 @@ def read_bank(path: str | PathLike[str]) -> Bank:
         source=tuple(read_cell(row["source"]) for row in rows),
         status=tuple(row["status"] for row in rows),
         guarantee=_read_guarantee(place, head.get("guarantee")),
+        ladder=_read_ladder(place, rows) if head["version"] == WITH_STEPS else None,
     )
+
+
+def _read_ladder(place: Path, rows: list[dict[str, str]]) -> Thresholds:
+    """Read the columns of a bank with steps, or say which item cannot be used."""
+    kept, value, error = [], [], []
+    for row in rows:
+        try:
+            own = tuple(map(int, row[CATEGORIES].split()))
+            kept.append(own)
+            value.append([float(row[f"threshold_{step}"]) for step in range(1, len(own))])
+            said = [row[f"threshold_{step}_se"] for step in range(1, len(own))]
+            error.append([float(one) if one else np.nan for one in said])
+        except (KeyError, ValueError) as reason:
+            raise BadResponses(
+                f"{place}, item '{row['item']}': a bank with steps needs the column {CATEGORIES} "
+                "('0 1 2'), and threshold_1, threshold_1_se, ... with a number for every step"
+            ) from reason
+    _check_ladder(place, rows, kept, value)
+    status = tuple((row["status"],) * len(own) for row, own in zip(rows, value, strict=True))
+    return Thresholds(_pad(value), _pad(error), status, kept=tuple(kept))
+
+
+def _check_ladder(
+    place: Path,
+    rows: list[dict[str, str]],
+    kept: list[tuple[int, ...]],
+    value: list[list[float]],
+) -> None:
+    for row, own, steps in zip(rows, kept, value, strict=True):
+        rising = own == tuple(sorted(set(own))) and len(own) > 1 and own[0] >= 0
+        mean = sum(steps) / max(len(steps), 1)
+        if not rising or not abs(mean - float(row["difficulty"])) < SAME_LOCATION:
+            raise BadResponses(
+                f"{place}, item '{row['item']}': the categories are '{row[CATEGORIES]}' and the "
+                f"mean of the thresholds is {mean:g}; categories must rise, from 0 or above, and "
+                f"the mean must be the difficulty, {row['difficulty']}"
+            )
+
+
+def _pad(rows: list[list[float]]) -> FloatArray:
+    out = np.full((len(rows), max(map(len, rows))), np.nan)
+    for own, values in zip(out, rows, strict=True):
+        own[: len(values)] = values
+    return out
 
 
 def _read_head(place: Path, line: str) -> dict[str, Any]:
@@ -252,10 +329,10 @@ def _read_head(place: Path, line: str) -> dict[str, Any]:
             f"{place} is not an item bank: its first line must be '# ' and a JSON object with "
             f'"format": "{FORMAT}"; make one with `discreet bank create`'
         )
-    if head.get("version") != VERSION:
+    if head.get("version") not in (VERSION, WITH_STEPS):
         raise BadUsage(
             f"{place} is a bank of version {head.get('version')}; this version of discreet reads "
-            f"{VERSION}"
+            f"{VERSION} and {WITH_STEPS}"
         )
     if head.get("unit") != UNIT:
         raise BadUsage(
@@ -278,7 +355,8 @@ def _check_rows(place: Path, rows: list[dict[str, str]]) -> None:
     seen: dict[str, int] = {}
     for number, row in enumerate(rows, start=3):
         if None in row or None in row.values():
-            raise BadResponses(f"{place}, line {number}: a bank has {len(COLUMNS)} columns")
+            columns = sum(name is not None for name in row)
+            raise BadResponses(f"{place}, line {number}: this bank has {columns} columns")
         if row["item"] in seen:
             raise BadResponses(
                 f"{place}, line {number}: item '{row['item']}' is in the bank already, in line "

@@ -8,7 +8,7 @@ Every calibration has its own origin, so all are first brought to one: the mean 
 stand still. These are found against medians, which up to half of the items cannot move, and then
 by the test itself, until the same items are found twice. An item is tested by Welch's analysis of
 variance, which allows for standard errors that are estimates themselves (from folds); the alarm is
-Holm's, over all items.
+Holm's, over all items. Of items with steps the locations are compared.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.analysis.equate import FEWEST, find_guarantee, usable_items
+from discreet.analysis.equate import (
+    FEWEST,
+    differ_in_steps,
+    find_guarantee,
+    tell_other_steps,
+    usable_items,
+)
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, list_columns, name_some
@@ -130,7 +136,8 @@ def find_drift(
     """
     names = _check(calibrations, periods, level)
     known = [fit(one) if isinstance(one, PairCounts) else one for one in calibrations]
-    table = _gather(known, names)
+    other = differ_in_steps(known)
+    table = _gather(known, names, other)
     table.check_links(names)
     place, p = _find_origin(table)
     change, change_se = _compare_latest(place.difficulty, place.variance)
@@ -150,7 +157,7 @@ def find_drift(
         p_adjusted=adjusted,
         moved=moved,
         level=level,
-        warnings=_warn(table.items, moved),
+        warnings=(*tell_other_steps(other), *_warn(table.items, moved)),
         guarantee=guarantee,
     )
 
@@ -211,14 +218,14 @@ class _Placed:
     variance: FloatArray
 
 
-def _gather(calibrations: list[Any], names: tuple[str, ...]) -> _Table:
-    """Put calibrations side by side: the items that at least two of them have."""
+def _gather(calibrations: list[Any], names: tuple[str, ...], other: tuple[str, ...]) -> _Table:
+    """Put calibrations side by side: the items that at least two of them have, but for some."""
     tables = [usable_items(one, repr(name)) for one, name in zip(calibrations, names, strict=True)]
     times: dict[str, int] = {}
     for table in tables:
         for item in table:
             times[item] = times.get(item, 0) + 1
-    items = tuple(item for item, number in times.items() if number > 1)
+    items = tuple(item for item, number in times.items() if number > 1 and item not in other)
     difficulty = np.array([[table.get(item, (np.nan,))[0] for item in items] for table in tables])
     covariance = [
         _covariance(getattr(one, "estimate", one), table, items)

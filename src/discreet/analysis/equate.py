@@ -8,11 +8,13 @@ protection of both together. A link through persons is confidential.
 
 The Rasch model has one unit, the logit, so a link is a shift. It is the weighted mean of the
 differences over the items that agree; items that drifted are found against a robust centre
-and left out.
+and left out. Items with steps are linked by their locations, the means of their thresholds, and
+only where both calibrations have the same categories.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -119,6 +121,7 @@ class Link(Tabular):
             difficulty=source.difficulty + self.shift,
             se=np.sqrt(source.se**2 + self.se**2),
             covariance=None if covariance is None else covariance + self.se**2,
+            ladder=None if source.ladder is None else source.ladder.move(self.shift, self.se),
             warnings=(*source.warnings, *self.warnings),
             guarantee=guarantee,
         )
@@ -173,7 +176,7 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
     if not (np.isfinite(flag_at) and flag_at > 0):
         raise BadUsage(f"flag_at must be a positive number of standard deviations, found {flag_at}")
     by = _link_by(base, new)
-    items, first, second = _common(base, new, by)
+    items, first, second, other = _common(base, new, by)
     difference = first[0] - second[0]
     variance = first[1] ** 2 + second[1] ** 2
     everything = _centre(difference, variance)
@@ -196,7 +199,7 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
         scatter=centre.scatter,
         correlation=correlation,
         spread_ratio=ratio,
-        warnings=_warn(items, flagged, correlation, ratio, by),
+        warnings=(*tell_other_steps(other), *_warn(items, flagged, correlation, ratio, by)),
         guarantee=compose_guarantees(find_guarantee(base), find_guarantee(new)),
         linked=getattr(new, "estimate", new),
         by=by,
@@ -223,12 +226,15 @@ def find_guarantee(calibration: Any) -> Guarantee | None:
 
 def _common(
     base: Any, new: Any, by: str
-) -> tuple[tuple[str, ...], tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-    """Items (persons) with numbers in both, and value and standard error in each."""
+) -> tuple[
+    tuple[str, ...], tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray], tuple[str, ...]
+]:
+    """Items (persons) with numbers in both, value and standard error in each, and left out ones."""
     what = "ability" if by == PERSONS else "difficulty"
     usable = _measured if by == PERSONS else usable_items
     first, second = usable(base, "first"), usable(new, "second")
-    items = tuple(name for name in first if name in second)
+    other = differ_in_steps([base, new]) if by == ITEMS else ()
+    items = tuple(name for name in first if name in second and name not in other)
     if len(items) < FEWEST:
         raise DisconnectedItems(
             f"the two calibrations have {len(items)} {by} with a {what} in common"
@@ -236,9 +242,35 @@ def _common(
             + f" (the first has {len(first)} {by}: {name_some(list(first))}; the second "
             f"{len(second)}: {name_some(list(second))}); a link that can be checked needs at least "
             f"{FEWEST}. {by.capitalize()} are matched by name"
+            + (f"; {len(other)} have other categories here than there" if other else "")
         )
     columns = [np.array([table[name] for name in items]).T for table in (first, second)]
-    return items, (columns[0][0], columns[0][1]), (columns[1][0], columns[1][1])
+    return items, (columns[0][0], columns[0][1]), (columns[1][0], columns[1][1]), other
+
+
+def differ_in_steps(calibrations: Sequence[Any]) -> tuple[str, ...]:
+    """Return the items that have other categories in one calibration than in another."""
+    found: dict[str, set[tuple[int, ...]]] = {}
+    for one in calibrations:
+        source = getattr(one, "estimate", one)
+        ladder = getattr(source, "ladder", None)
+        kept = [(0, 1)] * len(source.items) if ladder is None else ladder.kept
+        for name, own in zip(source.items, kept, strict=True):
+            found.setdefault(name, set()).add(own)
+    return tuple(name for name, ways in found.items() if len(ways) > 1)
+
+
+def tell_other_steps(items: tuple[str, ...]) -> tuple[Notice, ...]:
+    """Warn of items that cannot be compared because their steps are not the same."""
+    if not items:
+        return ()
+    noun = "item has" if len(items) == 1 else "items have"
+    sentence = (
+        f"{len(items)} {noun} other categories in one calibration than in the other and cannot be "
+        f"compared: {name_some(list(items))}. Calibrate both with the same categories (steps=, "
+        "merge=)"
+    )
+    return (Notice(Kind.NOT_COMPARED, sentence, items),)
 
 
 def _measured(scores: PersonScores, _which: str) -> dict[str, tuple[float, float]]:

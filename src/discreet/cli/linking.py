@@ -262,7 +262,8 @@ def show_bank(file: BankFile, *, as_json: AsJson = False) -> None:
     if bank.guarantee is not None:
         say(f"{bank.guarantee.mechanism}: {bank.guarantee.summary}")
     say()
-    print_columns(columns, ("item", "difficulty", "se", "n", "source", "status"))
+    steps = [name for name in columns if name.startswith("threshold_") and name[-1].isdigit()]
+    print_columns(columns, ("item", "difficulty", "se", *steps, "n", "source", "status"))
 
 
 def _describe_bank(bank: Bank) -> dict[str, Any]:

@@ -184,6 +184,7 @@ def print_columns(
 ) -> None:
     """Print these columns of a result in this order; those that it does not have are left out."""
     digits = DIGITS | dict.fromkeys((n for n in names if n.startswith("scaled_")), scaled_digits)
+    digits |= dict.fromkeys((n for n in names if n.startswith("threshold_")), 3)
     print_table(
         [
             Column(TITLES.get(name, name), columns[name], digits.get(name))

@@ -6,7 +6,9 @@ In: numbers of an estimator, node by node (an item's step is a node). Out: a fro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -58,9 +60,14 @@ class Thresholds:
         """Which steps have a number, ``[item, step]``."""
         return ~np.isnan(self.value)
 
-    def move(self, shift: float) -> Thresholds:
-        """Return the same thresholds with the origin of the scale elsewhere."""
-        return replace(self, value=self.value + shift)
+    def move(self, shift: float, error: float = 0.0) -> Thresholds:
+        """Return the same thresholds with the origin of the scale elsewhere.
+
+        ``error`` is the standard error of the shift, which all of them have in common.
+        """
+        spread = None if self.covariance is None else self.covariance + error**2
+        se = np.sqrt(self.se**2 + error**2)
+        return replace(self, value=self.value + shift, se=se, covariance=spread)
 
     def select(self, columns: npt.ArrayLike) -> Thresholds:
         """Return the thresholds of some items, without their covariance."""
@@ -69,3 +76,28 @@ class Thresholds:
         status = tuple(self.status[column] for column in chosen.tolist())
         kept = tuple(self.kept[column] for column in chosen.tolist())
         return Thresholds(self.value[chosen], self.se[chosen], status, None, counts, kept)
+
+
+def ladder_of(source: Any) -> Thresholds:
+    """Return the thresholds of a calibration, also where all items have one step."""
+    if source.ladder is not None:
+        ladder: Thresholds = source.ladder
+        return ladder
+    status = tuple((str(one),) for one in source.status)
+    return Thresholds(source.difficulty[:, None].copy(), source.se[:, None].copy(), status)
+
+
+def join_ladders(parts: Sequence[Thresholds]) -> Thresholds:
+    """Return the thresholds of all items of the parts, without their covariance."""
+    widest = max(part.value.shape[1] for part in parts)
+
+    def widen(values: FloatArray) -> FloatArray:
+        room = ((0, 0), (0, widest - values.shape[1]))
+        return np.pad(values, room, constant_values=np.nan)
+
+    return Thresholds(
+        np.concatenate([widen(part.value) for part in parts]),
+        np.concatenate([widen(part.se) for part in parts]),
+        tuple(own for part in parts for own in part.status),
+        kept=tuple(own for part in parts for own in part.kept),
+    )
