@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ Vector = npt.NDArray[Any]
 
 Model = Literal["auto", "rasch", "partial-credit", "rating-scale"]
 """Names of models of answers."""
+MODELS: tuple[str, ...] = get_args(Model)
 
 Method = Literal["auto", "conditional", "refined", "spectral", "marginal"]
 """Names of estimators of difficulties."""

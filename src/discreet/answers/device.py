@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from discreet.answers.matrices import explain_cell
 from discreet.answers.opening import open_memory
 from discreet.answers.pairs import Weighting, check_weights
 from discreet.answers.planes import BitPlanes
 from discreet.answers.protocol import Answers, Held, Job
-from discreet.answers.reading import explain_cell
 from discreet.answers.responses import Responses
 from discreet.answers.select import CELLS
 from discreet.counts import PairCounts, name_weighting

@@ -10,14 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.pack import Repeated, compact, pack_columns, pack_rows, store_long
-from discreet.answers.planes import BLOCK_WORDS, BitPlanes, SparseRows, join_rows, prefers_planes
+from discreet.answers.pack import Repeated, pack_rows
+from discreet.answers.planes import (
+    BLOCK_WORDS,
+    AnswerStore,
+    BitPlanes,
+    SparseRows,
+    join_rows,
+    prefers_planes,
+)
 from discreet.answers.select import flip_answers
+from discreet.answers.steps import Nodes, list_answers, pack_steps, step_store, store_steps
 from discreet.errors import BadResponses
 from discreet.tables.advice import refuse_wide
 from discreet.tables.ids import IdCodes, read_ids
@@ -25,7 +33,7 @@ from discreet.tables.opener import LongTable, RowPlaces, Source, assign_groups
 from discreet.tables.order import OrderKeys, sort_keys
 from discreet.tables.roles import Reading, WidePlan
 from discreet.tables.values import BAD, score_array
-from discreet.types import FloatArray
+from discreet.types import FloatArray, Int8Array
 
 Codes = npt.NDArray[np.int32]
 
@@ -35,7 +43,7 @@ class RawTable(NamedTuple):
 
     items: tuple[str, ...]
     persons: Any
-    store: BitPlanes | SparseRows
+    store: AnswerStore
     groups: dict[str, npt.NDArray[np.object_]]
 
 
@@ -44,7 +52,7 @@ def pack_table(table: LongTable | WideTable, reading: Reading) -> RawTable:
     if isinstance(table, WideTable):
         return table.finish()
     rows = table.finish()
-    coded = rows.person, rows.item, rows.right
+    coded = rows.person, rows.item, rows.code
     store = store_answers(*coded, rows.persons, rows.items, reading, rows.place, rows.when)
     return RawTable(rows.items, rows.persons, store, rows.groups)
 
@@ -52,30 +60,30 @@ def pack_table(table: LongTable | WideTable, reading: Reading) -> RawTable:
 def store_answers(
     person: Codes,
     item: Codes,
-    right: npt.NDArray[np.bool_],
+    code: Int8Array,
     persons: Any,
     items: Sequence[str],
     reading: Reading,
     place: Any,
     when: FloatArray | None = None,
-) -> BitPlanes | SparseRows:
+) -> AnswerStore:
     """Store answers; a person's second answer to an item is settled as the user said.
 
     Parameters
     ----------
-    person, item, right
-        One entry per answer.
+    person, item, code
+        One entry per answer: who, to what, the category.
     persons, items
         The names behind the codes.
     reading
-        Gives ``repeats`` and ``one_means``.
+        Gives ``repeats``, ``one_means`` and the items' steps.
     place
         From the number of an entry to the words for its row.
     when
         What says which of repeated answers is the last; by default their order here.
     """
     try:
-        store = store_long(person, item, right, len(persons), len(items))
+        store = store_steps(person, item, code, len(persons), reading.steps_of(items))
     except Repeated as again:
         if reading.repeats == "error":
             first, second = again.first_index, again.second_index
@@ -86,8 +94,9 @@ def store_answers(
                 "with repeats='first' or repeats='last' (--repeats first, --repeats last)."
             ) from None
         kept = keep_one(person.astype(np.int64) * len(items) + item, reading.repeats, when)
-        store = store_long(person[kept], item[kept], right[kept], len(persons), len(items))
-    return store if reading.one_means == "right" else flip_answers(store)
+        answers = person[kept], item[kept], code[kept]
+        store = store_steps(*answers, len(persons), reading.steps_of(items))
+    return store if reading.one_means == "right" else flip_answers(cast(Nodes, store))
 
 
 def keep_one(
@@ -101,7 +110,6 @@ def keep_one(
     return np.sort(order[chosen])
 
 
-Store = BitPlanes | SparseRows
 _BLOCK = 64 * BLOCK_WORDS
 
 
@@ -110,7 +118,7 @@ class _Segment:
     """Rows that share their item columns."""
 
     items: tuple[str, ...]
-    blocks: list[Store] = field(default_factory=list)
+    blocks: list[AnswerStore] = field(default_factory=list)
 
 
 class WideTable:
@@ -197,8 +205,9 @@ class WideTable:
 
     def _flush(self) -> None:
         if self._used:
-            planes = pack_columns(list(self._buffer[:, : self._used]))
-            self._segments[-1].blocks.append(compact(planes))
+            cells = self._buffer[:, : self._used]
+            steps = self._reading.steps_of(self._segments[-1].items)
+            self._segments[-1].blocks.append(pack_steps(list(cells), steps))
             self._used = 0
 
     def finish(self) -> RawTable:
@@ -213,9 +222,10 @@ class WideTable:
         kept = None if self._numbered else names
         if len(self._segments) == 1 and len(names) == len(person):
             segment = self._segments[0]
-            store = _join_blocks(segment.blocks, len(segment.items))
+            steps = self._reading.steps_of(segment.items)
+            store = step_store(_join_blocks([one.nodes for one in segment.blocks]), steps)
             if self._reading.one_means == "wrong":
-                store = flip_answers(store)
+                store = flip_answers(store.nodes)
             return RawTable(segment.items, kept, store, groups)
         items = tuple(dict.fromkeys(name for segment in self._segments for name in segment.items))
         return RawTable(items, kept, self._store_long(person, names, items), groups)
@@ -225,20 +235,21 @@ class WideTable:
             return np.arange(self._rows.n_rows), _Numbers(self._rows.n_rows)
         return self._persons.take_codes(), self._persons.ids()
 
-    def _store_long(self, person: npt.NDArray[Any], names: Any, items: tuple[str, ...]) -> Store:
+    def _store_long(
+        self, person: npt.NDArray[Any], names: Any, items: tuple[str, ...]
+    ) -> AnswerStore:
         number = {name: code for code, name in enumerate(items)}
         parts, first = [], 0
         for segment in self._segments:
             codes = np.array([number[name] for name in segment.items], dtype=np.int32)
             for block in segment.blocks:
-                rows = _as_rows(block)
-                row = np.repeat(np.arange(first, first + rows.n_persons), np.diff(rows.indptr))
-                parts.append((row, codes[rows.item], rows.right))
+                row, column, code = list_answers(block)
+                parts.append((first + row, codes[column], code))
                 first += block.n_persons
-        row, item, right = (np.concatenate(column) for column in zip(*parts, strict=True))
+        row, item, code = (np.concatenate(column) for column in zip(*parts, strict=True))
         when = self._order.finish()
         return store_answers(
-            person[row], item, right, names, items, self._reading,
+            person[row], item, code, names, items, self._reading,
             lambda index: self._rows.place(int(row[index])), None if when is None else when[row],
         )  # fmt: skip
 
@@ -256,8 +267,9 @@ class _Numbers:
         return str(number)
 
 
-def _join_blocks(blocks: list[Store], n_items: int) -> Store:
+def _join_blocks(blocks: list[Nodes]) -> Nodes:
     """Return one store of blocks of 16,384 persons, the last one shorter."""
+    n_items = blocks[0].n_items
     n_persons = sum(block.n_persons for block in blocks)
     n_answers = sum(block.n_answers for block in blocks)
     if prefers_planes(n_persons, n_items, n_answers):
@@ -267,11 +279,11 @@ def _join_blocks(blocks: list[Store], n_items: int) -> Store:
     return join_rows([_as_rows(block) for block in blocks])
 
 
-def _as_planes(block: Store) -> BitPlanes:
+def _as_planes(block: Nodes) -> BitPlanes:
     return block if isinstance(block, BitPlanes) else pack_rows(block.rows(0, block.n_persons))
 
 
-def _as_rows(block: Store) -> SparseRows:
+def _as_rows(block: Nodes) -> SparseRows:
     return block if isinstance(block, SparseRows) else block.take(np.arange(block.n_persons))
 
 

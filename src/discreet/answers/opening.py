@@ -33,6 +33,9 @@ ENGINES = ("memory", "disk", "gpu", "spark")
 SYNONYMS = {"duckdb": "disk"}
 """Other names of engines."""
 
+MATRIX_WORDS = {"missing", "model", "steps", "lowest", "reverse", "merge"}
+"""Words about answers that need no names of columns."""
+
 MAIN_MEMORY = 1
 """DLPack's number for it."""
 
@@ -187,6 +190,7 @@ def open_answers(
 
 def open_memory(source: Any, reading: Reading | None = None) -> Responses:
     """Return answers in memory: read from where they are, or copied from a frame or an array."""
+    from discreet.answers.matrices import store_array
     from discreet.answers.reading import read_frame, read_planned
     from discreet.answers.responses import Responses
 
@@ -194,7 +198,8 @@ def open_memory(source: Any, reading: Reading | None = None) -> Responses:
         return _load_stored(source, reading) or read_planned(source, reading)
     if is_matrix(source):
         matrix = source if hasattr(source, "tocoo") else _in_main_memory(source)
-        return Responses.from_array(matrix, missing=() if reading is None else reading.codes)
+        said = reading or Reading()
+        return Responses.from_store(store_array(matrix, None, said.codes, said.asked))
     return read_frame(source, reading or Reading())
 
 
@@ -268,7 +273,7 @@ def plan_words(source: Any, words: ReadingWords | None) -> Reading | None:
             f"{named} says how a table is read, but {type(source).__name__} was read already. Say "
             "it where the answers are read, or give the table itself."
         )
-    if is_matrix(source) and set(words) - {"missing"}:
+    if is_matrix(source) and set(words) - MATRIX_WORDS:
         raise BadUsage(
             f"{named} speaks of columns with names, and a matrix has none: its columns are the "
             "items. Give a data frame, or leave it out."

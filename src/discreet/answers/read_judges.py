@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from discreet.answers.judges import ERROR, Comparisons, find_repeat
 from discreet.errors import BadResponses, BadUsage
+from discreet.tables.form import make_form
 from discreet.tables.ids import IdCodes, read_ids, spell_ids
 from discreet.tables.opener import RowPlaces, Source, read_tables
 from discreet.tables.roles import (
@@ -24,7 +25,6 @@ from discreet.tables.roles import (
     check_column,
     choose_column,
     list_names,
-    make_form,
     plain_name,
 )
 from discreet.types import Repeats, Ties

@@ -1,21 +1,18 @@
 """From files, data frames and arrays to :class:`discreet.Responses`.
 
-In: a path, a folder, a pattern or a frame, and how to read it; or a matrix. Out: one table. Every
+In: a path, a folder, a pattern or a frame, and how to read it. Out: one table. Every
 format is opened by :mod:`discreet.tables.opener` and hands its batches to the same two tables, long
-and wide; plain number and truth-value columns of a wide frame are packed as they are. In a matrix
-(NumPy, masked, scipy sparse, nested lists) only the type decides what is missing: NaN, None, a
-mask, -1 where the type has a sign, and every entry that a sparse matrix does not hold.
+and wide; plain number and truth-value columns of a wide frame are packed as they are.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,19 +20,14 @@ from discreet.answers.choices import read_choices
 from discreet.answers.intake import RawTable, WideTable, pack_table
 from discreet.answers.pack import (
     BadCell,
-    Repeated,
     compact,
-    missing_cells,
     pack_columns,
-    pack_rows,
-    store_long,
 )
-from discreet.answers.planes import BitPlanes, SparseRows
 from discreet.answers.responses import Responses
 from discreet.answers.select import flip_answers
 from discreet.errors import BadResponses
 from discreet.log import LOG, log_answers, name_source
-from discreet.tables.advice import refuse_wide
+from discreet.tables.advice import BadAnswer, refuse_wide
 from discreet.tables.ids import BadIds, encode_ids, find_numbers, plain_column
 from discreet.tables.key import KeyLike, check_named_items, settle_key
 from discreet.tables.opener import LongTable, Progress, Source, plan_source, read_tables
@@ -48,8 +40,9 @@ from discreet.tables.roles import (
     plan_columns,
 )
 from discreet.tables.sources import FrameSource, as_arrow
-from discreet.tables.values import BAD, MISSING, Codes, Scoring, drop_codes, score_value
-from discreet.types import Layout, OneMeans, Repeats
+from discreet.tables.tally import settle_scale
+from discreet.tables.values import Codes, Scoring
+from discreet.types import Layout, Model, OneMeans, Repeats
 
 
 def read_responses(
@@ -70,6 +63,11 @@ def read_responses(
     delimiter: str | None = None,
     header: bool = True,
     order_by: str | None = None,
+    model: Model | None = None,
+    steps: int | Mapping[str, int] | None = None,
+    lowest: int | None = None,
+    reverse: str | Sequence[str] = (),
+    merge: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Responses:
     r"""Read answers from CSV, Parquet, JSON lines, workbooks, SPSS, Stata or SAS, long or wide.
@@ -94,8 +92,9 @@ def read_responses(
     one_means
         "right", or "wrong" for files where 1 marks a mistake.
     at_least
-        Numbers from here on become 1, smaller ones 0. Without it only 0, 1, true and false
-        are accepted.
+        Numbers from here on become 1, smaller ones 0. Without it answers are 0 and 1 (true and
+        false), or whole numbers with at most ten categories and no gap: steps of a rating scale,
+        or points.
     missing
         Codes that stand for a missing answer, such as 9 or ``[9, 99]``; compared as text, so
         that 9, 9.0 and "9" are one. By column: ``{"Q1": 9, "Q2": [98, 99]}``, with "*" for all
@@ -114,6 +113,20 @@ def read_responses(
     order_by
         The column of numbers or dates by which a repeated answer is the first or the last;
         answers of one time are in the order of their rows.
+    model
+        ``"rasch"`` reads right and wrong answers only. Naming ``"partial-credit"`` or
+        ``"rating-scale"`` says that steps are meant, also where they look like a slip: in one
+        item only of a right/wrong test, or a category with less than 0.1% of an item's answers.
+    steps
+        How many steps items have, where more than occur: 4 for all, or by item ``{"Q1": 4}``,
+        with "*" for all the others.
+    lowest
+        The number of the lowest category. By default 0, or 1 where no 0 occurs; it is taken off
+        all answers.
+    reverse
+        Items whose scale runs the other way round.
+    merge
+        Categories that count as one, by item: ``{"Q1": "2+3"}``, with "*" for all items.
     progress
         Called now and then with the bytes read so far.
 
@@ -135,7 +148,7 @@ def read_responses(
     """
     reading = make_reading(
         layout, person, item, response, ignore, group, repeats, one_means, at_least, missing,
-        key, sheet, delimiter, header, order_by,
+        key, sheet, delimiter, header, order_by, model, steps, lowest, reverse, merge,
     )  # fmt: skip
     LOG.info("reading answers of %s", name_source(path))
     return log_answers(read_planned(path, reading, progress))
@@ -150,9 +163,41 @@ def read_planned(
         from discreet.tables.dataset import settle_reading
 
         said = settle_reading(path, said)
-    table = read_tables(path, partial(_take, said), reading=said, progress=progress)
+
+    def read(take: Any, reading: Reading) -> Any:
+        return read_tables(path, take, reading=reading, progress=progress)
+
+    said, table = read_steps(said, lambda reading: read(partial(_take, reading), reading), read)
     check_named_items(said, table.items)
     return Responses(*table, choices=read_choices(path, said, table))
+
+
+def read_steps(
+    reading: Reading, make: Callable[[Reading], RawTable], read: Callable[[Any, Reading], Any]
+) -> tuple[Reading, RawTable]:
+    """Read right and wrong answers; where a value is neither, look whether all of them are steps.
+
+    Parameters
+    ----------
+    reading
+        What the user said.
+    make
+        Reads the answers.
+    read
+        Goes through the tables; see :func:`discreet.tables.tally.settle_scale`.
+    """
+    if not reading.may_have_steps:
+        return reading, make(reading)
+    if not reading.asked.is_said:
+        try:
+            return reading, make(reading)
+        except BadAnswer as refusal:
+            settled = settle_scale(reading, read)
+            if settled is None:
+                raise refusal from None
+            return settled, make(settled)
+    settled = settle_scale(reading, read) or reading
+    return settled, make(settled)
 
 
 def _take(reading: Reading, sources: Iterator[Source]) -> RawTable:
@@ -191,7 +236,11 @@ def read_frame(frame: Any, reading: Reading) -> Responses:
     reading = settle_key(reading, name_items(source.names, plan), source.name)
     if source.table.num_rows == 0:
         raise BadResponses("The data frame has columns but no rows, so there are no answers in it.")
-    made = _take_frame(source, plan, reading)
+    reading, made = read_steps(
+        reading,
+        lambda said: _take_frame(source, plan, said),
+        lambda take, said: take(iter([source])),  # noqa: ARG005
+    )
     check_named_items(reading, made.items)
     return Responses(*made, choices=read_choices(whole, reading, made))
 
@@ -255,126 +304,3 @@ def _has_negative(chunk: Any) -> bool:
     values = chunk.to_numpy(zero_copy_only=True)
     # The sign bit of the smallest value; NaN compares as neither.
     return bool(values.size and np.fmin.reduce(values) < 0)
-
-
-Store = BitPlanes | SparseRows
-
-_PACKED_AS_THEY_ARE = frozenset({"bool", "int8", "uint8", "int64", "float32", "float64"})
-
-
-def store_array(X: Any, items: tuple[str, ...] | None, missing: Codes = ()) -> Store:
-    """Return the answers of a matrix in the form that takes less memory."""
-    if missing not in ((), [], {}):
-        X = drop_codes(X if hasattr(X, "tocoo") else _check_shape(np.ma.asarray(X)), items, missing)
-    if hasattr(X, "tocoo"):
-        return _store_sparse(X.tocoo(), items)
-    try:
-        return compact(pack_rows(_as_matrix(X)))
-    except BadCell as bad:
-        raise BadResponses(explain_cell(bad.row, bad.column, bad.value, items)) from None
-
-
-def _as_matrix(X: Any) -> npt.NDArray[Any]:
-    """Return a 2-d array of a type that can be packed."""
-    if isinstance(X, np.ma.MaskedArray):
-        return _as_int8(_check_shape(X.data), np.ma.getmaskarray(X))
-    try:
-        cells = _check_shape(np.asarray(X))
-    except ValueError as error:
-        if isinstance(error, BadResponses):
-            raise
-        raise BadResponses(
-            "The rows of the answers differ in length, so it is not clear which answer belongs "
-            "to which item. Give every person one entry per item, None where there is no answer."
-        ) from None
-    if cells.dtype.name in _PACKED_AS_THEY_ARE:
-        return cells
-    return _as_int8(cells, None)
-
-
-def _check_shape(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if cells.ndim != 2 or cells.shape[1] == 0:
-        raise BadResponses(
-            "Answers must be a matrix with one row per person and one column per item; found "
-            f"an array of shape {cells.shape}."
-        )
-    return cells
-
-
-def _as_int8(cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
-    """Return 1, 0 and -1; what is none of these stays visible as BAD for the caller."""
-    if cells.dtype.kind in "OUST":
-        codes = _score_objects(cells, mask)
-    elif cells.dtype.kind in "buif":
-        codes = _score_numbers(cells, mask)
-    else:
-        raise BadResponses(
-            f"Answers must be numbers or truth values; found an array of type {cells.dtype}. "
-            "Give 0, 1 and NaN, or an array of booleans."
-        )
-    if (codes == BAD).any():
-        row, column = (int(index) for index in np.argwhere(codes == BAD)[0])
-        raise BadCell(row, column, cells[row, column])
-    return codes
-
-
-def _score_objects(
-    cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None
-) -> npt.NDArray[np.int8]:
-    codes = np.empty(cells.shape, dtype=np.int8)
-    for row, values in enumerate(cells):
-        codes[row] = [_score_object(value) for value in values.tolist()]
-    return codes if mask is None else np.where(mask, np.int8(MISSING), codes)
-
-
-def _score_object(value: object) -> int:
-    """Return the code of one entry; a number -1 is missing, as in arrays of numbers."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return MISSING if is_number and value == MISSING else score_value(value, Scoring())
-
-
-def _score_numbers(
-    cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None
-) -> npt.NDArray[np.int8]:
-    codes = np.full(cells.shape, BAD, dtype=np.int8)
-    codes[cells == 1] = 1
-    codes[cells == 0] = 0
-    codes[missing_cells(cells) if mask is None else mask | missing_cells(cells)] = MISSING
-    return codes
-
-
-def _store_sparse(matrix: Any, items: tuple[str, ...] | None) -> Store:
-    n_persons, n_items = matrix.shape
-    codes = _score_numbers(np.asarray(matrix.data), None)
-    if (codes == BAD).any():
-        first = int(np.flatnonzero(codes == BAD)[0])
-        value = matrix.data[first].item()
-        row, column = int(matrix.row[first]), int(matrix.col[first])
-        raise BadResponses(explain_cell(row, column, value, items))
-    held = np.flatnonzero(codes >= 0)
-    person, item = matrix.row[held].astype(np.int64), matrix.col[held].astype(np.int64)
-    try:
-        return store_long(person, item, codes[held] == 1, n_persons, n_items)
-    except Repeated as repeated:
-        row, column = int(person[repeated.first_index]), int(item[repeated.first_index])
-        raise BadResponses(
-            f"The sparse matrix holds two entries at row {row}, {_column(column, items)}. "
-            "One answer per person and item is needed; decide between them before building "
-            "the matrix (sum_duplicates would add them up)."
-        ) from None
-
-
-def _column(column: int, items: tuple[str, ...] | None) -> str:
-    return f"column {column}" if items is None else f"column {column} ('{items[column]}')"
-
-
-def explain_cell(row: int, column: int, value: object, items: tuple[str, ...] | None) -> str:
-    """Say what is wrong with a cell that is neither right, wrong nor missing."""
-    shown = value.item() if isinstance(value, np.generic) else value
-    return (
-        f"Row {row}, {_column(column, items)} (counted from 0): found {shown!r} where an answer "
-        "should be. Answers must be 0, 1, true or false, or missing (NaN, None, masked, or -1 in "
-        "arrays of signed numbers), because the model knows only right and wrong. Where a "
-        "code stands for a missing answer, name it with missing=code. "
-        "Where answers are scores, compare them: np.where(np.isnan(X), np.nan, X >= threshold)."
-    )

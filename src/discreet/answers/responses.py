@@ -28,7 +28,7 @@ from discreet.errors import BadResponses
 from discreet.names import name_id
 from discreet.secure import RandomSource
 from discreet.tables.ids import check_codes, check_groups, check_items, check_persons, make_ids
-from discreet.tables.roles import ReadingWords
+from discreet.tables.roles import ReadingWords, StepWords
 from discreet.tables.values import Codes
 from discreet.types import Layout, Texts
 
@@ -131,15 +131,17 @@ class Responses(Held):
         persons: Sequence[object] | None = None,
         *,
         missing: Codes = (),
+        **steps: Unpack[StepWords],
     ) -> Responses:
         """Take a matrix with a row per person and a column per item.
 
         Parameters
         ----------
         X
-            0, 1 (or booleans) and missing. Missing is NaN, None, a masked entry, or -1 in an
-            array of signed numbers. In a **scipy sparse matrix** the entries it holds are the
-            answers: an explicit 0 is a wrong answer, an entry that is not held is missing.
+            0, 1 (or booleans), or steps from 0 or 1, and missing. Missing is NaN, None, a masked
+            entry, or -1 in an array of signed numbers. In a **scipy sparse matrix** the entries
+            it holds are the answers: an explicit 0 is a wrong answer, an entry that is not held
+            is missing.
         items
             Names of the columns; by default "0", "1", ...
         persons
@@ -147,11 +149,16 @@ class Responses(Held):
         missing
             Further codes for a missing answer, such as 9 or ``[9, 99]``; by item:
             ``{"Q1": 9, "Q2": [98, 99]}``.
+        steps
+            ``model=``, ``steps=``, ``lowest=``, ``reverse=`` and ``merge=`` are about answers
+            with steps; see :func:`discreet.read_responses`.
         """
-        from discreet.answers.reading import store_array
+        from discreet.answers.matrices import store_array
+        from discreet.tables.scales import make_asked
 
         names = None if items is None else tuple(map(name_id, items))
-        return cls.from_store(store_array(X, names, missing), names, persons)
+        store = store_array(X, names, missing, make_asked(**steps))
+        return cls.from_store(store, names, persons)
 
     @classmethod
     def from_store(

@@ -16,7 +16,14 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.pack import Repeated, compact, find_repeated, pack_bits, store_long
+from discreet.answers.pack import (
+    Repeated,
+    compact,
+    find_repeated,
+    pack_bits,
+    pack_columns,
+    store_long,
+)
 from discreet.answers.planes import (
     MISSING,
     AnswerStore,
@@ -229,6 +236,36 @@ def store_long_codes(
         int(most.sum()),
     )
     return step_store(nodes, steps)
+
+
+def store_steps(
+    person: npt.NDArray[Any],
+    item: npt.NDArray[Any],
+    code: npt.NDArray[Any],
+    n_persons: int,
+    steps: Sequence[int],
+) -> AnswerStore:
+    """Hold long rows of categories, which are right and wrong where every item has one step."""
+    if all(step == 1 for step in steps):
+        return store_long(person, item, code == 1, n_persons, len(steps))
+    return store_long_codes(person, item, code, n_persons, steps)
+
+
+def pack_steps(columns: Sequence[npt.NDArray[Any]], steps: Sequence[int]) -> AnswerStore:
+    """Hold one column of categories per item, -1 where missing."""
+    if all(step == 1 for step in steps):
+        return compact(pack_columns(columns))
+    return store_codes(np.stack(columns, axis=1), steps)
+
+
+def list_answers(store: AnswerStore) -> tuple[IndexArray, IndexArray, Int8Array]:
+    """Return one entry per answer: person, item, category."""
+    if isinstance(store, SparseRows):
+        person = np.repeat(np.arange(store.n_persons), np.diff(store.indptr))
+        return person, store.item.astype(np.intp), store.right.astype(np.int8)
+    cells = store.rows(0, store.n_persons)
+    person, item = np.nonzero(cells >= 0)
+    return person, item, cells[person, item]
 
 
 def join_sparse(parts: Sequence[Any]) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,6 +24,7 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage, hide_passwords, looks_like_address
+from discreet.types import Model
 
 if TYPE_CHECKING:
     from discreet.answers.judges import Comparisons
@@ -93,6 +94,25 @@ class Reading(Table):
     key: Annotated[
         Name, option("KEY", "The right answers: a table with item and answer, or letters: ABDC.")
     ] = None
+    model: Annotated[
+        Model,
+        flag("rasch: right and wrong. partial-credit, rating-scale: answers with steps. Default: "
+             "what the answers look like."),
+    ] = "auto"  # fmt: skip
+    steps: Annotated[
+        str, option("N", "Steps of all items, where more than occur: 4; of one item: Q1:4.")
+    ] = ""
+    lowest: Annotated[
+        int | None, option("N", "The lowest category. Default: 0, or 1 where no 0 occurs.")
+    ] = None
+    reverse: Annotated[
+        str, option("ITEMS", "Items whose scale runs the other way round: Q2,Q5.")
+    ] = ""
+    merge: Annotated[
+        list[str] | None,
+        option("ITEM:A+B", "Categories that count as one, of one item or of all, *:2+3 (may be "
+               "repeated)."),
+    ] = None  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -135,7 +155,40 @@ def plan_reading(reading: Reading) -> ReadingPlan:
     """Return the options as the readers want them."""
     from discreet.tables.roles import make_reading
 
-    return make_reading(**{**vars(reading), "missing": _split_codes(reading.missing)})
+    steps = {name: one[-1] for name, one in _split_codes(reading.steps).items()}
+    merge = {name: ",".join(sets) for name, sets in _split_sets(reading.merge or []).items()}
+    said = {
+        "missing": _split_codes(reading.missing),
+        "steps": steps or None,
+        "reverse": [name.strip() for name in reading.reverse.split(",") if name.strip()],
+        "merge": merge or None,
+    }
+    return make_reading(**{**vars(reading), **said})
+
+
+def as_binary(reading: Reading) -> Reading:
+    """Return how a release reads: right and wrong, without looking which values there are."""
+    if reading.steps or reading.reverse or reading.merge or reading.lowest is not None:
+        raise BadUsage("--steps, --lowest, --reverse and --merge are not for a release yet")
+    if reading.model not in ("auto", "rasch"):
+        raise BadUsage(
+            f"a release is of right and wrong answers, so --model {reading.model} is not for it; "
+            "say from which score on answers count as right with --at-least"
+        )
+    return reading if reading.at_least is not None else replace(reading, model="rasch")
+
+
+def _split_sets(texts: list[str]) -> dict[str, list[str]]:
+    """Return sets of categories by item: "Q1:2+3"."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        item, colon, together = text.rpartition(":")
+        if not colon:
+            raise BadUsage(
+                f"--merge must say for which item, as in Q1:2+3, or *:2+3 for all; found {text!r}"
+            )
+        found.setdefault(item.strip(), []).append(together)
+    return found
 
 
 def _split_codes(text: str) -> dict[str, list[str]]:

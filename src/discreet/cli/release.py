@@ -16,6 +16,7 @@ from discreet.cli.answers import (
     Columns,
     Limits,
     Reading,
+    as_binary,
     check_engine,
     open_answers,
     read_votes,
@@ -116,7 +117,7 @@ def release(
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
     check_engine(limits)
     settled = settle(terms, delivery)
-    with open_answers(file, reading, limits, "Releasing") as answers:
+    with open_answers(file, as_binary(reading), limits, "Releasing") as answers:
         from discreet.publishing.release import release as publish
 
         released = publish(answers, max_answers=max_answers, persons=persons, **settled)
@@ -270,7 +271,7 @@ def resume(
     if answers is not None and order is not None and order["kind"] == "comparisons":
         opened = nullcontext(read_votes(answers, columns))
     elif answers is not None:
-        opened = open_answers(answers, reading, limits, "Releasing")
+        opened = open_answers(answers, as_binary(reading), limits, "Releasing")
     with opened as data:
         released = resume_release(book, release, data, out=delivery.out, force=delivery.force)
     show_release(released, delivery)

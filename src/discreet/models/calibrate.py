@@ -9,12 +9,12 @@ persons.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
 from discreet.answers.opening import opened, plan_words
-from discreet.answers.protocol import Answers, Job
+from discreet.answers.protocol import Answers, Held, Job
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally
 from discreet.errors import BadUsage, OutOfReach
@@ -33,7 +33,7 @@ from discreet.models.uncertainty import (
 )
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, Kind, Notice, Solution
-from discreet.tables.roles import ReadingWords
+from discreet.tables.roles import FitWords, ReadingWords
 from discreet.types import Ability, Engine, FloatArray, Method, Model
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def fit(
     standard_errors: bool = True,
     regularisation: float = 0.0,
     ability: Ability = "normal",
-    **reading: Unpack[ReadingWords],
+    **reading: Unpack[FitWords],
 ) -> Estimate:
     """Estimate the difficulty of every item.
 
@@ -144,17 +144,23 @@ def fit(
     return found
 
 
-def _fit(data: Any, request: _Request, engine: Engine, reading: ReadingWords) -> Estimate:
+def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Estimate:
     """Fit counts, or answers wherever they are."""
     if isinstance(data, PairCounts) or holds_counts(data):
         counts = data if isinstance(data, PairCounts) else PairCounts.load(data)
-        plan_words(counts, reading)
+        plan_words(counts, cast(ReadingWords, reading))
         return _fit_counts(counts, _decide(request, counts))
-    with opened(data, engine, reading) as answers:
+    with opened(data, engine, _name_model(data, request.model, reading)) as answers:
         request = _decide(request, answers)
         if request.method in ANSWER_METHODS:
             return _fit_answers(answers, request)
         return _fit_pairs(answers, request) if answers.lasts else _fit_once(answers, request)
+
+
+def _name_model(data: Any, model: str, words: FitWords) -> ReadingWords:
+    """Let the reader know a model that was named; answers that were read already have their own."""
+    said = {} if model == "auto" or isinstance(data, Held) else {"model": model}
+    return cast(ReadingWords, {**words, **said})
 
 
 def _decide(request: _Request, data: Answers | PairCounts) -> _Request:

@@ -16,7 +16,7 @@ from os import PathLike
 from typing import Any, Unpack, cast
 
 from discreet.answers.judges import Comparisons
-from discreet.answers.protocol import Contributions
+from discreet.answers.protocol import Contributions, Held
 from discreet.errors import BadResponses, BadUsage
 from discreet.log import LOG
 from discreet.models.released import check_estimator
@@ -216,6 +216,23 @@ class Terms:
         return Ledger.open(self.ledger) if isinstance(self.ledger, str | PathLike) else self.ledger
 
 
+NO_STEPS = (
+    "a release is of right and wrong answers, and these have steps: say from which score on they "
+    "count as right with at_least= (--at-least)"
+)
+
+
+def as_right_and_wrong(words: ReadingWords | None) -> ReadingWords:
+    """Return how to read answers of a release, which never looks which values they have."""
+    said: ReadingWords = {**(words or {})}
+    named = set(said) & {"steps", "lowest", "reverse", "merge"}
+    if named or said.get("model", "rasch") not in (None, "auto", "rasch"):
+        raise BadUsage(NO_STEPS)
+    if said.get("at_least") is None:
+        said["model"] = "rasch"
+    return said
+
+
 def charge_and_release(
     source: Any,
     kind: str,
@@ -229,10 +246,14 @@ def charge_and_release(
     if isinstance(wanted.mechanism, str):
         check_mechanism(wanted.mechanism, kind)
     book = terms.book
+    if kind == "answers" and not isinstance(source, Held):
+        words = as_right_and_wrong(words)
     with OPENERS[kind](source, engine, words) as data:
         order = _make_order(data, kind, wanted, terms.noise)
         if order.public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")
+        if any(step > 1 for step in data.steps):
+            raise BadUsage(NO_STEPS)
         check_estimator(order.name)
         check_noise(order.calibration)
         check_answers(data, order.public, order.require_mechanism())

@@ -31,8 +31,8 @@ from discreet.tables.values import (
 from discreet.types import Int8Array
 
 _ACCEPTED = (
-    "Answers must be 0, 1, true or false, or missing (blank, NA, NaN, '.' or null), "
-    "because the model knows only right and wrong."
+    "Answers must be 0, 1, true or false, steps (whole numbers from 0 or 1 with at most ten "
+    "categories and no gap), or missing (blank, NA, NaN, '.' or null)."
 )
 _CODE = 12
 """Characters that a code for a missing answer may have, to be suggested as one."""
@@ -64,6 +64,10 @@ _GROUPS = frozenset(
      "school", "schule", "country", "land", "language", "sprache", "form", "booklet", "version",
      "age", "alter", "course", "kurs", "region", "teacher", "site"]
 )  # fmt: skip
+
+
+class BadAnswer(BadResponses):
+    """A value that is neither right, wrong nor missing; it may be a step."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,7 @@ def list_words(column: Any) -> tuple[str, ...]:
 def refuse_long(
     values: Int8Array, column: Any, items: Any, name: str, reading: Reading,
     place: Callable[[int], str],
-) -> BadResponses:  # fmt: skip
+) -> BadAnswer:  # fmt: skip
     """Return the refusal of the first answer of a long table that is none.
 
     Parameters
@@ -132,13 +136,13 @@ def refuse_long(
         place(row), name, column[row].as_py(), wide=False, words=list_words(column),
         n_rows=len(column), has_person=True, forgotten=item if reading.key else None,
     )  # fmt: skip
-    return BadResponses(explain_bad_answer(found, reading.scoring_of(item)))
+    return BadAnswer(explain_bad_answer(found, reading.scoring_of(item)))
 
 
 def refuse_wide(
     where: str, items: Sequence[str], columns: Sequence[Any], found: tuple[int, Any],
     reading: Reading, *, has_person: bool,
-) -> BadResponses:  # fmt: skip
+) -> BadAnswer:  # fmt: skip
     """Return the refusal of a value in a wide table.
 
     Parameters
@@ -162,7 +166,7 @@ def refuse_wide(
         everywhere=tuple(dict.fromkeys(word for one in words for word in one)),
         n_rows=len(column), has_person=has_person, forgotten=item if reading.key else None,
     )  # fmt: skip
-    return BadResponses(explain_bad_answer(told, reading.scoring_of(item)))
+    return BadAnswer(explain_bad_answer(told, reading.scoring_of(item)))
 
 
 def explain_bad_answer(found: Found, scoring: Scoring) -> str:

@@ -24,15 +24,16 @@ from discreet.tables.advice import refuse_long
 from discreet.tables.cells import write_cell
 from discreet.tables.evaluations import KINDS as LOGS
 from discreet.tables.evaluations import EvaluationSource
+from discreet.tables.form import Form
 from discreet.tables.ids import IdCodes, read_ids, spell_ids
 from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.order import OrderKeys
 from discreet.tables.paths import find_files, peek, read_head, read_text, sniff, warn_encoding
-from discreet.tables.roles import Form, LongPlan, Reading, WidePlan, plan_columns
+from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
 from discreet.tables.separators import refuse_answers_as_names
 from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
 from discreet.tables.values import BAD
-from discreet.types import BoolArray, FloatArray, Int8Array, Int32Array, Texts
+from discreet.types import FloatArray, Int8Array, Int32Array, Texts
 
 
 class Source(Protocol):
@@ -302,14 +303,14 @@ def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
 
 
 class CodedRows(NamedTuple):
-    """One entry per answer: who, to what, right or not; the names behind the codes, groups.
+    """One entry per answer: who, to what, the category; the names behind the codes, groups.
 
     ``place`` says in words where an entry stands, ``when`` what it is ordered by, if anything.
     """
 
     person: Int32Array
     item: Int32Array
-    right: BoolArray
+    code: Int8Array
     persons: Any
     items: tuple[str, ...]
     groups: dict[str, Texts]
@@ -382,7 +383,7 @@ class LongTable:
         def place(index: int) -> str:
             return self._rows.place(index if rows is None else int(rows[index]))
 
-        return CodedRows(person, item, values == 1, names, items, groups, place, when)
+        return CodedRows(person, item, values, names, items, groups, place, when)
 
 
 def assign_groups(

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict, get_args
 
 from discreet.errors import BadResponses, BadUsage
+from discreet.tables.form import Form, make_form
 from discreet.tables.key import KeyLike, make_key
+from discreet.tables.scales import AskedSteps, Scale, make_asked
 from discreet.tables.values import (
     Codes,
     Scoring,
@@ -22,7 +24,7 @@ from discreet.tables.values import (
     score_by_item,
     split_missing,
 )
-from discreet.types import Int8Array, Layout, OneMeans, Repeats
+from discreet.types import Int8Array, Layout, Model, OneMeans, Repeats
 
 _PERSON = frozenset({"person", "id", "subject", "user", "student"})
 _ITEM = frozenset({"item", "question", "problem"})
@@ -36,33 +38,8 @@ _LONG_ORDER = ("person", "item", "response")
 """The columns of a long table that has no row of names."""
 
 REPEATS: tuple[str, ...] = get_args(Repeats)
-_DELIMITERS = {
-    "tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " ",
-    "blank": " ",
-}  # fmt: skip
-"""Words for delimiters, which shells and people find hard to type."""
-
 _SHOWN = 12
 """Column names listed in a message; a wide table may have thousands."""
-
-
-@dataclass(frozen=True)
-class Form:
-    """What the user said about the file itself, whatever it holds.
-
-    Attributes
-    ----------
-    sheet
-        Of a workbook; None takes the only one with data.
-    delimiter
-        Of a text file; None finds it out.
-    header
-        Whether the first row holds names.
-    """
-
-    sheet: str | None = None
-    delimiter: str | None = None
-    header: bool = True
 
 
 @dataclass(frozen=True)
@@ -82,8 +59,12 @@ class Reading:
     missing_in: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     key: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     key_in_order: tuple[tuple[str, ...], ...] = ()
-    form: Form = Form()
+    form: Form = field(default_factory=Form)
     order_by: str | None = None
+    asked: AskedSteps = field(default_factory=AskedSteps)
+    scale: Scale | None = None
+    looking: bool = False
+    """Whether values are looked at before anything is decided about them."""
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -109,14 +90,25 @@ class Reading:
     @property
     def by_item(self) -> bool:
         """Whether items are scored each in its own way."""
-        return bool(self.missing_in or self.key)
+        return bool(self.missing_in or self.key or self.scale)
+
+    @property
+    def may_have_steps(self) -> bool:
+        """Whether values other than right and wrong may be categories."""
+        settled = self.scale is not None or self.at_least is not None
+        return not (settled or self.asked.is_binary or self.one_means == "wrong")
+
+    def steps_of(self, items: Sequence[str]) -> tuple[int, ...]:
+        """Return the highest category of each item: 1 for right and wrong."""
+        return (1,) * len(items) if self.scale is None else self.scale.steps_of(items)
 
     def scoring_of(self, item: str) -> Scoring:
         """Return how the answers to one item are scored."""
         missing = (*self.missing, *self.missing_in.get(item, ()))
         right = self.key.get(item)
         if right is None:
-            return Scoring(self.at_least, missing)
+            codes = None if self.scale is None else self.scale.codes.get(item)
+            return Scoring(self.at_least, missing, codes=codes)
         return Scoring(None, missing, frozenset(right))
 
     def score_long(self, column: Any, items: Any) -> Int8Array:
@@ -126,8 +118,18 @@ class Reading:
         return score_array(column, self.scoring)
 
 
-class ReadingWords(TypedDict, total=False):
-    """The keywords of :func:`discreet.read_responses`, which whatever takes answers has too."""
+class StepWords(TypedDict, total=False):
+    """The keywords about answers with steps."""
+
+    model: Model | None
+    steps: int | Mapping[str, int] | None
+    lowest: int | None
+    reverse: str | Sequence[str]
+    merge: Mapping[str, Any] | None
+
+
+class FitWords(TypedDict, total=False):
+    """The keywords of :func:`discreet.read_responses` but for the model, which a fit has itself."""
 
     layout: Layout | None
     person: str | None
@@ -144,6 +146,16 @@ class ReadingWords(TypedDict, total=False):
     delimiter: str | None
     header: bool
     order_by: str | None
+    steps: int | Mapping[str, int] | None
+    lowest: int | None
+    reverse: str | Sequence[str]
+    merge: Mapping[str, Any] | None
+
+
+class ReadingWords(FitWords, total=False):
+    """The keywords of :func:`discreet.read_responses`, which whatever takes answers has too."""
+
+    model: Model | None
 
 
 @dataclass(frozen=True)
@@ -186,8 +198,20 @@ def make_reading(
     delimiter: str | None = None,
     header: bool = True,
     order_by: str | None = None,
+    model: str | None = None,
+    steps: Any = None,
+    lowest: int | None = None,
+    reverse: str | Sequence[str] = (),
+    merge: Any = None,
 ) -> Reading:
     """Check the keywords that readers share."""
+    asked = make_asked(model, steps, lowest, reverse, merge)
+    if asked.is_said and (at_least is not None or one_means == "wrong"):
+        raise BadUsage(
+            "at_least= (--at-least) and one_means= (--one-means) make answers right and wrong, and "
+            "model=, steps=, lowest=, reverse= and merge= are about answers with steps. Leave out "
+            "one or the other."
+        )
     check_choice("layout", layout, (None, "long", "wide"))
     check_choice("repeats", repeats, REPEATS)
     check_choice("one_means", one_means, ("right", "wrong"))
@@ -201,8 +225,8 @@ def make_reading(
             f"order_by='{order_by}' (--order-by) says which of repeated answers is the first and "
             "which the last; say repeats='last' or repeats='first' (--repeats) too."
         )
-    everywhere, by_column = split_missing(missing, at_least)
-    scoring = make_scoring(at_least, everywhere)
+    everywhere, by_column = split_missing(missing, at_least, any_code=bool(asked.lowest))
+    scoring = make_scoring(at_least, ())
     right = make_key(key)
     if right.given and one_means == "wrong":
         raise BadUsage(
@@ -211,21 +235,9 @@ def make_reading(
         )
     return Reading(
         layout, person, item, response, _names(ignore), _names(group), repeats, one_means,
-        scoring.at_least, scoring.missing, by_column, right.by_item, right.in_order,
-        make_form(sheet, delimiter, header), order_by,
+        scoring.at_least, everywhere, by_column, right.by_item, right.in_order,
+        make_form(sheet, delimiter, header), order_by, asked,
     )  # fmt: skip
-
-
-def make_form(sheet: str | None, delimiter: str | None, header: bool) -> Form:
-    """Check what was said about a file itself."""
-    if delimiter is not None:
-        delimiter = _DELIMITERS.get(delimiter.strip().lower(), delimiter)
-        if len(delimiter) != 1 or delimiter in '"\r\n' or delimiter.isalnum():
-            raise BadUsage(
-                f"delimiter must be one sign that parts fields, such as ';' or ',' or '|', or the "
-                f"word tab or space; found {delimiter!r}."
-            )
-    return Form(sheet, delimiter, header)
 
 
 def check_choice(name: str, value: str | None, choices: Sequence[str | None]) -> None:

@@ -25,6 +25,7 @@ import pyarrow.csv as pacsv
 
 from discreet.errors import BadResponses, BadUsage, OutOfReach
 from discreet.names import NumberName, name_id
+from discreet.tables.form import Form
 from discreet.tables.ids import plain_column
 from discreet.tables.paths import (
     bad_encoding,
@@ -36,7 +37,6 @@ from discreet.tables.paths import (
     open_bytes,
     open_text,
 )
-from discreet.tables.roles import Form
 from discreet.tables.separators import (
     find_delimiter,
     has_row_names,

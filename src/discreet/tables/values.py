@@ -1,8 +1,8 @@
 """What counts as right, wrong and missing.
 
 In: one value, or an Arrow column of values, as a file or data frame holds them. Out: small
-codes: 1 right, 0 wrong, -1 missing, -2 none of these. Nothing here knows rows, names or files;
-the caller says where a bad value was.
+codes: 1 right, 0 wrong (with steps, categories from 0), -1 missing, -2 none of these. Nothing here
+knows rows, names or files; the caller says where a bad value was.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ MISSING_WORDS = frozenset({"", "na", "nan", ".", "null"})
 """Spellings of "no answer", in lower case and without blanks around them."""
 
 ANSWERS = {"true": 1, "false": 0}
+_TRUTH = {word: str(answer) for word, answer in ANSWERS.items()}
 _ANSWER = re.compile(r"[01](\.0+)?")
 """How 0 and 1 are spelt. Nothing is rounded: 0.99999999999999999 is not 1."""
 
@@ -42,6 +43,9 @@ _COMMA = re.compile(r"[+-]?[0-9]+,([0-9]{1,2}|[0-9]{4,})")
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})
 
 LARGEST = float_info.max
+
+_TABLE = 1 << 16
+"""Pairs of items and values that are looked up in a table, however few rows there are."""
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
@@ -61,11 +65,15 @@ class Scoring:
     right
         The right answers of an item with a key, as :func:`spell` writes them in lower case; every
         other answer is wrong. None where answers are scored already.
+    codes
+        The category of every value of an item with steps, as :func:`spell` writes them; any other
+        value is none. None for right and wrong.
     """
 
     at_least: float | None = None
     missing: tuple[str, ...] = ()
     right: frozenset[str] | None = None
+    codes: Mapping[str, int] | None = None
 
     @property
     def threshold(self) -> Decimal | None:
@@ -86,7 +94,7 @@ def make_scoring(at_least: float | None, missing: Codes) -> Scoring:
     Examples
     --------
     >>> make_scoring(None, [9, "99"])
-    Scoring(at_least=None, missing=('9', '99'), right=None)
+    Scoring(at_least=None, missing=('9', '99'), right=None, codes=None)
     """
     if at_least is not None and not _is_finite(at_least):
         raise BadUsage(f"at_least must be a finite number; found {at_least!r}.")
@@ -95,30 +103,33 @@ def make_scoring(at_least: float | None, missing: Codes) -> Scoring:
             "missing= names codes by column here, where columns have no names; give codes that "
             "hold for all of them, such as missing=[9, 99]."
         )
-    codes = _spell_codes(missing, at_least)
+    codes = _spell_codes(missing, scored=at_least is not None)
     return Scoring(None if at_least is None else float(at_least), codes)
 
 
 def split_missing(
-    missing: Codes, at_least: float | None
+    missing: Codes, at_least: float | None, *, any_code: bool = False
 ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
     """Return the codes for all columns, and those for single ones.
+
+    ``any_code`` lets 0 and 1 stand for a missing answer, where answers start above them.
 
     Examples
     --------
     >>> split_missing({"*": 9, "Q1": [98, 99]}, None)
     (('9',), {'Q1': ('98', '99')})
     """
+    scored = any_code or at_least is not None
     if not isinstance(missing, Mapping):
-        return _spell_codes(missing, at_least), {}
-    by_column = {str(name): _spell_codes(codes, at_least) for name, codes in missing.items()}
+        return _spell_codes(missing, scored=scored), {}
+    by_column = {str(name): _spell_codes(codes, scored=scored) for name, codes in missing.items()}
     return by_column.pop(EVERYWHERE, ()), by_column
 
 
-def _spell_codes(given: Any, at_least: float | None) -> tuple[str, ...]:
+def _spell_codes(given: Any, *, scored: bool) -> tuple[str, ...]:
     several = [given] if isinstance(given, (str, int, float)) else given
     codes = tuple(spell(code).lower() for code in several)
-    if at_least is None and not {"0", "1", *ANSWERS}.isdisjoint(codes):
+    if not scored and not {"0", "1", *ANSWERS}.isdisjoint(codes):
         raise BadUsage(
             f"missing={given!r} (--missing) names an answer: 0, 1, true and false are wrong and "
             "right, and all of one kind would be dropped. Name only codes that stand for no answer."
@@ -165,6 +176,8 @@ def score_value(value: object, scoring: Scoring) -> int:
         return MISSING
     if scoring.right is not None:
         return int(word in scoring.right)
+    if scoring.codes is not None:
+        return scoring.codes.get(_TRUTH.get(word, word), BAD)
     if isinstance(value, str):
         return _score_text(word, scoring)
     if isinstance(value, (bool, np.bool_)):
@@ -197,7 +210,7 @@ def score_array(array: Any, scoring: Scoring) -> Int8Array:
     kind = array.type
     if pa.types.is_dictionary(kind):
         return _score_dictionary(array, scoring)
-    plain = not scoring.missing and scoring.right is None
+    plain = not scoring.missing and scoring.right is None and scoring.codes is None
     if pa.types.is_boolean(kind) and plain and scoring.at_least is None:
         return np.asarray(array.cast(pa.int8()).fill_null(MISSING).to_numpy(zero_copy_only=False))
     if plain and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
@@ -222,13 +235,19 @@ def score_by_item(array: Any, items: Any, scoring_of: Callable[[str], Scoring]) 
     words, names = answers.dictionary.to_pylist(), items.dictionary.to_pylist()
     answer = read_integers(answers.indices.cast("int64").fill_null(len(words)))
     n_words = len(words) + 1
-    pairs, place = np.unique(
-        read_integers(items.indices).astype(np.int64) * n_words + answer, return_inverse=True
-    )
+    place = read_integers(items.indices).astype(np.int64) * n_words + answer
+    if n_words * len(names) <= max(len(place), _TABLE):
+        size = n_words * len(names)
+        pairs = np.flatnonzero(np.bincount(place, minlength=size))
+    else:
+        pairs, place = np.unique(place, return_inverse=True)
+        size = len(pairs)
     words.append(None)
     scorings = [scoring_of(name) for name in names]
     codes = [score_value(words[pair % n_words], scorings[pair // n_words]) for pair in pairs]
-    return np.array(codes, dtype=np.int8)[place]
+    table = np.zeros(size, dtype=np.int8)
+    table[pairs if size > len(pairs) else slice(None)] = codes
+    return np.asarray(table[place])
 
 
 def plain_dictionary(array: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.pairs import Weighting
-from discreet.answers.planes import SparseRows, narrow_items
+from discreet.answers.planes import AnswerStore, SparseRows, narrow_items
 from discreet.answers.protocol import Held, ItemTotals, Job, refuse_travel
 from discreet.answers.select import ABSENT, CELLS, add_digests, check_cap, digest_store
 from discreet.answers.spark.layout import NAME, FrameRows, plan_frame
@@ -41,6 +41,7 @@ from discreet.answers.spark.tasks import (
     sketch_ids,
 )
 from discreet.answers.spark.workers import check_workers
+from discreet.answers.steps import step_store
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import FoldCounts, Tally, afford_folds, join_sketches
 from discreet.errors import BadResponses, BadUsage
@@ -103,7 +104,7 @@ class SparkAnswers(Held):
     @property
     def steps(self) -> tuple[int, ...]:
         """Per item, how many steps it has: 1 for right and wrong."""
-        return (1,) * len(self.items)
+        return self._rows.layout.reading.steps_of(self.items)
 
     @cached_property
     def _totals(self) -> Int64Array:
@@ -123,11 +124,11 @@ class SparkAnswers(Held):
         """Count pairs with the kernel in every task; the weighting is sent to executors."""
         counts = self._count(weighting)
         self._check_persons(counts.persons)
-        self.n_answers = int(counts.answers.sum())
+        self.n_answers = int(counts.categories.sum())
         return counts if tally is None else replace(counts, **self._keep(tally))
 
     def _count(self, weighting: Weighting | None) -> PairCounts:
-        m = len(self.items)
+        m = sum(self.steps)
         function = partial(ask_store, partial(count_vector, weighting=weighting))
         total = self._sum_up(function, m * m + 2 * m + 1, np.int64)
         return PairCounts(
@@ -137,6 +138,7 @@ class SparkAnswers(Held):
             right=total[m * m + m : -1].copy(),
             persons=int(total[-1]),
             weighting=name_weighting(weighting),
+            steps=self.steps,
         )
 
     def _keep(self, tally: Tally) -> dict[str, Any]:
@@ -154,7 +156,7 @@ class SparkAnswers(Held):
         return {"folds": self._count_folds(tally), "sketch": join_sketches(sketches)}
 
     def _count_folds(self, tally: Tally) -> FoldCounts | None:
-        m = len(self.items)
+        m = sum(self.steps)
         number = afford_folds(tally.folds, m)
         if not number:
             return None
@@ -197,10 +199,10 @@ class SparkAnswers(Held):
         return reduce(job.add, found or [job.block(self._nobody)])
 
     @property
-    def _nobody(self) -> SparseRows:
-        nothing = np.zeros(0, dtype=np.int64)
-        items = narrow_items(nothing, len(self.items))
-        return SparseRows(np.zeros(1, dtype=np.int64), items, nothing == 1, len(self.items))
+    def _nobody(self) -> AnswerStore:
+        nothing, nodes = np.zeros(0, dtype=np.int64), sum(self.steps)
+        rows = SparseRows(np.zeros(1, np.int64), narrow_items(nothing, nodes), nothing == 1, nodes)
+        return step_store(rows, self.steps)
 
     def _add_up(self, job: Job[Any]) -> Any:
         shape = np.asarray(job.block(self._nobody))

@@ -22,6 +22,8 @@ from discreet.tables.ids import find_numbers, plain_column, read_ids, spell_ids
 from discreet.tables.key import settle_key
 from discreet.tables.opener import RowPlaces
 from discreet.tables.roles import LongPlan, Reading, WidePlan, name_items, plan_columns
+from discreet.tables.scales import MOST_CATEGORIES
+from discreet.tables.tally import Tallied, settle_scale
 
 NAME = "The Spark data frame"
 
@@ -150,6 +152,7 @@ def plan_frame(frame: Any, reading: Reading) -> FrameRows:
 def _plan_long(frame: Any, names: Sequence[str], plan: LongPlan, reading: Reading) -> FrameRows:
     columns = (plan.person, plan.item, plan.response, *plan.order)
     rows, key = _pick(frame, columns, plan.person)
+    reading = _find_steps(rows.selectExpr("c1 AS item", "c2 AS value"), reading)
     found = rows.groupBy("c1").count().limit(MOST_ITEMS + 1).toArrow()
     n_rows = int(pc.sum(found.column("count")).as_py() or 0)
     _refuse_empty(n_rows)
@@ -171,6 +174,7 @@ def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Readin
     columns = (*person, *plan.items)
     _refuse_many(len(plan.items))
     rows, key = _pick(frame, columns, plan.person)
+    reading = _find_steps(_unpivot(rows, [names[i] for i in plan.items], len(person)), reading)
     # Equal keys of different ids would only cost a shuffle.
     distinct = f"count(DISTINCT {key})" if person else "count(1)"
     seen = rows.selectExpr("spark_partition_id() AS part", *([key] if person else []))
@@ -192,6 +196,33 @@ def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Readin
         many=n_rows * len(plan.items) > MANY_CELLS,
     )
     return FrameRows(rows, key, layout, n_rows * len(plan.items), last + 1)
+
+
+def _find_steps(values: Any, reading: Reading) -> Reading:
+    """Look which values the items have, where steps are named; a job over all answers.
+
+    ``values`` has the columns item and value.
+    """
+    if not (reading.may_have_steps and reading.asked.is_said):
+        return reading
+    found = values.groupBy("item", "value").count().limit(MOST_ITEMS * MOST_CATEGORIES).toArrow()
+
+    def look(_: Any, looking: Reading) -> Any:
+        tally = Tallied(looking)
+        items = read_ids(plain_column(found.column("item")), "item", "item", _Anywhere())
+        tally.add_counted(items, found.column("value"), found.column("count"))
+        return tally.by_item
+
+    return settle_scale(reading, look) or reading
+
+
+def _unpivot(rows: Any, items: Sequence[str], first: int) -> Any:
+    """Return the answers of a wide frame as rows of item and value."""
+    pairs = [
+        f"decode(unhex('{name.encode().hex()}'), 'UTF-8'), CAST(c{first + place} AS STRING)"
+        for place, name in enumerate(items)
+    ]
+    return rows.selectExpr(f"stack({len(items)}, {', '.join(pairs)}) AS (item, value)")
 
 
 def _pick(frame: Any, columns: Sequence[int], person: int | None) -> tuple[Any, str]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.answers.intake import WideTable
-from discreet.answers.planes import BitPlanes, SparseRows
+from discreet.answers.planes import AnswerStore
 from discreet.answers.spark.layout import NAME, Layout
 from discreet.answers.streamed.batches import store_rows
 from discreet.answers.streamed.blocks import ItemNames, LongRows
@@ -44,7 +44,7 @@ class Persons:
     ``marks`` are hashes of what rows without ids hold, if rows were dealt by them.
     """
 
-    store: BitPlanes | SparseRows
+    store: AnswerStore
     ids: Any
     marks: npt.NDArray[np.int64] | None = None
 

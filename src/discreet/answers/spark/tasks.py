@@ -17,7 +17,7 @@ import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +25,12 @@ import pyarrow as pa
 
 from discreet.answers.folding import count_folds
 from discreet.answers.pairs import Weighting, count_store
-from discreet.answers.planes import BitPlanes, SparseRows, narrow_items
+from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows, narrow_items
 from discreet.answers.protocol import Job
 from discreet.answers.select import keep_entries, select_columns
 from discreet.answers.spark.layout import Layout
 from discreet.answers.spark.reading import Persons, read_persons
+from discreet.answers.steps import StepStore
 from discreet.answers.thinning import thin_persons
 from discreet.counts.folds import Tally, hash_persons, sketch_persons
 from discreet.counts.sparse_rows import list_rows
@@ -38,8 +39,12 @@ from discreet.jit import load_kernels, set_threads, worth_compiling
 from discreet.secure import RandomSource
 from discreet.types import Int64Array, UInt64Array, Vector
 
-Store = BitPlanes | SparseRows
+Store = AnswerStore
 
+SAY_STEPS = (
+    " On Spark steps are read where they are named, because looking for them is a pass of its own: "
+    "model='partial-credit' or model='rating-scale'."
+)
 KEY_BYTES = 32
 PLAIN_CELL = 1e-8
 """Seconds that NumPy needs to list one cell of bit planes."""
@@ -165,8 +170,8 @@ def ask_drawn(job: Job[Any], persons: Persons) -> Any:
 
 
 def count_vector(store: Store, weighting: Weighting | None) -> npt.NDArray[np.int64]:
-    """Return the pair counts, answers and right answers per item, and the number of persons."""
-    answers, right = store.item_totals()
+    """Return the pair counts, answers and right answers per node, and the number of persons."""
+    answers, right = store.nodes.item_totals()
     pairs = count_store(store, weighting)
     return np.concatenate([pairs.ravel(), answers, right, [store.n_persons]])
 
@@ -208,7 +213,7 @@ def draw_cap(most: int, source: RandomSource) -> Cap:
     return Cap(most, source.words(KEY_BYTES // 8).tobytes())
 
 
-def cap_store(store: BitPlanes | SparseRows, persons: Sequence[bytes], cap: Cap) -> SparseRows:
+def cap_store(store: AnswerStore, persons: Sequence[bytes], cap: Cap) -> AnswerStore:
     """Keep a uniformly random ``cap.most`` of the answers of each person with more.
 
     By a keyed function: random to everyone, the same every time. Executors must not simply draw
@@ -231,6 +236,9 @@ def cap_store(store: BitPlanes | SparseRows, persons: Sequence[bytes], cap: Cap)
     cap
         How many, and the key.
     """
+    if isinstance(store, StepStore):
+        sparse = StepStore(_as_rows(store.nodes), store.steps)
+        return sparse.keep(cast(SparseRows, cap_store(sparse.answered(), persons, cap)))
     rows = _as_rows(store)
     starts = rows.indptr
     answered = np.diff(starts)
@@ -261,9 +269,7 @@ def _expand(key: bytes, attempt: int, person: bytes, size: int) -> bytes:
     return hashlib.shake_256(text).digest(size)
 
 
-def name_rows(
-    store: BitPlanes | SparseRows, marks: Int64Array | None, seen: dict[bytes, int]
-) -> list[bytes]:
+def name_rows(store: AnswerStore, marks: Int64Array | None, seen: dict[bytes, int]) -> list[bytes]:
     """Give rows without ids names that any attempt finds again: what they hold, and a number.
 
     Positions of rows change when a task runs again, contents do not. The k-th row with the same
@@ -296,11 +302,11 @@ def name_rows(
     return names
 
 
-def _as_rows(store: BitPlanes | SparseRows) -> SparseRows:
+def _as_rows(store: AnswerStore) -> SparseRows:
     if isinstance(store, SparseRows):
         return store
     if worth_compiling(PLAIN_CELL * store.n_persons * store.n_items):
-        return list_rows(store)
+        return list_rows(cast(BitPlanes, store))
     cells = store.rows(0, store.n_persons)
     person, item = np.nonzero(cells >= 0)
     starts = np.zeros(store.n_persons + 1, dtype=np.int64)
@@ -411,8 +417,13 @@ def _fetch(parts: Any) -> list[tuple[int, int, bytes]]:
     failures = sorted(payload for _, block, payload in rows if block == FAILURE)
     if failures:
         name, words = failures[0].decode().split("\n", 1)
-        kinds: dict[str, type[DiscreetError]] = {"BadUsage": BadUsage, "BadResponses": BadResponses}
-        raise kinds.get(name, DiscreetError)(words)
+        kinds: dict[str, type[DiscreetError]] = {
+            "BadUsage": BadUsage,
+            "BadResponses": BadResponses,
+            "BadAnswer": BadResponses,
+        }
+        more = SAY_STEPS if name == "BadAnswer" else ""
+        raise kinds.get(name, DiscreetError)(words + more)
     return rows
 
 

@@ -12,14 +12,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from os import PathLike
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from discreet.answers.choices import take_choices
-from discreet.answers.intake import WideTable, pack_table
+from discreet.answers.intake import RawTable, WideTable, pack_table
 from discreet.answers.pairs import Weighting
 from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Held, Job, fold_blocks
+from discreet.answers.reading import read_steps
 from discreet.answers.responses import Responses
 from discreet.answers.select import CELLS, add_digests, check_cap, digest_store
 from discreet.answers.streamed.blocks import plan_shards
@@ -29,6 +31,7 @@ from discreet.answers.streamed.counting import (
     count_passes,
     count_stream,
     find_totals,
+    total_counts,
 )
 from discreet.answers.streamed.passes import Passes, as_texts
 from discreet.counts import PairCounts
@@ -37,9 +40,11 @@ from discreet.errors import BadUsage, DiscreetError
 from discreet.secure import RandomSource
 from discreet.tables.dataset import Shard, no_rows, open_dataset, settle_reading
 from discreet.tables.ids import check_items
-from discreet.tables.opener import LongTable
+from discreet.tables.opener import LongTable, Source
 from discreet.tables.resources import Progress, Resources
 from discreet.tables.roles import LongPlan, Reading, WidePlan
+
+T = TypeVar("T")
 
 
 def open_stream(
@@ -92,11 +97,21 @@ def load_responses(
     <Responses: 1 persons, 1 items, 1 answers (100% filled)>
     """
     plan = settle_reading(source, reading or Reading(), resources)
-    with closing(open_dataset(source, {}, resources or Resources(), plan)) as dataset:
-        return _load(dataset.shards, plan)
+
+    def go_through(take: Callable[[Iterator[Source]], T], said: Reading) -> T:
+        with closing(open_dataset(source, {}, resources or Resources(), said)) as dataset:
+            return take(shard.open() for shard in dataset.shards)
+
+    def make(said: Reading) -> RawTable:
+        with closing(open_dataset(source, {}, resources or Resources(), said)) as dataset:
+            return _load(dataset.shards, said)
+
+    plan, table = read_steps(plan, make, go_through)
+    choices = go_through(partial(take_choices, plan, table), plan) if plan.key else None
+    return Responses(*table, choices=choices)
 
 
-def _load(shards: Sequence[Shard], plan: Reading) -> Responses:
+def _load(shards: Sequence[Shard], plan: Reading) -> RawTable:
     plans = plan_shards(shards, plan)
     long, wide = LongTable(plan), WideTable(plan)
     for shard, columns in zip(shards, cast(list[LongPlan | WidePlan], plans), strict=True):
@@ -107,9 +122,7 @@ def _load(shards: Sequence[Shard], plan: Reading) -> Responses:
             wide.add_source(shard.open(), columns)
         if long.n_rows + wide.n_rows == before:
             raise no_rows(shard)
-    table = pack_table(long if long.n_rows else wide, plan)
-    again = (shard.open() for shard in shards)
-    return Responses(*table, choices=take_choices(plan, table, again) if plan.key else None)
+    return pack_table(long if long.n_rows else wide, plan)
 
 
 def __getattr__(name: str) -> Any:
@@ -186,7 +199,7 @@ class _Source:
             lambda sums, batch: sums.add(batch.items, batch.store, batch.persons),
         )
         counts = sums.counts()
-        self.learn(ItemTotals(counts.items, counts.answers, counts.right, counts.persons))
+        self.learn(total_counts(counts))
         return counts
 
     def learn(self, found: ItemTotals) -> None:
@@ -237,7 +250,7 @@ class StreamedAnswers(Held):
     @property
     def steps(self) -> tuple[int, ...]:
         """Per item, how many steps it has: 1 for right and wrong."""
-        return (1,) * self.n_items
+        return self._source.passes.reading.steps_of(self.items)
 
     @property
     def n_persons(self) -> int:
@@ -252,7 +265,7 @@ class StreamedAnswers(Held):
     @property
     def n_answers(self) -> int:
         """Number of answers that were given."""
-        return int(self.totals.answers.sum())
+        return self.totals.n_answers
 
     @property
     def totals(self) -> ItemTotals:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.intake import store_answers
-from discreet.answers.planes import BitPlanes, SparseRows, empty_planes, prefers_planes
+from discreet.answers.planes import AnswerStore, BitPlanes, empty_planes, prefers_planes
 from discreet.answers.select import flip_answers
 from discreet.answers.streamed.blocks import Block, ItemNames, LongRows
 from discreet.answers.streamed.buckets import Buckets
@@ -87,7 +87,7 @@ class Batch:
 
     items: tuple[str, ...]
     persons: Any
-    store: BitPlanes | SparseRows
+    store: AnswerStore
     rows: int
     place: Place = Place()
 
@@ -269,19 +269,21 @@ def store_rows(
     person: Any, item: Any, value: Any, ids: Any,
     items: Sequence[str], reading: Reading, place: Callable[[int], str],
     when: FloatArray | None = None,
-) -> BitPlanes | SparseRows:  # fmt: skip
+) -> AnswerStore:  # fmt: skip
     """Store coded rows, of which those with the value -1 hold no answer.
 
     Does what :func:`discreet.answers.intake.store_answers` does, in one pass where it can.
     ``place`` says where a row stands, ``when`` what repeated answers are in order of.
     """
-    planes = _mark_planes(person, item, value, len(ids), len(items))
+    planes = None
+    if reading.scale is None:
+        planes = _mark_planes(person, item, value, len(ids), len(items))
     if planes is not None:
         return planes if reading.one_means == "right" else flip_answers(planes)
     if value.min(initial=0) >= 0:
-        return store_answers(person, item, value == 1, ids, items, reading, place, when)
+        return store_answers(person, item, value, ids, items, reading, place, when)
     kept = np.flatnonzero(value >= 0)
-    coded = person[kept], item[kept], value[kept] == 1
+    coded = person[kept], item[kept], value[kept]
     order = None if when is None else when[kept]
     return store_answers(*coded, ids, items, reading, lambda index: place(int(kept[index])), order)
 

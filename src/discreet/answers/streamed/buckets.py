@@ -119,8 +119,8 @@ class Buckets:
         names = [name for name in WHEN if name in table.column_names]
         order = [table.column(name).to_numpy() for name in names]
         when = np.stack(order, axis=1) if order else no_order(len(packed))
-        value = ((packed & 3) - 1).astype(np.int8)
-        return (read_integers(person.indices), packed >> 2, value, when), ids
+        value = ((packed & 15) - 1).astype(np.int8)
+        return (read_integers(person.indices), packed >> 4, value, when), ids
 
     def _read_table(self, bucket: int) -> Any:
         if not self.on_disk:
@@ -152,7 +152,7 @@ class Buckets:
         return files.enter_context(pa.ipc.new_stream(file, self._schema))
 
     def _add(self, block: Block) -> None:
-        packed = (block.item << 2) | (block.value + np.int8(1))
+        packed = (block.item << 4) | (block.value + np.int8(1))
         if not self.on_disk:
             whole = self._batch(_plain(block.person), packed.astype(np.int32), block.when)
             self._held.append(whole)

@@ -36,6 +36,7 @@ from discreet.atomic import make_folder
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import Tally
 from discreet.counts.matrix import add_into, add_matrices, grow_matrix, is_sparse, settle_matrix
+from discreet.counts.nodes import nodes_of
 from discreet.errors import BadUsage
 from discreet.names import settle_names
 from discreet.tables.resources import Progress, Resources
@@ -49,7 +50,7 @@ SLOW_SAVE, SHARE = 0.5, 10.0
 """A save that takes longer than this many seconds (very many items) happens less often, so that
 saving takes at most a tenth of the time."""
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -127,7 +128,8 @@ def _count(
     sums = Accumulator(weighting, tally, start)
     for step in passes.first(place, sums.totals.items, keeper.rows if keeper else None):
         if isinstance(step, Restart):
-            sums = Accumulator(weighting, tally, items=step.items)
+            known = passes.reading.steps_of(step.items)
+            sums = Accumulator(weighting, tally, items=step.items, steps=known)
         else:
             sums.add(step.items, step.store, step.persons)
         if keeper and keeper.is_due(step.place):
@@ -226,38 +228,55 @@ class Checkpoint:
 
 @dataclass
 class ItemTotals:
-    """Items, how often each was answered and answered right, and how many persons there are."""
+    """Items, how often each was answered and answered right, and how many persons there are.
+
+    With steps, answers and right ones are those to nodes (see :mod:`discreet.answers.steps`).
+    """
 
     items: tuple[str, ...] = ()
     answers: Int64Array = field(default_factory=_NONE.copy)
     right: Int64Array = field(default_factory=_NONE.copy)
     persons: int = 0
+    steps: tuple[int, ...] = ()
+
+    @property
+    def n_answers(self) -> int:
+        """How many answers were given to all items."""
+        first = np.cumsum(self.steps, dtype=np.int64) - np.array(self.steps, dtype=np.int64)
+        return int(self.right.sum() + (self.answers - self.right)[first].sum())
 
     def add(self, items: tuple[str, ...], store: Any) -> None:
         """Add more persons, who may bring new items."""
-        answers, right = store.item_totals()
-        self.grow(items)
+        answers, right = store.nodes.item_totals()
+        self.grow(items, store.steps)
         self.answers, self.right = self.answers + answers, self.right + right
         self.persons += store.n_persons
 
-    def grow(self, items: tuple[str, ...]) -> None:
+    def grow(self, items: tuple[str, ...], steps: tuple[int, ...]) -> None:
         """Make room for a list of items that begins with these."""
-        more = (0, len(items) - len(self.items))
+        more = (0, sum(steps) - len(self.answers))
         self.answers, self.right = np.pad(self.answers, more), np.pad(self.right, more)
-        self.items = items
+        self.items, self.steps = items, steps
 
     def select(self, items: tuple[str, ...]) -> ItemTotals:
         """Return the totals of these items; zero for items that nobody answered."""
         place = {name: number for number, name in enumerate(self.items)}
-        columns = [place.get(name, len(self.items)) for name in items]
-        answers, right = (np.append(values, 0)[columns] for values in (self.answers, self.right))
-        return ItemTotals(items, answers, right, self.persons)
+        columns = np.array([place.get(name, -1) for name in items], dtype=np.int64)
+        nodes, steps = nodes_of(columns, self.steps)
+        answers, right = (np.append(values, 0)[nodes] for values in (self.answers, self.right))
+        return ItemTotals(items, answers, right, self.persons, steps)
 
 
 def find_totals(passes: Passes) -> ItemTotals:
     """Go through all persons once."""
     found = passes.fold(ItemTotals, lambda totals, batch: totals.add(batch.items, batch.store))
     return replace(found, items=settle_names(found.items))
+
+
+def total_counts(counts: PairCounts) -> ItemTotals:
+    """Return the totals that pair counts know."""
+    about = counts.items, counts.answers, counts.right, counts.persons
+    return ItemTotals(*about, counts.steps)
 
 
 class Accumulator:
@@ -269,7 +288,7 @@ class Accumulator:
         How persons are weighted, and what else is kept of them.
     start
         Counts to go on from.
-    items
+    items, steps
         Items that are known already.
     """
 
@@ -279,32 +298,33 @@ class Accumulator:
         tally: Tally | None = None,
         start: PairCounts | None = None,
         items: tuple[str, ...] = (),
+        steps: tuple[int, ...] = (),
     ) -> None:
         self._weighting = weighting
         self._persons = None if tally is None else FoldSums(tally, start)
         self.totals = ItemTotals()
         self._pairs = _Pairs(np.zeros((0, 0), dtype=np.int64))
         if start is not None:
-            self.totals = ItemTotals(start.items, start.answers, start.right, start.persons)
+            self.totals = total_counts(start)
             self._pairs = _Pairs(start.right_wrong.copy())
-        self._grow(items)
+        self._grow(items, steps)
 
     def add(self, items: tuple[str, ...], store: Any, persons: Any) -> None:
         """Count one batch; ``persons`` are ids, or None where there are none."""
-        self._grow(items)
+        self._grow(items, store.steps)
         self._pairs.add(count_matrix(store, self._weighting))
         if self._persons is not None:
             self._persons.add(store, persons, self.totals.persons)
         self.totals.add(items, store)
 
-    def _grow(self, items: tuple[str, ...]) -> None:
+    def _grow(self, items: tuple[str, ...], steps: tuple[int, ...]) -> None:
         if len(items) > len(self.totals.items):
-            self._pairs.grow(len(items))
-            self.totals.grow(items)
+            self._pairs.grow(sum(steps))
+            self.totals.grow(items, steps)
 
     def counts(self, items: Sequence[str] = ()) -> PairCounts:
         """Return the counts so far, also for listed items that nobody answered."""
-        self._grow(tuple(items))
+        self._grow(tuple(items), (*self.totals.steps, *[1] * (len(items) - len(self.totals.items))))
         total = self._pairs.total()
         return PairCounts(
             items=self.totals.items,
@@ -314,7 +334,8 @@ class Accumulator:
             right=self.totals.right,
             persons=self.totals.persons,
             weighting=name_weighting(self._weighting),
-            **({} if self._persons is None else self._persons.finish(len(self.totals.items))),
+            steps=self.totals.steps,
+            **({} if self._persons is None else self._persons.finish(len(self.totals.answers))),
         )
 
 

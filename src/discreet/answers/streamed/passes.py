@@ -2,9 +2,10 @@
 
 In: a path, a pattern, a database, a server or a query. Out: passes over batches of whole persons,
 every person in exactly one of them. The first pass takes rows to be in person order, ids to be
-whole numbers and text to be UTF-8 until they turn out not to be: then it says that all it gave is
-to be forgotten, and starts anew, with rows distributed into buckets, ids as text or another
-encoding. Later passes see the same rows: they read the buckets, or the source again, and fail if
+whole numbers, text to be UTF-8 and answers to be right or wrong until they turn out not to be: then
+it says that all it gave is to be forgotten, and starts anew, with rows distributed into buckets,
+ids as text, another encoding, or answers with steps, whose categories are first looked for in all
+rows. Later passes see the same rows: they read the buckets, or the source again, and fail if
 that was changed in the meantime. A source that need not give the same rows again is copied first.
 What was copied or distributed goes when the passes are closed.
 """
@@ -37,14 +38,17 @@ from discreet.answers.streamed.wide import WideRows
 from discreet.atomic import make_temporary
 from discreet.errors import BadUsage
 from discreet.jit import load_kernels
+from discreet.tables.advice import BadAnswer
 from discreet.tables.dataset import Dataset, describe_source, open_dataset, settle_reading
 from discreet.tables.ids import check_items
-from discreet.tables.opener import Encodings
+from discreet.tables.opener import Encodings, Source
 from discreet.tables.paths import warn_encoding
 from discreet.tables.resources import Progress, Reporter, Resources, run_ahead
 from discreet.tables.roles import Reading, WidePlan
 from discreet.tables.sources import NotUtf8
+from discreet.tables.tally import settle_scale
 
+T = TypeVar("T")
 Total = TypeVar("Total")
 
 MANY_ROWS = 5_000_000
@@ -106,6 +110,8 @@ class Passes:
         self._is_closed = False
         # Whether the source was changed while rows were distributed; None where they were not.
         self._is_torn: bool | None = None
+        if self.reading.asked.is_said:
+            self._find_steps()
 
     @property
     def is_steady(self) -> bool:
@@ -163,9 +169,36 @@ class Passes:
                 place = Place(place.phase, as_text=True)
             except OutOfOrder:
                 place = Place("buckets", as_text=place.as_text)
+            except BadAnswer as refusal:
+                if not self._find_steps():
+                    raise refusal from None
+                # Rows that were distributed so far would be there twice.
+                for folder in (keep, self._folder and self._folder / "rows"):
+                    shutil.rmtree(folder or "", ignore_errors=True)
+                place = fresh
             known = ()
             yield Restart((), place)
         report.finish()
+
+    def _find_steps(self) -> bool:
+        """Look at all values; say whether they are steps, which are then read as such."""
+        if not self.reading.may_have_steps:
+            return False
+        settled = settle_scale(self.reading, self._look)
+        if settled is not None:
+            self.reading, self._plans = settled, None
+            if self.dataset.lasting:
+                self.dataset.close()
+                self.dataset = self._open()
+        return settled is not None
+
+    def _look(self, take: Callable[[Iterator[Source]], T], reading: Reading) -> T:
+        if not self.dataset.lasting:
+            return take(shard.open() for shard in self.dataset.shards)
+        with closing(
+            open_dataset(self._source, self._encodings, self._resources, reading)
+        ) as dataset:
+            return take(shard.open() for shard in dataset.shards)
 
     def _try(
         self, place: Place, known: Sequence[str], keep: Path | None, report: Reporter

@@ -1,0 +1,198 @@
+"""From a matrix to a store of answers.
+
+In: a matrix ``[person, item]`` (NumPy, masked, scipy sparse, nested lists). Out: a store. Only the
+type decides what is missing: NaN, None, a mask, -1 where the type has a sign, and every entry that
+a sparse matrix does not hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.answers.pack import (
+    BadCell,
+    Repeated,
+    compact,
+    missing_cells,
+    pack_rows,
+    store_long,
+)
+from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows
+from discreet.answers.steps import store_steps
+from discreet.errors import BadResponses
+from discreet.tables.scales import AskedSteps, find_scale
+from discreet.tables.values import BAD, MISSING, Codes, Scoring, drop_codes, score_value, spell
+
+Store = BitPlanes | SparseRows
+
+_PACKED_AS_THEY_ARE = frozenset({"bool", "int8", "uint8", "int64", "float32", "float64"})
+
+
+def store_array(
+    X: Any, items: tuple[str, ...] | None, missing: Codes = (), asked: AskedSteps | None = None
+) -> AnswerStore:
+    """Return the answers of a matrix in the form that takes less memory."""
+    if missing not in ((), [], {}):
+        X = drop_codes(X if hasattr(X, "tocoo") else _check_shape(np.ma.asarray(X)), items, missing)
+    said = asked or AskedSteps()
+    if said.is_said:
+        stepped = _store_categories(X, items, said)
+        if stepped is not None:
+            return stepped
+    try:
+        if hasattr(X, "tocoo"):
+            return _store_sparse(X.tocoo(), items)
+        return compact(pack_rows(_as_matrix(X)))
+    except BadCell as bad:
+        found = None if said.is_binary or said.is_said else _store_categories(X, items, said)
+        if found is None:
+            raise BadResponses(explain_cell(bad.row, bad.column, bad.value, items)) from None
+        return found
+
+
+def _store_categories(
+    X: Any, items: tuple[str, ...] | None, asked: AskedSteps
+) -> AnswerStore | None:
+    """Return answers with steps; None where the entries are no steps."""
+    person, item, values, (n_persons, n_items) = _list_entries(X)
+    if values.dtype.kind not in "buif":
+        return None
+    names = items or tuple(map(str, range(n_items)))
+    ends = np.cumsum(np.bincount(item, minlength=n_items))
+    columns = np.split(np.argsort(item, kind="stable"), ends)
+    tally = {name: _tally(values[own]) for name, own in zip(names, columns, strict=False)}
+    scale = find_scale(tally, asked)
+    if scale is None:
+        return None
+    code = np.zeros(len(values), dtype=np.int8)
+    for name, own in zip(names, columns, strict=False):
+        if len(own):
+            table = {float(word): category for word, category in scale.codes[name].items()}
+            found, place = np.unique(values[own], return_inverse=True)
+            code[own] = np.array([table[float(one)] for one in found], dtype=np.int8)[place]
+    return store_steps(person, item, code, n_persons, scale.steps_of(names))
+
+
+def _list_entries(X: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
+    """Return person, item and value of every answer, and the size of the matrix."""
+    if hasattr(X, "tocoo"):
+        sparse = X.tocoo()
+        held = ~missing_cells(sparse.data)
+        return sparse.row[held], sparse.col[held], sparse.data[held], sparse.shape
+    cells = _check_shape(np.asanyarray(X))
+    numbers = np.ma.getdata(cells)
+    person, item = np.nonzero(~(np.ma.getmaskarray(cells) | missing_cells(numbers)))
+    return person, item, numbers[person, item], cells.shape
+
+
+def _tally(values: npt.NDArray[Any]) -> dict[str, int]:
+    found, times = np.unique(values, return_counts=True)
+    return {spell(one): count for one, count in zip(found.tolist(), times.tolist(), strict=True)}
+
+
+def _as_matrix(X: Any) -> npt.NDArray[Any]:
+    """Return a 2-d array of a type that can be packed."""
+    if isinstance(X, np.ma.MaskedArray):
+        return _as_int8(_check_shape(X.data), np.ma.getmaskarray(X))
+    try:
+        cells = _check_shape(np.asarray(X))
+    except ValueError as error:
+        if isinstance(error, BadResponses):
+            raise
+        raise BadResponses(
+            "The rows of the answers differ in length, so it is not clear which answer belongs "
+            "to which item. Give every person one entry per item, None where there is no answer."
+        ) from None
+    if cells.dtype.name in _PACKED_AS_THEY_ARE:
+        return cells
+    return _as_int8(cells, None)
+
+
+def _check_shape(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if cells.ndim != 2 or cells.shape[1] == 0:
+        raise BadResponses(
+            "Answers must be a matrix with one row per person and one column per item; found "
+            f"an array of shape {cells.shape}."
+        )
+    return cells
+
+
+def _as_int8(cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
+    """Return 1, 0 and -1; what is none of these stays visible as BAD for the caller."""
+    if cells.dtype.kind in "OUST":
+        codes = _score_objects(cells, mask)
+    elif cells.dtype.kind in "buif":
+        codes = _score_numbers(cells, mask)
+    else:
+        raise BadResponses(
+            f"Answers must be numbers or truth values; found an array of type {cells.dtype}. "
+            "Give 0, 1 and NaN, or an array of booleans."
+        )
+    if (codes == BAD).any():
+        row, column = (int(index) for index in np.argwhere(codes == BAD)[0])
+        raise BadCell(row, column, cells[row, column])
+    return codes
+
+
+def _score_objects(
+    cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None
+) -> npt.NDArray[np.int8]:
+    codes = np.empty(cells.shape, dtype=np.int8)
+    for row, values in enumerate(cells):
+        codes[row] = [_score_object(value) for value in values.tolist()]
+    return codes if mask is None else np.where(mask, np.int8(MISSING), codes)
+
+
+def _score_object(value: object) -> int:
+    """Return the code of one entry; a number -1 is missing, as in arrays of numbers."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return MISSING if is_number and value == MISSING else score_value(value, Scoring())
+
+
+def _score_numbers(
+    cells: npt.NDArray[Any], mask: npt.NDArray[np.bool_] | None
+) -> npt.NDArray[np.int8]:
+    codes = np.full(cells.shape, BAD, dtype=np.int8)
+    codes[cells == 1] = 1
+    codes[cells == 0] = 0
+    codes[missing_cells(cells) if mask is None else mask | missing_cells(cells)] = MISSING
+    return codes
+
+
+def _store_sparse(matrix: Any, items: tuple[str, ...] | None) -> Store:
+    n_persons, n_items = matrix.shape
+    codes = _score_numbers(np.asarray(matrix.data), None)
+    if (codes == BAD).any():
+        first = int(np.flatnonzero(codes == BAD)[0])
+        value = matrix.data[first].item()
+        raise BadCell(int(matrix.row[first]), int(matrix.col[first]), value)
+    held = np.flatnonzero(codes >= 0)
+    person, item = matrix.row[held].astype(np.int64), matrix.col[held].astype(np.int64)
+    try:
+        return store_long(person, item, codes[held] == 1, n_persons, n_items)
+    except Repeated as repeated:
+        row, column = int(person[repeated.first_index]), int(item[repeated.first_index])
+        raise BadResponses(
+            f"The sparse matrix holds two entries at row {row}, {_column(column, items)}. "
+            "One answer per person and item is needed; decide between them before building "
+            "the matrix (sum_duplicates would add them up)."
+        ) from None
+
+
+def _column(column: int, items: tuple[str, ...] | None) -> str:
+    return f"column {column}" if items is None else f"column {column} ('{items[column]}')"
+
+
+def explain_cell(row: int, column: int, value: object, items: tuple[str, ...] | None) -> str:
+    """Say what is wrong with a cell that is neither right, wrong nor missing."""
+    shown = value.item() if isinstance(value, np.generic) else value
+    return (
+        f"Row {row}, {_column(column, items)} (counted from 0): found {shown!r} where an answer "
+        "should be. Answers must be 0, 1, true or false, steps (whole numbers from 0 or 1 with at "
+        "most ten categories and no gap), or missing (NaN, None, masked, or -1 in arrays of signed "
+        "numbers). Where a code stands for a missing answer, name it with missing=code. "
+        "Where answers are scores, compare them: np.where(np.isnan(X), np.nan, X >= threshold)."
+    )
