@@ -97,17 +97,8 @@ MISTAKES = {
         beside("id", PERSONS, letters()), "--key key.csv", f"--key {RIGHT}", also=("--key ABDC",)
     ),
     "words": Mistake(beside("id", PERSONS, cells("yes", "no")), "--key key.csv", "--key key.csv"),
-    "scores from 0 to 3": Mistake(
-        beside("id", PERSONS, SCORES),
-        "--at-least SCORE",
-        "--at-least 2",
-        also=("rating scale", "0 to 3", "must be named too"),
-    ),
     "scores and a code": Mistake(
-        coded("9", SCORES),
-        "--missing 9 --at-least SCORE",
-        "--missing 9 --at-least 2",
-        also=("rating scale", "9 stands apart"),
+        coded("9", SCORES), "--missing 9", "--missing 9 --at-least 2", also=("9 stands apart",)
     ),
     "a lone 9": Mistake(coded("9"), "--missing 9"),
     "a lone 99": Mistake(coded("99"), "--missing 99"),

@@ -23,8 +23,8 @@ from discreet.errors import BadResponses, BadUsage
 
 LONG = "person,item,response\n"
 ACCEPTED = (
-    "Answers must be 0, 1, true or false, or missing (blank, NA, NaN, '.' or null), because the "
-    "model knows only right and wrong."
+    "Answers must be 0, 1, true or false, steps (whole numbers from 0 or 1 with at most ten "
+    "categories and no gap), or missing (blank, NA, NaN, '.' or null)."
 )
 NO_ANSWER = (
     "If {0} stands for a missing answer, say so with missing=[{0}] (--missing {0}); otherwise "
@@ -461,9 +461,10 @@ UNCLEAR = (
         ),
         (
             "id,q1,q2\na,1,0\n\nb,0,2\n",
-            f"a.csv, line 4, column 'q2': found '2' where an answer should be. {ACCEPTED} If 0 "
-            f"to 2 {SCALE} {NO_ANSWER.format(2)} If 'q2' is not an item, leave it out with "
-            "ignore=['q2'] (--ignore q2).",
+            "a.csv, line 4, column 'q2': found '2' where an answer should be. Item 'q2' has the "
+            "answer 2, and all other items are right or wrong (0 or 1). If it is meant, name the "
+            "model: model='partial-credit' (--model partial-credit); if 2 stands for a missing "
+            "answer, say missing=[2] (--missing 2); otherwise correct it.",
         ),
         (
             "id,q1,sex\na,1,F\n",

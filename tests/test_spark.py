@@ -49,6 +49,7 @@ from discreet.models import score_plan
 from discreet.secure import SeededSource, SystemSource
 from discreet.tables.ids import encode_ids
 from discreet.tables.roles import LongPlan, Reading, WidePlan, make_reading
+from stepped import draw_codes
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
 HAS_PYSPARK = importlib.util.find_spec("pyspark") is not None
@@ -596,6 +597,31 @@ def answers_table(persons, items, share=0.7, seed=0):
     person, item = person[order], item[order]
     names = [f"q{number}" for number in item]
     return pa.table({"person": person, "item": names, "response": right[person, item].astype(int)})
+
+
+def test_steps_that_are_named_are_counted_and_estimated_as_in_memory(spark, many_tasks):
+    codes = draw_codes(5, 300, (4, 3, 2, 1), missing=0.2)
+    person, item = np.nonzero(codes >= 0)
+    cells = {"person": person, "item": [f"q{i}" for i in item], "response": codes[person, item] + 1}
+    wide = pa.table({f"q{i}": codes[:, i] for i in range(4)})
+    wide = pa.table({"id": np.arange(300), **{
+        name: pc.if_else(pc.less(wide[name], 0), None, wide[name]) for name in wide.column_names
+    }})  # fmt: skip
+    for table, lowest in ((pa.table(cells), 1), (wide, None)):
+        frame, words = spark.createDataFrame(table), {"model": "partial-credit", "lowest": lowest}
+        local = Responses.from_dataframe(table, **words).select([f"q{i}" for i in range(4)])
+        counts = count_pairs(frame, folds=8, **words)
+        assert counts.steps == (4, 3, 2, 1)
+        assert same(counts, count_pairs(local))
+        found = discreet.fit(frame, model="partial-credit", method="refined", lowest=lowest)
+        expected = discreet.fit(local, method="refined")
+        assert found.thresholds == pytest.approx(expected.thresholds, abs=1e-12, nan_ok=True)
+        assert found.threshold_se == pytest.approx(expected.threshold_se, rel=1e-9, nan_ok=True)
+    answers = open_frame(spark.createDataFrame(wide), reading=make_reading(model="partial-credit"))
+    assert answers.digest(b"key") == Responses.from_dataframe(wide).digest(b"key")
+    assert answers.cap(2, SeededSource(1)).count().categories.sum() <= 600
+    with pytest.raises(BadResponses, match="where they are named"):
+        count_pairs(spark.createDataFrame(wide))
 
 
 @given(table=long_tables())

@@ -1,6 +1,7 @@
 """Every public function that takes answers takes them in every form, with the same keywords."""
 
 import inspect
+import re
 import sys
 import uuid
 from types import SimpleNamespace
@@ -117,7 +118,7 @@ def test_the_functions_that_are_walked_over_are_all_that_take_the_keywords_of_re
     taking = {
         name
         for name, value in public.items()
-        if "Unpack[ReadingWords]" in str(inspect.signature(value))
+        if re.search(r"Unpack\[(Reading|Fit)Words\]", str(inspect.signature(value)))
     }
     assert taking == FUNCTIONS.keys() | NEEDS_A_KEY | FROM_THE_LEDGER
     about_answers = {

@@ -47,10 +47,22 @@ def store_array(
             return _store_sparse(X.tocoo(), items)
         return compact(pack_rows(_as_matrix(X)))
     except BadCell as bad:
-        found = None if said.is_binary or said.is_said else _store_categories(X, items, said)
-        if found is None:
-            raise BadResponses(explain_cell(bad.row, bad.column, bad.value, items)) from None
-        return found
+        return _try_categories(X, items, said, bad)
+
+
+def _try_categories(
+    X: Any, items: tuple[str, ...] | None, asked: AskedSteps, bad: BadCell
+) -> AnswerStore:
+    """Return answers with steps, or refuse the entry that is neither right nor wrong."""
+    told = bad.row, bad.column, bad.value, items
+    try:
+        found = None if asked.is_binary or asked.is_said else _store_categories(X, items, asked)
+    except BadResponses as reason:
+        words = f"{str(reason)[0].upper()}{str(reason)[1:]}"
+        raise BadResponses(f"{_name_cell(*told)} {words}") from None
+    if found is None:
+        raise BadResponses(explain_cell(*told)) from None
+    return found
 
 
 def _store_categories(
@@ -187,12 +199,19 @@ def _column(column: int, items: tuple[str, ...] | None) -> str:
 
 
 def explain_cell(row: int, column: int, value: object, items: tuple[str, ...] | None) -> str:
-    """Say what is wrong with a cell that is neither right, wrong nor missing."""
+    """Say what is wrong with a cell that is neither right, wrong, a step nor missing."""
+    return (
+        f"{_name_cell(row, column, value, items)} Answers must be 0, 1, true or false, steps "
+        "(whole numbers from 0 or 1 with at most ten categories and no gap), or missing (NaN, "
+        "None, masked, or -1 in arrays of signed numbers). Where a code stands for a missing "
+        "answer, name it with missing=code. "
+        "Where answers are scores, compare them: np.where(np.isnan(X), np.nan, X >= threshold)."
+    )
+
+
+def _name_cell(row: int, column: int, value: object, items: tuple[str, ...] | None) -> str:
     shown = value.item() if isinstance(value, np.generic) else value
     return (
         f"Row {row}, {_column(column, items)} (counted from 0): found {shown!r} where an answer "
-        "should be. Answers must be 0, 1, true or false, steps (whole numbers from 0 or 1 with at "
-        "most ten categories and no gap), or missing (NaN, None, masked, or -1 in arrays of signed "
-        "numbers). Where a code stands for a missing answer, name it with missing=code. "
-        "Where answers are scores, compare them: np.where(np.isnan(X), np.nan, X >= threshold)."
+        "should be."
     )

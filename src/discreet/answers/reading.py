@@ -40,7 +40,7 @@ from discreet.tables.roles import (
     plan_columns,
 )
 from discreet.tables.sources import FrameSource, as_arrow
-from discreet.tables.tally import settle_scale
+from discreet.tables.tally import settle_after, settle_scale
 from discreet.tables.values import Codes, Scoring
 from discreet.types import Layout, Model, OneMeans, Repeats
 
@@ -192,10 +192,8 @@ def read_steps(
         try:
             return reading, make(reading)
         except BadAnswer as refusal:
-            settled = settle_scale(reading, read)
-            if settled is None:
-                raise refusal from None
-            return settled, make(settled)
+            settled = settle_after(refusal, reading, read)
+        return settled, make(settled)
     settled = settle_scale(reading, read) or reading
     return settled, make(settled)
 

@@ -48,10 +48,8 @@ _SAME_CELLS = 1 << 24
 class Responses(Held):
     """Persons x items, each answer right (1), wrong (0) or missing. It cannot be changed.
 
-    With steps (rating scales, points) an answer is a whole number from 0 to the item's steps.
-
-    Usually made by :func:`discreet.read_responses`, :meth:`from_array` or
-    :meth:`from_dataframe`.
+    With steps (rating scales, points) an answer is a whole number from 0 to the item's steps. Made
+    by :func:`discreet.read_responses`, :meth:`from_array` or :meth:`from_dataframe`.
 
     Parameters
     ----------
@@ -138,10 +136,9 @@ class Responses(Held):
         Parameters
         ----------
         X
-            0, 1 (or booleans), or steps from 0 or 1, and missing. Missing is NaN, None, a masked
-            entry, or -1 in an array of signed numbers. In a **scipy sparse matrix** the entries
-            it holds are the answers: an explicit 0 is a wrong answer, an entry that is not held
-            is missing.
+            0, 1 (or booleans), or steps from 0 or 1; NaN, None, a masked entry, or -1 in an array
+            of signed numbers for missing. In a **scipy sparse matrix** the entries it holds are
+            the answers: an explicit 0 is a wrong answer, an entry that is not held is missing.
         items
             Names of the columns; by default "0", "1", ...
         persons
@@ -150,15 +147,13 @@ class Responses(Held):
             Further codes for a missing answer, such as 9 or ``[9, 99]``; by item:
             ``{"Q1": 9, "Q2": [98, 99]}``.
         steps
-            ``model=``, ``steps=``, ``lowest=``, ``reverse=`` and ``merge=`` are about answers
-            with steps; see :func:`discreet.read_responses`.
+            ``model=``, ``steps=``, ``lowest=``, ``reverse=``, ``merge=``; see `read_responses`.
         """
         from discreet.answers.matrices import store_array
         from discreet.tables.scales import make_asked
 
         names = None if items is None else tuple(map(name_id, items))
-        store = store_array(X, names, missing, make_asked(**steps))
-        return cls.from_store(store, names, persons)
+        return cls.from_store(store_array(X, names, missing, make_asked(**steps)), names, persons)
 
     @classmethod
     def from_store(

@@ -69,6 +69,11 @@ _GROUPS = frozenset(
 class BadAnswer(BadResponses):
     """A value that is neither right, wrong nor missing; it may be a step."""
 
+    @property
+    def place(self) -> str:
+        """What was found, and where."""
+        return str(self).partition(_ACCEPTED)[0]
+
 
 @dataclass(frozen=True)
 class Found:

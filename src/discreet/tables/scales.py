@@ -186,6 +186,8 @@ def find_scale(tally: Tally, asked: AskedSteps) -> Scale | None:
     highest = max(max(own) for own in found.values())
     if lowest is None or highest - lowest >= MOST_CATEGORIES or _has_gap(found, lowest, highest):
         return None
+    if lowest and highest - lowest < 2 and not asked.is_said:
+        return None  # 1 and 2: which of them is right, nobody knows
     _check_named(found, asked)
     if asked.model is None:
         _refuse_stray(found, lowest)
@@ -253,7 +255,7 @@ def _refuse_stray(found: Mapping[str, Mapping[int, int]], lowest: int) -> None:
     """Refuse what would turn a right/wrong test into partial credit by one slip of the pen."""
     named = "If it is meant, name the model: model='partial-credit' (--model partial-credit)"
     above = [item for item, own in found.items() if max(own) > 1]
-    if lowest == 0 and len(above) == 1 and len(found) > 2:
+    if lowest == 0 and len(above) == 1 and len(found) > 1:
         item = above[0]
         most = max(found[item])
         raise BadResponses(
@@ -266,7 +268,7 @@ def _refuse_stray(found: Mapping[str, Mapping[int, int]], lowest: int) -> None:
         for value, times in sorted(own.items()):
             if times < RARE * total:
                 raise BadResponses(
-                    f"the answer {value} to item '{item}' occurs {times:,} times in {total:,}, "
+                    f"the answer {value} to item '{item}' occurs {times:,} of {total:,} times, "
                     f"less than {RARE:.1%}, which may be a slip. {named}; if {value} stands for a "
                     f"missing answer, say missing=[{value}] (--missing {value}); to join it with "
                     f"its neighbour, say merge={{'{item}': '{value}+{value - 1 or value + 1}'}} "

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from discreet.errors import BadResponses
+from discreet.tables.advice import BadAnswer
 from discreet.tables.ids import encode_ids
 from discreet.tables.opener import Source, plan_source
 from discreet.tables.roles import LongPlan, Reading
@@ -79,6 +81,17 @@ class Tallied:
         if no_answer or not times or scoring.right is not None or len(own) > MOST_VALUES:
             return
         own[word] = own.get(word, 0) + times
+
+
+def settle_after(refusal: BadAnswer, reading: Reading, read: Any) -> Reading:
+    """Return the reading with the scale of answers of which one was refused, or refuse it still."""
+    try:
+        settled = settle_scale(reading, read)
+    except BadResponses as reason:
+        raise BadResponses(f"{refusal.place}{str(reason)[0].upper()}{str(reason)[1:]}") from None
+    if settled is None:
+        raise refusal
+    return settled
 
 
 def settle_scale(reading: Reading, read: Any) -> Reading | None:

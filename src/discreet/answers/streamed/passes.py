@@ -46,7 +46,7 @@ from discreet.tables.paths import warn_encoding
 from discreet.tables.resources import Progress, Reporter, Resources, run_ahead
 from discreet.tables.roles import Reading, WidePlan
 from discreet.tables.sources import NotUtf8
-from discreet.tables.tally import settle_scale
+from discreet.tables.tally import settle_after, settle_scale
 
 T = TypeVar("T")
 Total = TypeVar("Total")
@@ -170,8 +170,7 @@ class Passes:
             except OutOfOrder:
                 place = Place("buckets", as_text=place.as_text)
             except BadAnswer as refusal:
-                if not self._find_steps():
-                    raise refusal from None
+                self._find_steps(refusal)
                 # Rows that were distributed so far would be there twice.
                 for folder in (keep, self._folder and self._folder / "rows"):
                     shutil.rmtree(folder or "", ignore_errors=True)
@@ -180,17 +179,21 @@ class Passes:
             yield Restart((), place)
         report.finish()
 
-    def _find_steps(self) -> bool:
-        """Look at all values; say whether they are steps, which are then read as such."""
+    def _find_steps(self, refusal: BadAnswer | None = None) -> None:
+        """Look at all values, and read steps as such; where they are none, refuse as before."""
         if not self.reading.may_have_steps:
-            return False
-        settled = settle_scale(self.reading, self._look)
+            if refusal is not None:
+                raise refusal
+            return
+        if refusal is None:
+            settled = settle_scale(self.reading, self._look)
+        else:
+            settled = settle_after(refusal, self.reading, self._look)
         if settled is not None:
             self.reading, self._plans = settled, None
             if self.dataset.lasting:
                 self.dataset.close()
                 self.dataset = self._open()
-        return settled is not None
 
     def _look(self, take: Callable[[Iterator[Source]], T], reading: Reading) -> T:
         if not self.dataset.lasting:
