@@ -14,12 +14,13 @@ import numpy as np
 
 from discreet.analysis.contrasts import Contrasts, contrast, list_points, purify
 from discreet.analysis.groups import Split, adjust, load_grouped, split_persons
+from discreet.answers.opening import name_model
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.calibrate import fit
 from discreet.results.dropped import saying_it_otherwise
 from discreet.results.estimate import Estimate, Kind, Notice
-from discreet.tables.roles import ReadingWords
+from discreet.tables.roles import FitWords
 from discreet.types import Adjustment, BoolArray, FloatArray, Method, Model
 
 DELTA = 2.35
@@ -141,7 +142,7 @@ def run_wald(
     method: Method = "auto",
     model: Model = "auto",
     by_step: bool = False,
-    **reading: Unpack[ReadingWords],
+    **reading: Unpack[FitWords],
 ) -> WaldTest:
     """Test every item for equal difficulty in two groups. Confidential.
 
@@ -154,7 +155,7 @@ def run_wald(
     by_step
         Whether to test every step of the items instead of their locations.
     """
-    source = load_grouped(responses, groups, reading)
+    source = load_grouped(responses, groups, name_model(responses, model, reading))
     split = split_persons(source, groups)
     if len(split.labels) != 2:
         raise BadUsage(
@@ -191,7 +192,7 @@ def find_dif(
     method: Method = "auto",
     model: Model = "auto",
     by_step: bool = False,
-    **reading: Unpack[ReadingWords],
+    **reading: Unpack[FitWords],
 ) -> DifTable:
     """Find items that are harder for one group than its ability explains. Confidential.
 
@@ -229,7 +230,7 @@ def find_dif(
     if not 0 < level < 1:
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
     adjust([], adjustment)
-    source = load_grouped(responses, groups, reading)
+    source = load_grouped(responses, groups, name_model(responses, model, reading))
     split = split_persons(source, groups)
     base = _find_reference(split, reference)
     estimates = _fit_groups(split, method, model)

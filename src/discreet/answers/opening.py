@@ -21,7 +21,7 @@ from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, log_answers, name_source
-from discreet.tables.roles import Reading, ReadingWords, make_reading
+from discreet.tables.roles import FitWords, Reading, ReadingWords, make_reading
 from discreet.tables.sources import is_records, is_spark
 from discreet.types import Engine, WeightingName
 
@@ -279,6 +279,12 @@ def plan_words(source: Any, words: ReadingWords | None) -> Reading | None:
             "items. Give a data frame, or leave it out."
         )
     return make_reading(**words)
+
+
+def name_model(source: Any, model: str, words: FitWords) -> ReadingWords:
+    """Let the reader know a model that was named; answers that were read already have their own."""
+    said = {} if model == "auto" or isinstance(source, Held) else {"model": model}
+    return cast(ReadingWords, {**words, **said})
 
 
 def check_engine(name: str) -> str:

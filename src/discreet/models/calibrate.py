@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
-from discreet.answers.opening import opened, plan_words
-from discreet.answers.protocol import Answers, Held, Job
+from discreet.answers.opening import name_model, opened, plan_words
+from discreet.answers.protocol import Answers, Job
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally
 from discreet.errors import BadUsage, OutOfReach
@@ -150,17 +150,11 @@ def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Est
         counts = data if isinstance(data, PairCounts) else PairCounts.load(data)
         plan_words(counts, cast(ReadingWords, reading))
         return _fit_counts(counts, _decide(request, counts))
-    with opened(data, engine, _name_model(data, request.model, reading)) as answers:
+    with opened(data, engine, name_model(data, request.model, reading)) as answers:
         request = _decide(request, answers)
         if request.method in ANSWER_METHODS:
             return _fit_answers(answers, request)
         return _fit_pairs(answers, request) if answers.lasts else _fit_once(answers, request)
-
-
-def _name_model(data: Any, model: str, words: FitWords) -> ReadingWords:
-    """Let the reader know a model that was named; answers that were read already have their own."""
-    said = {} if model == "auto" or isinstance(data, Held) else {"model": model}
-    return cast(ReadingWords, {**words, **said})
 
 
 def _decide(request: _Request, data: Answers | PairCounts) -> _Request:
