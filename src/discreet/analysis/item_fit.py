@@ -21,6 +21,7 @@ import numpy as np
 
 from discreet.analysis.category_fit import CategoryFit, CategorySums, describe_categories
 from discreet.analysis.known import known_difficulties
+from discreet.analysis.many import is_many, sum_many
 from discreet.analysis.persons import PersonScores
 from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
 from discreet.markup import Tabular, brief_repr, list_columns
@@ -280,11 +281,13 @@ def _standardise(mean_square: FloatArray, sd: FloatArray) -> FloatArray:
 
 def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
     """Make one pass: mean squares of items and persons, and the correlation with ability."""
-    ability = np.where(prepared.used, prepared.scores.ability, 0.0)
-    centre = float(ability[prepared.used].mean())
+    used, b = prepared.used, prepared.thresholds
+    ability = np.where(used, prepared.scores.ability, 0.0)
+    centre = float(ability[used].mean())
+    if is_many(prepared.responses.store, b):
+        return _sum_many(prepared, ability, centre)
     items: _Sums | None = None
     persons: list[MeanSquares] = []
-    b = prepared.thresholds
     moments = _Moments(*np.zeros((10, len(b))))
     categories = CategorySums.start(b)
     for chunk in prepared.chunks():
@@ -300,6 +303,18 @@ def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
     joined = [np.concatenate(columns) for columns in zip(*map(_columns, persons), strict=True)]
     sums = {"sums": items, "moments": moments, "categories": categories}
     return sums, MeanSquares(*joined)
+
+
+def _sum_many(
+    prepared: Prepared, ability: FloatArray, centre: float
+) -> tuple[dict[str, Any], MeanSquares]:
+    """Do the same for very many right and wrong answers."""
+    b, used = prepared.thresholds[:, 0], prepared.used
+    by_item, by_person = sum_many(prepared.responses.store, b, ability, used, centre)
+    # A right answer is its own square.
+    moments = _Moments(*np.insert(by_item[6:], 3, by_item[8], axis=0))
+    sums = {"sums": _Sums(*by_item[:6]), "moments": moments, "categories": None}
+    return sums, _Sums(*by_person).mean_squares()
 
 
 def _columns(values: MeanSquares) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

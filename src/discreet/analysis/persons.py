@@ -22,6 +22,7 @@ from discreet.analysis.abilities import (
     solve_likelihood,
 )
 from discreet.analysis.known import known_thresholds
+from discreet.analysis.many import is_many, is_varied, solve_many
 from discreet.analysis.plausible import (
     LatentRegression,
     code_columns,
@@ -29,6 +30,7 @@ from discreet.analysis.plausible import (
     take_columns,
 )
 from discreet.answers.opening import load_answers
+from discreet.answers.planes import AnswerStore
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.log import LOG
@@ -211,26 +213,50 @@ def score(
     warn_of_dropped(warnings)
     known = known.select(set(source.items))
     b, chosen = known.thresholds, known.match(source.select(known.items))
-    patterns = group_patterns(chosen.store, np.arange(len(b)))
-    found: dict[str, Any] = {}
-    if latent:
-        found = _solve_latent(patterns, b, columns, plausible, rng)
+    if method != "posterior" and is_many(chosen.store, b) and is_varied(chosen.store):
+        found = _solve_each(chosen.store, b, method)
     else:
-        if method == "posterior" and prior is None:
-            prior = estimate_prior(patterns, b)
-        ability, se = _solve_entries(patterns, b, method, prior)
-        found = {"ability": ability[patterns.entry], "se": se[patterns.entry], "prior": prior}
+        patterns = group_patterns(chosen.store, np.arange(len(b)))
+        found = _describe_entries(patterns, b)
+        if latent:
+            found |= _solve_latent(patterns, b, columns, plausible, rng)
+        else:
+            found |= _solve_grouped(patterns, b, method, prior)
     LOG.info("scored %d persons on %d items, method %s", source.n_persons, len(b), method)
     return PersonScores(
         persons=source.persons,
-        score=patterns.score[patterns.entry],
-        answered=patterns.lengths[patterns.pattern][patterns.entry],
-        status=_statuses(patterns, b)[patterns.entry],
         method=method,
         items=known.items,
         warnings=warnings,
         **found,
     )
+
+
+def _solve_each(store: AnswerStore, b: FloatArray, method: str) -> dict[str, Any]:
+    """Solve for one person after the other, where next to nobody shares items with another."""
+    answered, right = store.person_totals()
+    ability, se = solve_many(store, b[:, 0], right, correction=float(method == "warm"))
+    status = name_statuses(right, answered, answered)
+    return {"ability": ability, "se": se, "score": right, "answered": answered, "status": status}
+
+
+def _solve_grouped(
+    patterns: Patterns, b: FloatArray, method: str, prior: NormalPrior | None
+) -> dict[str, Any]:
+    if method == "posterior" and prior is None:
+        prior = estimate_prior(patterns, b)
+    ability, se = _solve_entries(patterns, b, method, prior)
+    return {"ability": ability[patterns.entry], "se": se[patterns.entry], "prior": prior}
+
+
+def _describe_entries(patterns: Patterns, b: FloatArray) -> dict[str, Any]:
+    """Return the score, the number of answers and the status of every person."""
+    entry = patterns.entry
+    return {
+        "score": patterns.score[entry],
+        "answered": patterns.lengths[patterns.pattern][entry],
+        "status": _statuses(patterns, b)[entry],
+    }
 
 
 def _check_latent(method: str, prior: NormalPrior | None, plausible: int) -> None:
@@ -347,11 +373,16 @@ def _compare_items(source: Responses, items: tuple[str, ...]) -> tuple[Notice, .
 
 
 def _statuses(patterns: Patterns, b: FloatArray) -> Texts:
-    length, highest = patterns.lengths[patterns.pattern], _highest(patterns, b)
-    status = np.full(len(length), PersonStatus.MEASURED, dtype=object)
-    status[patterns.score == highest] = PersonStatus.ALL_RIGHT
-    status[patterns.score == 0] = PersonStatus.ALL_WRONG
-    status[length == 0] = PersonStatus.NO_ANSWERS
+    length = patterns.lengths[patterns.pattern]
+    return name_statuses(patterns.score, _highest(patterns, b), length)
+
+
+def name_statuses(score: Int64Array, highest: Int64Array, answered: Int64Array) -> Texts:
+    """Return what kind of ability comes of these scores."""
+    status = np.full(len(score), PersonStatus.MEASURED, dtype=object)
+    status[score == highest] = PersonStatus.ALL_RIGHT
+    status[score == 0] = PersonStatus.ALL_WRONG
+    status[answered == 0] = PersonStatus.NO_ANSWERS
     return status
 
 
