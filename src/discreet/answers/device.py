@@ -98,15 +98,22 @@ class DeviceAnswers(Held):
     def count(self, weighting: Weighting | None = None, tally: Tally | None = None) -> PairCounts:
         """Count pairs on the processor; in memory, with a warning, where there is none.
 
-        Folds are counted in memory.
+        Folds, and answers with steps, are counted in memory.
         """
-        if tally is not None:
+        if tally is not None or self._has_steps:
             return self._memory.count(weighting, tally)
         reason = _why_not()
         if reason is not None:
             warnings.warn(f"{reason}; the pairs are counted in memory instead", stacklevel=3)
             return self._memory.count(weighting)
         return count_on_device(self._source, weighting, "cuda")
+
+    @property
+    def _has_steps(self) -> bool:
+        """Whether there are more answers than right and wrong; found out where the tensor is."""
+        if isinstance(self._source, Responses):
+            return any(step > 1 for step in self._source.steps)
+        return bool((_as_tensor(self._source) > 1).any())
 
     def reduce_all(self, jobs: Sequence[Job[Any]]) -> list[Any]:
         """Fold jobs over all persons, in memory."""
