@@ -79,6 +79,10 @@ def test_every_name_and_module_in_the_documents_is_reached_by_importing_the_pack
         assert discreet.__getattr__(name) is getattr(discreet, name)
 
 
+def with_steps(estimate, steps):
+    return dataclasses.replace(estimate, steps=steps)
+
+
 def public_results():
     """A result of every kind, of many persons and items with long names."""
     items = [f"an item with a long name, number {number}" for number in range(120)]
@@ -129,6 +133,9 @@ def public_results():
         discreet.score(answers, estimate, plausible=1).regression,
         analysis.trace_information(estimate),
         (checked := analysis.check_model(answers, estimate)), checked.tests[0],
+        analysis.compare_fit(
+            checked, dataclasses.replace(checked, estimate=with_steps(estimate, (2,) + (1,) * 119))
+        ),
     ]  # fmt: skip
 
 

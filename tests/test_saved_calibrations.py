@@ -64,15 +64,24 @@ def test_a_calibration_keeps_method_choice_thresholds_and_covariance(tmp_path):
     assert len(scored[0]["persons"]) == 5
 
 
-def test_a_calibration_of_rating_scales_is_refused_where_only_right_and_wrong_is_known(tmp_path):
+@pytest.mark.parametrize(
+    ("model", "code", "words"),
+    [
+        ("graded", 2, "model graded"),
+        ("partial-credit", 3, "damaged (KeyError: 'thresholds')"),
+    ],
+)
+def test_a_calibration_of_an_unknown_model_or_without_thresholds_is_refused(
+    tmp_path, model, code, words
+):
     document = json.loads(OLD_CALIBRATION)
     document["version"] = 2
-    document["model"] = "partial-credit"
+    document["model"] = model
     path = tmp_path / CALIBRATION_FILE
     path.write_text(json.dumps(document))
-    ended = discreet("score", path, "--with", path)
-    assert ended.code == 2
-    assert "model partial-credit" in ended.err
+    ended = discreet("report", path)
+    assert ended.code == code
+    assert words in ended.err
 
 
 def test_the_report_has_the_fit_statistics_of_the_library():

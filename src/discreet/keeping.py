@@ -38,6 +38,7 @@ _KINDS = {
     "analysis.anchoring": "Anchored",
     "analysis.bank": "Bank",
     "analysis.category_fit": "CategoryFit",
+    "analysis.before_after": "FitChange",
     "analysis.check": "ModelCheck ModelTest",
     "analysis.diagnostics": "Diagnostics",
     "analysis.dif": "DifTable WaldTest",

@@ -5,6 +5,7 @@ it is computed from the answers without any protection, and stays with the data 
 plans, which never see data, and links between releases may be shown.
 """
 
+from discreet.analysis.before_after import FitChange, compare_fit
 from discreet.analysis.category_fit import CategoryFit
 from discreet.analysis.check import ModelCheck, ModelTest, check_model
 from discreet.analysis.dif import DifTable, WaldTest, find_dif, run_wald
@@ -38,6 +39,7 @@ __all__ = [
     "DifTable",
     "Dimensionality",
     "Distractors",
+    "FitChange",
     "FitStatistics",
     "InformationCurve",
     "ItemFit",
@@ -54,6 +56,7 @@ __all__ = [
     "adjust",
     "analyse_distractors",
     "check_model",
+    "compare_fit",
     "correlate_residuals",
     "find_dif",
     "find_dimensions",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.analysis.check import tabulate_tests
-from discreet.analysis.curves import ItemCurve, worst_curves
+from discreet.analysis.curves import ItemCurve, ThresholdRows, threshold_rows, worst_curves
 from discreet.analysis.diagnostics import Diagnostics
 from discreet.analysis.distractors import OptionMap, option_maps
 from discreet.analysis.figures import (
@@ -33,12 +33,15 @@ from discreet.analysis.findings import find_problems, fit_remarks
 from discreet.analysis.mislabelled import weak_items
 from discreet.analysis.residuals import InformationCurve, trace_information
 from discreet.analysis.rules import ROUGH_SE, Finding
+from discreet.analysis.step_findings import list_disordered
 from discreet.analysis.tables import (
     Table,
     list_dimension_tables,
     tabulate_items,
     tabulate_raw_scores,
+    tabulate_thresholds,
 )
+from discreet.analysis.words import words_for
 from discreet.results.estimate import Estimate, Status
 from discreet.types import BoolArray
 
@@ -76,6 +79,8 @@ class Diagnosis:
         Precision along the scale, and up to which standard error it is worth showing.
     difficulties
         The items in order, where there are no persons to show beside them.
+    thresholds
+        Those of all items with steps; ``None`` of right and wrong answers.
     wright, infit, outfit, curves, contrast, options, differences
         Figures about persons, fit, dimensions, chosen options and groups; ``None`` without
         answers, and options without a key.
@@ -93,6 +98,7 @@ class Diagnosis:
     information: InformationCurve
     most_error: float
     difficulties: ItemRows | None = None
+    thresholds: ThresholdRows | None = None
     wright: WrightMap | None = None
     infit: FitMap | None = None
     outfit: FitMap | None = None
@@ -127,8 +133,8 @@ def _list_tables(
     estimate: Estimate, statistics: Diagnostics | None, remarks: list[list[str]]
 ) -> Iterator[Table]:
     yield tabulate_items(estimate, statistics, remarks)
-    if (scores := tabulate_raw_scores(estimate)) is not None:
-        yield scores
+    made = tabulate_thresholds(estimate), tabulate_raw_scores(estimate)
+    yield from (table for table in made if table is not None)
     if statistics is not None:
         yield tabulate_tests(estimate, statistics)
         yield from statistics.tables
@@ -136,9 +142,11 @@ def _list_tables(
 
 
 def _figures(estimate: Estimate, statistics: Diagnostics | None) -> dict[str, Any]:
+    thresholds = None if estimate.ladder is None else threshold_rows(estimate)
     if statistics is None:
-        return {"difficulties": difficulty_rows(estimate)}
+        return {"difficulties": difficulty_rows(estimate), "thresholds": thresholds}
     return {
+        "thresholds": thresholds,
         "wright": wright_map(
             estimate,
             statistics.ability_starts,
@@ -149,7 +157,8 @@ def _figures(estimate: Estimate, statistics: Diagnostics | None) -> dict[str, An
         "infit": fit_map(estimate, statistics.infit, "infit"),
         "outfit": fit_map(estimate, statistics.outfit, "outfit"),
         "curves": worst_curves(estimate, statistics, CURVES),
-        "contrast": statistics.dimensionality and contrast_map(statistics.dimensionality),
+        "contrast": statistics.dimensionality
+        and contrast_map(statistics.dimensionality, words_for(estimate).number),
         "options": statistics.distractors and option_maps(statistics.distractors, CURVES),
         "differences": [
             rows
@@ -165,9 +174,13 @@ def remarks_on_items(estimate: Estimate, diagnostics: Diagnostics | None) -> lis
     remarks: list[list[str]] = [[] for _ in estimate.items]
     for index, status in enumerate(estimate.status):
         if status in WORDS:
-            remarks[index].append(WORDS[status])
+            extreme = status in (Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG)
+            one = extreme and estimate.ladder is not None
+            remarks[index].append("always the same" if one else WORDS[status])
         elif estimate.se[index] > ROUGH_SE:
             remarks[index].append("few answers")
+    for index in {item for item, *_ in list_disordered(estimate)}:
+        remarks[index].append("disordered")
     if diagnostics is not None:
         for name, *_ in diagnostics.mislabelled:
             remarks[estimate.items.index(name)].append("mislabelled?")

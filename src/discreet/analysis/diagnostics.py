@@ -37,10 +37,12 @@ from discreet.analysis.tables import (
     FIT_COLUMNS,
     Table,
     flag_persons,
+    tabulate_categories,
     tabulate_differences,
     tabulate_misfits,
     tabulate_persons,
 )
+from discreet.analysis.words import PARTIAL_CREDIT, RIGHT_WRONG, AnswerWords, words_for
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
@@ -122,7 +124,8 @@ class Diagnostics:
     misfitting
         Persons with unexpected answers.
     tables
-        Differences between groups and the least expected persons, for the report.
+        Categories of items with steps, differences between groups and the least expected
+        persons, for the report.
     mislabelled
         Items that abler persons get wrong, the surest first: item, discrimination, its error, the
         probability that it is negative.
@@ -167,6 +170,15 @@ class Diagnostics:
     def dependent_pairs(self) -> int:
         """How many pairs depend on each other so much that it matters."""
         return sum(self.dependencies) // 2
+
+    @property
+    def words(self) -> AnswerWords:
+        """How these answers are spoken of."""
+        return PARTIAL_CREDIT if self.shares else RIGHT_WRONG
+
+    def find_table(self, name: str) -> Table | None:
+        """Return one of the tables; None where there is no such table."""
+        return next((table for table in self.tables if table.name == name), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -247,7 +259,7 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
         andersen=_numbers_of(evidence.andersen),
         martin_loef=_numbers_of(evidence.martin_loef),
         misfitting=int(flag_persons(fit.persons).sum()),
-        mislabelled=evidence.mislabelled.list_suspects(),
+        mislabelled=() if evidence.mislabelled is None else evidence.mislabelled.list_suspects(),
         tables=tuple(_kept_tables(evidence)),
     )
 
@@ -271,7 +283,11 @@ def _differing(evidence: Evidence) -> tuple[Difference, ...] | None:
 
 def _kept_tables(evidence: Evidence) -> Iterator[Table]:
     """Yield the tables that nothing else in the diagnostics could make again."""
-    made = tabulate_differences(evidence.differences), tabulate_misfits(tabulate_persons(evidence))
+    made = (
+        tabulate_categories(evidence),
+        tabulate_differences(evidence.differences),
+        tabulate_misfits(tabulate_persons(evidence), words_for(evidence.estimate)),
+    )
     yield from (table for table in made if table is not None)
 
 

@@ -340,7 +340,8 @@ def _correlate_ends(
         for item, own in zip(prepared.known.items, prepared.thresholds, strict=True)
     }
     first, second = (
-        score(prepared.responses, {item: b[item] for item in end}, method="warm") for end in ends
+        score(prepared.responses.select(list(end)), {item: b[item] for item in end}, method="warm")
+        for end in ends
     )
     both = np.isfinite(first.ability) & np.isfinite(second.ability) & prepared.used
     if both.sum() < 3:

@@ -23,8 +23,8 @@ from discreet.analysis.martin_loef import MartinLoefTest, run_martin_loef
 from discreet.analysis.mislabelled import Mislabelled, find_mislabelled
 from discreet.analysis.persons import PersonScores, score
 from discreet.analysis.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
-from discreet.answers.pack import pack_rows
 from discreet.answers.responses import Responses
+from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.models.patterns import group_patterns
 from discreet.models.score_groups import conditional_work
@@ -45,6 +45,11 @@ TEST_SECONDS = 10.0
 
 MOST_GROUPS = 12
 """Groups of one column that are compared: a column of schools or of ages says nothing here."""
+
+RIGHT_WRONG_ONLY = (
+    "Martin-Löf's test, the answers in order (scalogram) and the search for mislabelled items are "
+    "for right and wrong answers, and were left out"
+)
 
 Result = TypeVar("Result")
 
@@ -68,7 +73,7 @@ class Evidence:
     pairs, dimensionality, andersen, wald, martin_loef
         ``None`` where it was not computed.
     mislabelled
-        Which items abler persons get wrong.
+        Which items abler persons get wrong; ``None`` with steps.
     distractors
         What was chosen, by all persons; ``None`` without a key.
     differences
@@ -84,7 +89,7 @@ class Evidence:
     fit: FitStatistics
     pairs: ResidualCorrelations | None
     dimensionality: Dimensionality | None
-    mislabelled: Mislabelled
+    mislabelled: Mislabelled | None
     distractors: Distractors | None
     andersen: AndersenTest | None
     wald: WaldTest | None
@@ -101,15 +106,15 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
     BadUsage
         If no person has both right and wrong answers to items with a difficulty.
     """
-    looked = _sample(responses)
-    notes: list[str] = []
+    looked, has_steps = _sample(responses), estimate.ladder is not None
+    notes = [RIGHT_WRONG_ONLY] if has_steps else []
     differences = _compare_groups(looked, notes)
     dimensionality = _attempt(
         "dimensionality was not checked", lambda: find_dimensions(looked, estimate), notes
     )
     if dimensionality is not None:
         notes += map(str, dimensionality.warnings)
-    andersen, wald = _compare_scores(looked, estimate, notes)
+    andersen, wald = (None, None) if has_steps else _compare_scores(looked, estimate, notes)
     return Evidence(
         responses=looked,
         sampled=None if looked is responses else looked.n_persons,
@@ -118,11 +123,13 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
         fit=measure_fit(looked, estimate),
         pairs=_correlate(looked, estimate),
         dimensionality=dimensionality,
-        mislabelled=find_mislabelled(looked, estimate),
+        mislabelled=None if has_steps else find_mislabelled(looked, estimate),
         distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
         andersen=andersen,
         wald=wald,
-        martin_loef=_compare_halves(looked, estimate, notes) if andersen is not None else None,
+        martin_loef=None
+        if has_steps or andersen is None
+        else _compare_halves(looked, estimate, notes),
         differences=differences,
         notes=tuple(notes),
     )
@@ -150,7 +157,7 @@ def _sample(responses: Responses) -> Responses:
         for start in range(0, responses.n_persons, length)
     ]
     groups = {name: labels[::step] for name, labels in responses.groups.items()}
-    store = pack_rows(np.concatenate(parts))
+    store = store_codes(np.concatenate(parts), responses.steps)
     return Responses(responses.items, responses.persons[::step], store, groups=groups)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from discreet.analysis.binning import BIN
 from discreet.analysis.rules import FIT_HIGH, FIT_LOW
+from discreet.analysis.words import words_for
 from discreet.errors import BadUsage
 from discreet.markup import count_of
 from discreet.results.estimate import Estimate
@@ -291,6 +292,8 @@ class FitMap:
         Whether the value lies outside of what is usual.
     worst
         Places of those outside, the most unusual first.
+    number
+        What the difficulty is called.
     """
 
     statistic: str
@@ -300,6 +303,7 @@ class FitMap:
     unsure: FloatArray
     outside: BoolArray
     worst: Int64Array
+    number: str = "difficulty"
 
 
 def fit_map(
@@ -324,6 +328,7 @@ def fit_map(
         unsure=error / max(float(error.max()), 1e-9),
         outside=outside,
         worst=np.argsort(-away, kind="stable")[: int(outside.sum())],
+        number=words_for(estimate).number,
     )
 
 
@@ -339,6 +344,8 @@ class ContrastMap:
         Places of the items to name: both ends in turn, the outermost first.
     eigenvalue, expected
         How many items the component is worth, and how many by chance.
+    number
+        What the difficulty is called.
     """
 
     items: tuple[str, ...]
@@ -347,15 +354,17 @@ class ContrastMap:
     ends: Int64Array
     eigenvalue: float
     expected: float
+    number: str = "difficulty"
 
 
-def contrast_map(found: Dimensionality) -> ContrastMap:
+def contrast_map(found: Dimensionality, number: str = "difficulty") -> ContrastMap:
     """Hold the loadings against the difficulties, and choose the items that speak for them."""
     count = len(found.items)
     rank = np.arange(min(CONTRAST_NAMED, count))
     turns = np.where(rank % 2 == 0, rank // 2, count - 1 - rank // 2)
     values = np.array(found.difficulty), np.array(found.loading)
-    return ContrastMap(found.items, *values, turns, found.eigenvalue[0], found.expected[0])
+    worth = found.eigenvalue[0], found.expected[0]
+    return ContrastMap(found.items, *values, turns, *worth, number)
 
 
 def error_ceiling(curve: InformationCurve) -> float:

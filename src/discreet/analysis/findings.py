@@ -41,6 +41,8 @@ from discreet.analysis.rules import (
     Severity,
     say_reliability,
 )
+from discreet.analysis.step_findings import check_averages, check_order, check_rare
+from discreet.analysis.words import words_for
 from discreet.markup import count_of, minus, name_some
 from discreet.results.estimate import Estimate, Kind, Status
 
@@ -82,16 +84,30 @@ _MISSING: dict[Status, Finding] = {
 }
 """What is said of items without a number, by the reason."""
 
+_ONE_CATEGORY = Finding(
+    Severity.SERIOUS,
+    "{count} always answered in the same category",
+    "{names}: answers that do not differ measure nobody.",
+    "Check the coding and the wording. If both are right, replace the item or give it to a group "
+    "it suits.",
+)
+"""What is said instead of items with steps."""
+
 
 def _check_missing(estimate: Estimate, *reasons: Status) -> Iterator[Finding]:
     for reason in reasons:
         pairs = zip(estimate.items, estimate.status, strict=True)
         names = [name for name, status in pairs if status == reason]
         if names:
-            told, verb = _MISSING[reason], "is" if len(names) == 1 else "are"
+            told, verb = _tell_missing(estimate, reason), "is" if len(names) == 1 else "are"
             title = told.title.format(count=count_of(len(names)), verb=verb)
             found = told.found.format(names=name_some(names, NAMED))
             yield Finding(told.severity, title, found, told.advice)
+
+
+def _tell_missing(estimate: Estimate, reason: Status) -> Finding:
+    extreme = reason in (Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG)
+    return _ONE_CATEGORY if extreme and estimate.ladder is not None else _MISSING[reason]
 
 
 def _check_precision(estimate: Estimate) -> Iterator[Finding]:
@@ -146,8 +162,8 @@ def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding
             Severity.SERIOUS if bad else Severity.LOOK,
             f"{count_of(len(noisy))} answered less predictably than the model expects",
             f"Largest of infit and outfit above {FIT_HIGH:g}{share}: {name_some(names, NAMED)}.",
-            "Look for guessing, unclear wording, a wrong key or a second skill. Without these "
-            "items, see whether the other difficulties change.",
+            f"{words_for(estimate).noise} Without these items, see whether the other "
+            f"{words_for(estimate).numbers} change.",
         )
     low = [
         name
@@ -174,7 +190,7 @@ def _check_direction(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[F
         Severity.SERIOUS if negative else Severity.LOOK,
         f"{count_of(len(names))} hardly {'tells' if len(names) == 1 else 'tell'} persons apart",
         f"Correlation of answer and ability below {WEAK_CORRELATION:g}: {name_some(names, NAMED)}.",
-        "Check the answer key first: a wrong key makes it negative. Then the wording.",
+        f"{words_for(estimate).direction} Then the wording.",
     )
 
 
@@ -217,7 +233,7 @@ def _check_targeting(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[F
         Severity.SERIOUS if abs(away) > 2 * OFF_TARGET else Severity.LOOK,
         f"The test is too {'easy' if easy else 'hard'} for these persons",
         f"Their mean ability lies {abs(away):.1f} logits {'above' if easy else 'below'} the "
-        "mean difficulty.",
+        f"mean {words_for(estimate).number}.",
         f"Add {'harder' if easy else 'easier'} items; the Wright map shows where persons have "
         "no items.",
     )
@@ -254,7 +270,7 @@ def _check_extreme_persons(diagnostics: Diagnostics) -> Iterator[Finding]:
         return
     yield Finding(
         Severity.LOOK,
-        f"{share:.0%} of the persons have everything right or everything wrong",
+        f"{share:.0%} of the persons have {diagnostics.words.extremes}",
         f"{diagnostics.extreme:,} of {total:,} persons. They say nothing about the items, and "
         "the test says little about them.",
         "Give longer tests, or easier and harder items.",
@@ -362,6 +378,8 @@ ESTIMATE_CHECKS: dict[str, Callable[[Estimate], Iterable[Finding]]] = {
     ),
     "items without answers": lambda estimate: _check_missing(estimate, Status.NO_ANSWERS),
     "precision of items": _check_precision,
+    "order of thresholds": check_order,
+    "rare categories": check_rare,
     "warnings of the fit": _check_warnings,
 }
 
@@ -384,7 +402,11 @@ TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
     "equal difficulties": check_equal,
     "easier and harder": check_halves,
     "unexpected persons": check_misfits,
+    "order of categories": check_averages,
 }
+
+STEP_CHECKS = ("order of thresholds", "rare categories", "order of categories")
+"""Checks of items with steps."""
 
 
 def find_problems(
@@ -395,16 +417,24 @@ def find_problems(
     if diagnostics is not None:
         found |= {name: [*check(estimate, diagnostics)] for name, check in ITEM_CHECKS.items()}
         found |= {name: [*check(diagnostics)] for name, check in TEST_CHECKS.items()}
-        if diagnostics.differing is None:
-            del found["groups"]
-        if diagnostics.dimensionality is None:
-            del found["dimensionality"]
-        if diagnostics.distractors is None:
-            del found["wrong options"]
-        if diagnostics.andersen is None:
-            del found["equal difficulties"]
-        if diagnostics.martin_loef is None:
-            del found["easier and harder"]
+    for name in _list_unchecked(estimate, diagnostics):
+        found.pop(name, None)
     findings = [finding for some in found.values() for finding in some]
     fine = [name for name, some in found.items() if not some]
     return sorted(findings, key=lambda finding: finding.severity), fine
+
+
+def _list_unchecked(estimate: Estimate, diagnostics: Diagnostics | None) -> Iterator[str]:
+    """Yield the checks that the answers do not allow."""
+    if estimate.ladder is None:
+        yield from STEP_CHECKS
+    else:
+        yield "labels of items"
+    needed = {
+        "groups": "differing",
+        "dimensionality": "dimensionality",
+        "wrong options": "distractors",
+        "equal difficulties": "andersen",
+        "easier and harder": "martin_loef",
+    }
+    yield from (name for name, one in needed.items() if getattr(diagnostics, one, None) is None)

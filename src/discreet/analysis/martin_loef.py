@@ -16,6 +16,7 @@ import numpy as np
 from discreet.analysis.groups import chi_squared_tail, take_persons
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
+from discreet.answers.steps import StepStore
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.conditional import find_maximum
@@ -246,7 +247,7 @@ class Alpha(Tabular):
 
 
 def measure_alpha(responses: Any, **reading: Unpack[ReadingWords]) -> Alpha:
-    """Return Cronbach's alpha (KR-20) of the raw score. Confidential.
+    """Return Cronbach's alpha of the raw score, KR-20 of right and wrong answers. Confidential.
 
     Examples
     --------
@@ -260,6 +261,15 @@ def measure_alpha(responses: Any, **reading: Unpack[ReadingWords]) -> Alpha:
     n, k = int(complete.sum()), source.n_items
     if n < 2 or k < 2 or right[complete].var() == 0:
         return Alpha(float("nan"), n, k)
-    share = take_persons(source, complete).store.item_totals()[1] / n
-    inside = float((share * (1 - share)).sum() / right[complete].var())
+    inside = float(_item_variances(take_persons(source, complete)).sum() / right[complete].var())
     return Alpha(k / (k - 1) * (1 - inside), n, k)
+
+
+def _item_variances(complete: Responses) -> FloatArray:
+    """Variances of the answers to every item, of persons who answered all of them."""
+    store, n = complete.store, complete.n_persons
+    mean = store.item_totals()[1] / n
+    if not isinstance(store, StepStore):
+        return np.asarray(mean * (1 - mean))
+    totals = store.category_totals()
+    return np.asarray(totals @ np.arange(totals.shape[1]) ** 2 / n - mean**2)

@@ -43,6 +43,10 @@ SURE_T = 2.0
 ENOUGH_ANSWERS = 30
 """Answers below which a correlation with ability is mostly chance (standard error 0.18)."""
 
+FEW_IN_CATEGORY = 10
+"""Answers below which a category says little about the thresholds beside it (Linacre 2002,
+Optimizing rating scale category effectiveness)."""
+
 CONTRAST_CLEAR, CONTRAST_FAR, CONTRAST_ALARM = 1.1, 2.0, 4.0
 """First component of the residuals, as a multiple of what chance makes of it. In simulations with
 30 items and 500 persons two abilities that correlate at 0.8 give 1.1, at 0.5 1.5, at 0 2.0."""

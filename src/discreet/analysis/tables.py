@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from discreet.analysis.curves import mark_disordered
 from discreet.analysis.persons import tabulate_scores
 from discreet.analysis.rules import FIT_HIGH, FIT_LOW, SURE_T
+from discreet.analysis.words import RIGHT_WRONG, AnswerWords, words_for
 from discreet.markup import Tabular, brief_repr
 from discreet.results.estimate import Estimate
 from discreet.types import BoolArray
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from discreet.analysis.evidence import Evidence
     from discreet.analysis.item_fit import PersonFit
     from discreet.analysis.scale import Scale
+    from discreet.results.thresholds import Thresholds
 
 FIT_COLUMNS = (
     *("infit", "infit_t", "outfit", "outfit_t"),
@@ -76,6 +79,10 @@ COLUMN_WORDS = {
     "scaled_difficulty": Words("scaled"),
     "scaled_ability": Words("scaled"),
     "scaled_se": Words("scaled SE"),
+    "threshold": Words("threshold", 2, "logits"),
+    "share": Words("share", 3, "of the answers to the item"),
+    "mean_ability": Words("mean ability", 2, "of the persons in the category"),
+    "expected_ability": Words("expected", 2, "what the mean ability is by the model"),
     "name": Words("test"),
     "found": Words("what was found"),
     "advice": Words("what to do"),
@@ -126,7 +133,7 @@ def tabulate_items(
     estimate: Estimate, diagnostics: Diagnostics | None, remarks: list[list[str]] | None = None
 ) -> Table:
     """Return every item: difficulty, error, fit and remarks."""
-    columns = estimate.to_dict()
+    columns = _name_scores(estimate, estimate.to_dict())
     if diagnostics is not None:
         # An older calibration does not have all of them.
         found = {name: [*getattr(diagnostics, name)] for name in FIT_COLUMNS}
@@ -136,10 +143,72 @@ def tabulate_items(
     return Table(
         "items",
         "All items",
-        "Difficulties in logits, harder is larger; infit and outfit are 1 and the discrimination "
-        "is 1 where the model holds.",
+        words_for(estimate).items,
         columns,
     )
+
+
+def _name_scores(estimate: Estimate, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Call the sum of answers with steps a score."""
+    if estimate.ladder is None:
+        return columns
+    return {"score" if name == "right" else name: values for name, values in columns.items()}
+
+
+def tabulate_thresholds(estimate: Estimate) -> Table | None:
+    """Return every step of every item with its threshold; None of right and wrong answers."""
+    if estimate.ladder is None:
+        return None
+    columns = estimate.thresholds_to_dict()
+    falls = {item: mark_disordered(own) for item, own in zip(estimate.items, estimate.thresholds,
+                                                             strict=True)}  # fmt: skip
+    rows = zip(columns["item"], columns["step"], strict=True)
+    columns["order"] = ["wrong order" if falls[item][step - 1] else "" for item, step in rows]
+    return Table(
+        "thresholds",
+        "Thresholds",
+        "In logits: where the categories on both sides of a step are equally likely. Two "
+        "neighbours in the wrong order have a category between them that is nowhere the most "
+        "likely one.",
+        columns,
+    )
+
+
+def tabulate_categories(evidence: Evidence) -> Table | None:
+    """Return every category of every item: answers, mean ability, fit; None without steps."""
+    found, ladder = evidence.fit.categories, evidence.estimate.ladder
+    if found is None or ladder is None:
+        return None
+    columns = found.to_dict()
+    if ladder.categories is not None:  # all answers, also of those with an extreme score
+        columns |= _count_categories(evidence.estimate, ladder, columns)
+    names = ("item", "category", "answers", "share", "mean_ability", "expected_ability")
+    return Table(
+        "categories",
+        "Categories",
+        "How many answers are in each category, and the mean ability of the persons in it, which "
+        "should rise from category to category. Abilities and fit are those of persons with "
+        "neither the lowest nor the highest score.",
+        {name: columns[name] for name in (*names, "infit", "outfit")},
+    )
+
+
+def _count_categories(
+    estimate: Estimate, ladder: Thresholds, columns: Mapping[str, list[Any]]
+) -> dict[str, list[Any]]:
+    """Return answers and shares of all persons, for the rows of a table."""
+    place = {item: row for row, item in enumerate(estimate.items)}
+    counts = np.zeros(0) if ladder.categories is None else ladder.categories
+    rows = [
+        (place[item], ladder.kept[place[item]].index(category))
+        for item, category in zip(columns["item"], columns["category"], strict=True)
+    ]
+    answers = [int(counts[row]) for row in rows]
+    total = counts.sum(axis=1)
+    return {
+        "answers": answers,
+        "share": [n / int(total[i]) for n, (i, _) in zip(answers, rows, strict=True)],
+    }
 
 
 def tabulate_raw_scores(estimate: Estimate) -> Table | None:
@@ -181,12 +250,12 @@ def tabulate_persons(evidence: Evidence) -> Table:
         "persons" if all_of_them else "persons_sample",
         "Persons" if all_of_them else "Persons, a sample",
         "Abilities by weighted likelihood, which has a number for every score; fit at the maximum "
-        f"likelihood ability, for persons with right and wrong answers.{some}",
+        f"likelihood ability, for {words_for(evidence.estimate).measured}.{some}",
         {**evidence.scores.to_dict(), **numbers, "flag": flags},
     )
 
 
-def tabulate_misfits(persons: Table) -> Table | None:
+def tabulate_misfits(persons: Table, words: AnswerWords = RIGHT_WRONG) -> Table | None:
     """Return the persons with unexpected answers, the least expected first."""
     columns = persons.columns
     rows = [i for i, flag in enumerate(columns["flag"]) if flag == "unexpected answers"]
@@ -209,8 +278,7 @@ def tabulate_misfits(persons: Table) -> Table | None:
     return Table(
         "misfits",
         "Persons with unexpected answers",
-        "Wrong where they should be right, or right where they should be wrong: look for guessing, "
-        f"carelessness, copied or lost answers.{most}",
+        f"{words.misfits}{most}",
         {name: [columns[name][i] for i in shown] for name in names},
     )
 
@@ -249,13 +317,14 @@ def tabulate_pairs(evidence: Evidence) -> Table | None:
 def list_evidence_tables(evidence: Evidence) -> Iterator[Table]:
     """Yield the tables that need the evidence itself, beyond what diagnostics keep of it."""
     yield tabulate_persons(evidence)
-    yield Table(
-        "labels",
-        "Items that may be mislabelled",
-        "The probability that an item is answered right less often where persons are abler; the "
-        "most suspicious first.",
-        evidence.mislabelled.to_dict(),
-    )
+    if evidence.mislabelled is not None:
+        yield Table(
+            "labels",
+            "Items that may be mislabelled",
+            "The probability that an item is answered right less often where persons are abler; "
+            "the most suspicious first.",
+            evidence.mislabelled.to_dict(),
+        )
     yield Table(
         "reliability",
         "Reliability of persons and of items",

@@ -5,16 +5,20 @@ What is read may be what ``fit``, ``release`` or ``bank`` wrote, or an item file
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from discreet.atomic import PRIVACY_FILE, staged
-from discreet.cli.output import confidential, json_text, list_rows, note, print_columns
-from discreet.cli.scaling import add_scaled, name_scale
-from discreet.errors import BadResponses, BadUsage
+from discreet.cli.documents import (
+    CONFIDENTIAL,
+    build_estimate,
+    explaining_damage,
+    read_document,
+    write_document,
+)
+from discreet.cli.output import confidential, note, print_columns
+from discreet.cli.scaling import add_scaled
+from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.analysis.diagnosis import Diagnosis
@@ -34,7 +38,8 @@ WORKBOOK_FILE = "analysis.confidential.xlsx"
 TABLE_FILES = {
     name: f"{name}.confidential.csv"
     for name in (
-        *("items", "persons", "persons_sample", "raw_scores", "tests", "andersen", "wald", "pairs"),
+        *("items", "thresholds", "categories", "persons", "persons_sample", "raw_scores"),
+        *("tests", "andersen", "wald", "pairs"),
         *("dimensions", "contrast", "groups", "options", "reliability", "labels"),
     )
 }
@@ -42,24 +47,35 @@ TABLE_FILES = {
 CALIBRATION_FILES = (*TABLE_FILES.values(), WORKBOOK_FILE, CALIBRATION_FILE, REPORT_FILE)
 """All that may be written; which of the tables there are depends on the answers."""
 
-FORMAT, VERSION = "discreet-calibration", 2
-READ_VERSIONS = (1, 2)
-"""Version 1 has no model, choice of the method, steps, thresholds and covariance."""
-COVARIANCE_ITEMS = 100
-"""Items up to which the covariance is kept: below 200 kB."""
-
-CONFIDENTIAL = (
-    "confidential: computed from persons' answers without privacy protection; "
-    "do not publish, use `discreet release` for that"
-)
-
 
 def print_calibration(estimate: Estimate, scale: Scale | None = None) -> None:
     """Print the item table."""
     logits = ("item", "difficulty", "se", "lower", "upper")
-    names = (*logits, "scaled_difficulty", "scaled_se", "answers", "right", "status")
+    names: tuple[str, ...] = (
+        *logits,
+        "scaled_difficulty",
+        "scaled_se",
+        "answers",
+        "right",
+        "status",
+    )
     digits = 3 if scale is None else scale.digits
-    print_columns(add_scaled(estimate.to_dict(), scale), names, digits)
+    columns = add_scaled(estimate.to_dict(), scale)
+    if estimate.ladder is not None:
+        columns, names = _show_steps(estimate, columns, names)
+    print_columns(columns, names, digits)
+
+
+def _show_steps(
+    estimate: Estimate, columns: dict[str, list[Any]], names: tuple[str, ...]
+) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
+    """Call columns as they are called with steps, and add one for each threshold."""
+    called = {"difficulty": "location", "right": "score"}
+    shown = {called.get(name, name): values for name, values in columns.items()}
+    steps = {f"threshold_{k}": own.tolist() for k, own in enumerate(estimate.thresholds.T, start=1)}
+    place = names.index("answers")
+    renamed = tuple(called.get(name, name) for name in names)
+    return shown | steps, (*renamed[:place], *steps, *renamed[place:])
 
 
 def check_method(name: str) -> Method:
@@ -72,17 +88,6 @@ def check_method(name: str) -> Method:
             f"--method {name}: there is no such method; choose one of: {', '.join(known)}."
         )
     return cast("Method", name)
-
-
-def calibration_document(estimate: Estimate, scale: Scale | None = None) -> dict[str, Any]:
-    """Return what ``discreet fit --json`` prints."""
-    columns = add_scaled(estimate.to_dict(), scale)
-    scaled = ("scaled_difficulty", "scaled_se")
-    names = ("item", "difficulty", "se", *scaled, "status", "answers", "right")
-    rows = list_rows({name: columns[name] for name in names if name in columns})
-    shown = ("persons", "method", "choice", "model", "se_method")
-    about = {name: getattr(estimate, name) for name in shown}
-    return {**about, **name_scale(scale), "items": rows}
 
 
 def write_calibration(
@@ -126,7 +131,7 @@ def write_calibration(
         for file in workbook:
             _write_workbook(stage / file, tables)
         heading = {"title": title, "about": about}
-        _write_document(stage / CALIBRATION_FILE, estimate, test.statistics, heading, scale)
+        write_document(stage / CALIBRATION_FILE, estimate, test.statistics, heading, scale)
         page = write_diagnosis(test, **heading, scale=scale)
         (stage / REPORT_FILE).write_text(page, encoding="utf-8", newline="\n")
     # A table of an earlier calibration beside the new ones would pass for one of them.
@@ -196,44 +201,6 @@ def _summarise(evidence: Evidence | None) -> Diagnostics | None:
 def diagnose_answers(responses: Responses, estimate: Estimate) -> Diagnostics | None:
     """Return the diagnostics of a calibration, or ``None`` where the answers allow none."""
     return _summarise(gather_answers(responses, estimate))
-
-
-def _write_document(
-    path: Path,
-    estimate: Estimate,
-    diagnostics: Diagnostics | None,
-    heading: dict[str, str],
-    scale: Scale | None,
-) -> None:
-    from discreet import __version__
-
-    small = estimate.covariance is not None and len(estimate.covariance) <= COVARIANCE_ITEMS
-    document = {
-        "format": FORMAT,
-        "version": VERSION,
-        "access": CONFIDENTIAL,
-        "discreet": __version__,
-        **heading,
-        **calibration_document(estimate),
-        **name_scale(scale),
-        "degrees": estimate.degrees,
-        "items": _list_items(estimate),
-        "covariance": estimate.covariance.tolist() if small else None,  # type: ignore[union-attr]
-        "solution": vars(estimate.solution),
-        "warnings": estimate.warnings,
-        "warning_kinds": [one.kind for one in estimate.warnings],
-        "diagnostics": None if diagnostics is None else diagnostics.to_dict(),
-    }
-    path.write_text(json_text(document) + "\n", encoding="utf-8")
-
-
-def _list_items(estimate: Estimate) -> list[dict[str, Any]]:
-    """Return the rows of the items, each with a threshold for every step."""
-    rows = calibration_document(estimate)["items"]
-    return [
-        {**row, "steps": k, "thresholds": [row["difficulty"]], "threshold_se": [row["se"]]}
-        for row, k in zip(rows, estimate.steps, strict=True)
-    ]
 
 
 def read_calibration(path: Path) -> Any:
@@ -308,78 +275,3 @@ def _read_estimate(path: Path) -> Estimate:
     document = read_document(path)
     with explaining_damage(path):
         return build_estimate(document)
-
-
-def read_document(path: Path) -> dict[str, Any]:
-    """Return a calibration as it stands in its file; refuse another file or version."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BadResponses(f"{path} is damaged: it is not JSON ({error}).") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise BadUsage(f"{path} is no calibration of `discreet fit --out`: its format is not ours.")
-    if document.get("version") not in READ_VERSIONS:
-        raise BadUsage(
-            f"{path} has version {document.get('version')}; this version of discreet reads "
-            f"{' and '.join(map(str, READ_VERSIONS))}."
-        )
-    if document.get("model", "rasch") != "rasch":
-        raise BadUsage(
-            f"{path} is a calibration of the model {document['model']}, but this version of "
-            "discreet reads those of right and wrong answers only (rasch); use the version that "
-            "wrote it."
-        )
-    return document
-
-
-@contextmanager
-def explaining_damage(path: Path) -> Iterator[None]:
-    """Say that a calibration is damaged where something in it is missing or of the wrong kind."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadResponses(
-            f"{path} is damaged ({type(error).__name__}: {error}); write it again with "
-            "`discreet fit --out`."
-        ) from error
-
-
-def _read_covariance(document: dict[str, Any]) -> Any:
-    import numpy as np
-
-    stored = document.get("covariance")
-    return None if stored is None else np.array(stored, dtype=np.float64)
-
-
-def build_estimate(document: dict[str, Any]) -> Estimate:
-    """Return the estimate in a calibration; how it was found stays behind."""
-    import numpy as np
-
-    from discreet.results.estimate import Estimate, Solution, Status
-
-    rows = document["items"]
-
-    def numbers(name: str) -> Any:
-        return np.array([np.nan if row[name] is None else float(row[name]) for row in rows])
-
-    def counts(name: str) -> Any:
-        if not all(isinstance(row.get(name), int) for row in rows):
-            return None
-        return np.array([row[name] for row in rows], dtype=np.int64)
-
-    return Estimate(
-        items=tuple(str(row["item"]) for row in rows),
-        difficulty=numbers("difficulty"),
-        se=numbers("se"),
-        status=tuple(Status(row["status"]) for row in rows),
-        method=str(document["method"]),
-        choice=str(document.get("choice", "")),
-        model=str(document.get("model", "rasch")),
-        covariance=_read_covariance(document),
-        solution=Solution("read from a calibration file", 0, 0.0),
-        answers=counts("answers"),
-        right=counts("right"),
-        persons=document.get("persons"),
-        degrees=document.get("degrees"),
-        se_method=str(document.get("se_method", "")),
-    )

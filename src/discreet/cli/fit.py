@@ -22,16 +22,18 @@ from discreet.cli.calibrations import (
     CALIBRATION_FILE,
     CALIBRATION_FILES,
     REPORT_FILE,
-    build_estimate,
-    calibration_document,
     check_method,
     diagnose_answers,
-    explaining_damage,
     print_calibration,
     read_anchors,
-    read_document,
     title_of,
     write_calibration,
+)
+from discreet.cli.documents import (
+    build_estimate,
+    calibration_document,
+    explaining_damage,
+    read_document,
 )
 from discreet.cli.options import AsJson, Force, Method, OutFolder, Title, argument, option
 from discreet.cli.output import (
@@ -142,7 +144,8 @@ def _hold(anchors: Path, responses: Responses, method: str) -> Anchored:
 
 
 def _print(estimate: Estimate, anchored: Anchored | None, scale: Scale | None) -> None:
-    say(f"{len(estimate.items):,} items, {estimate.persons:,} persons, {estimate.method}")
+    model = "" if estimate.ladder is None else f", {estimate.model}"
+    say(f"{len(estimate.items):,} items, {estimate.persons:,} persons, {estimate.method}{model}")
     if scale is not None:
         say(f"Scale: {scale}")
     say()

@@ -166,7 +166,17 @@ def print_table(columns: Sequence[Column]) -> None:
         _write_table(columns)
 
 
-NUMBERS = ("difficulty", "strength", "ability", "se", "lower", "upper", "drift", "difference")
+NUMBERS = (
+    "difficulty",
+    "location",
+    "strength",
+    "ability",
+    "se",
+    "lower",
+    "upper",
+    "drift",
+    "difference",
+)
 MORE_NUMBERS = ("anchor", "displacement", "statistic", "coefficient", "discrimination", "change")
 DIGITS = dict.fromkeys((*NUMBERS, *MORE_NUMBERS), 3) | {"z": 2}
 DIGITS |= dict.fromkeys(("p_value", "p_adjusted", "epsilon", "probability"), 4)

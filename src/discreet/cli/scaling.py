@@ -60,7 +60,8 @@ def build_scale(stored: Mapping[str, float] | None) -> Scale | None:
 
 def stored_scale(calibration: Path) -> Scale | None:
     """Return the scale of a calibration of ``fit --out --scale``; other ones have none."""
-    from discreet.cli.calibrations import CALIBRATION_FILE, explaining_damage, read_document
+    from discreet.cli.calibrations import CALIBRATION_FILE
+    from discreet.cli.documents import explaining_damage, read_document
 
     file = calibration / CALIBRATION_FILE if calibration.is_dir() else calibration
     if file.suffix != ".json" or not file.is_file():

@@ -5,17 +5,22 @@ In: figures (``analysis/curves.py``). Out: sheets, which a template writes as SV
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from discreet.analysis.curves import ItemCurve, ThresholdRows
 from discreet.markup import minus
 from discreet.output.sheet import Sheet, shorten
 from discreet.output.svg import NAME_ROOM, PICTURE_ITEMS
+from discreet.types import FloatArray
 
 COLOURS = 5
 """Colours of categories; after so many they come again."""
-ROW = 24
+ROW = 28
 """Height of an item's row with a circle for each threshold."""
+RADIUS = 7.5
+"""Of such a circle."""
 
 
 def _small_sheet(curve: ItemCurve, description: str, top: float) -> Sheet:
@@ -61,17 +66,19 @@ def draw_categories(curve: ItemCurve) -> Sheet:
     sheet.y_axis(ticks=(0, 0.5, 1))
     sheet.x_numbers(162, wanted=5)
     chance = curve.expect_categories(curve.ability)
-    for category in range(curve.steps + 1):
+    for category, label in enumerate(curve.labels):
         kind = f"c{category % COLOURS}"
-        sheet.line(f"{kind} curve", curve.ability.tolist(), chance[:, category].tolist())
+        again = " again" * (category >= COLOURS)
+        sheet.line(f"{kind} curve{again}", curve.ability.tolist(), chance[:, category].tolist())
         for (at, _, answers), shares in zip(curve.points, curve.shares, strict=True):
-            said = f"category {curve.labels[category]}: {shares[category]:.0%} of {answers} persons"
-            sheet.dot(kind, at, shares[category], 2.5, said)
+            said = f"category {label}: {shares[category]:.0%} of {answers} persons"
+            sheet.dot(f"{kind} share", at, shares[category], 2.5, said)
     for category, label in enumerate(curve.labels):
         peak = int(np.argmax(chance[:, category]))
         place = min(max(sheet.across(curve.ability[peak]), sheet.left + 7), sheet.width - 14)
         height = max(sheet.up(chance[peak, category]) - 4, sheet.top + 12)
-        sheet.text(str(label), place, height, anchor="middle", kind=f"name c{category % COLOURS}")
+        kind = f"name share c{category % COLOURS}"
+        sheet.text(str(label), place, height, anchor="middle", kind=kind)
     return sheet
 
 
@@ -110,16 +117,23 @@ def _describe(rows: ThresholdRows) -> str:
 def _draw_row(sheet: Sheet, rows: ThresholdRows, place: int) -> None:
     name = rows.items[place]
     sheet.text(shorten(name, NAME_ROOM), sheet.left - 8, sheet.up(place) + 4, anchor="end")
-    sheet.line("axis", (rows.location[place],) * 2, (place - 0.4, place + 0.4))
+    sheet.line("axis", (rows.location[place],) * 2, (place - 0.45, place + 0.45))
     steps = np.flatnonzero(~np.isnan(rows.value[place]))
-    for step in steps:
+    heights = place + _stagger([sheet.across(value) for value in rows.value[place, steps]])
+    for step, height in zip(steps, heights, strict=True):
         ends = rows.lower[place, step], rows.upper[place, step]
-        sheet.line("second" if rows.disordered[place][step] else "bar", ends, (place, place))
-    for step in steps:
+        sheet.line("second" if rows.disordered[place][step] else "bar", ends, (height, height))
+    for step, height in zip(steps, heights, strict=True):
         value, wrong = rows.value[place, step], rows.disordered[place][step]
         below, above = rows.labels[place][step : step + 2]
         said = f"{name}, from category {below} to {above}: {minus(f'{value:.2f}')}"
-        said += ", out of order" if wrong else ""
-        sheet.dot("node flag" if wrong else "node", value, place, 8, said)
-        sheet.text(str(step + 1), sheet.across(value), sheet.up(place) + 4, anchor="middle",
-                   kind="step", tip=said)  # fmt: skip
+        said += ", out of order" * wrong
+        sheet.dot("node flag" if wrong else "node", value, height, RADIUS, said)
+        across, up = sheet.across(value), sheet.up(height) + 4
+        sheet.text(str(step + 1), across, up, anchor="middle", kind="step", tip=said)
+
+
+def _stagger(across: Sequence[float]) -> FloatArray:
+    """Return by how much circles move up and down in turn where they would cover each other."""
+    close = len(across) > 1 and min(np.diff(np.sort(across))) < 2 * RADIUS
+    return np.where(np.arange(len(across)) % 2 == 0, -0.2, 0.2) * close

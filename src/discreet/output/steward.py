@@ -8,7 +8,8 @@ it must not be passed on.
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ import numpy as np
 from discreet import __version__
 from discreet.analysis.diagnosis import Diagnosis, diagnose_test
 from discreet.analysis.diagnostics import Diagnostics
-from discreet.analysis.rules import DEPENDENT, Finding, Severity, say_reliability
+from discreet.analysis.rules import Finding, Severity, say_reliability
 from discreet.analysis.scale import Scale
 from discreet.analysis.tables import COLUMN_WORDS, Table, Words
+from discreet.analysis.words import words_for
 from discreet.markup import HtmlColumn, count_of, isolate, minus, write_page
-from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
-from discreet.output.curves import draw_curve
+from discreet.output.curves import draw_categories, draw_curve, draw_thresholds
+from discreet.output.methods import write_methods
 from discreet.output.svg import (
     draw_contrast,
     draw_differences,
@@ -32,7 +34,7 @@ from discreet.output.svg import (
     draw_scalogram,
 )
 from discreet.output.wright import draw_wright
-from discreet.results.estimate import Estimate, Status
+from discreet.results.estimate import Estimate
 
 PAIRS = 12
 """Dependent pairs shown."""
@@ -49,6 +51,11 @@ GROUP_COLUMNS = (
 MISFIT_COLUMNS = (
     *("person", "ability", "se", "scaled_ability", "scaled_se", "score", "answered"),
     *("infit", "infit_t", "outfit", "outfit_t"),
+)
+THRESHOLD_COLUMNS = ("item", "step", "threshold", "se", "lower", "upper", "status")
+CATEGORY_COLUMNS = (
+    *("item", "category", "answers", "share", "mean_ability", "expected_ability"),
+    *("infit", "outfit"),
 )
 SCORE_COLUMNS = ("score", "ability", "se", "scaled_ability", "scaled_se", "status")
 """Columns of the tables that a report shows."""
@@ -99,8 +106,13 @@ def write_diagnosis(
             "boxes": _facts(estimate, diagnostics) | _scale_fact(scale),
             "remark": _remark(diagnostics),
             "items": len(estimate.items),
+            "steps": estimate.ladder is not None,
+            "disordered": bool(test.thresholds and any(map(any, test.thresholds.disordered))),
+            "words": words_for(estimate),
             **_pictures(test),
             **_item_table(test, scale),
+            "thresholds": _show(test, "thresholds", _threshold_columns(test), scale),
+            "categories": _show(test, "categories", CATEGORY_COLUMNS, scale),
             "tests": _show(test, "tests", TEST_COLUMNS, scale),
             "groups": _show(test, "groups", GROUP_COLUMNS, scale),
             "misfits": _show(test, "misfits", MISFIT_COLUMNS, scale),
@@ -114,7 +126,7 @@ def write_diagnosis(
             "computed": _computed(estimate),
             "notes": _notes(estimate, diagnostics),
         },
-        styles=["style.css", "confidential.css"],
+        styles=["style.css", "confidential.css", *(["steps.css"] if estimate.ladder else [])],
     )
 
 
@@ -122,13 +134,14 @@ def _summarise(test: Diagnosis) -> str:
     estimate, found = test.estimate, test.summary
     persons = "" if estimate.persons is None else f" answered by {estimate.persons:,} persons"
     left_out = not test.known.all()
-    known = f"; {int(test.known.sum()):,} of them have a difficulty" if left_out else ""
+    number = words_for(estimate).number
+    known = f"; {int(test.known.sum()):,} of them have a {number}" if left_out else ""
     text = (
         f"{count_of(len(estimate.items))}{persons}{known}. Hardest: {isolate(found.hardest)}, "
         f"easiest: {isolate(found.easiest)}, {found.spread:.1f} logits apart."
     )
     if found.typical_se is not None:
-        text += f" A difficulty is typically known to ±{1.96 * found.typical_se:.2f} logits."
+        text += f" A {number} is typically known to ±{1.96 * found.typical_se:.2f} logits."
     return text
 
 
@@ -173,7 +186,7 @@ def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str
         for label, value in (
             ("person reliability", diagnostics.reliability),
             ("item reliability", diagnostics.item_reliability),
-            ("KR-20 (alpha)", diagnostics.alpha),
+            (diagnostics.words.alpha, diagnostics.alpha),
         ):
             if value is not None:
                 facts[label] = say_reliability(value).partition(" ")[0]
@@ -206,6 +219,10 @@ def _pictures(test: Diagnosis) -> dict[str, Any]:
             for one in test.differences or ()
         ],
         "curves": test.curves and [(curve.item, draw_curve(curve)) for curve in test.curves],
+        "threshold_map": test.thresholds and draw_thresholds(test.thresholds),
+        "category_curves": [
+            (curve.item, draw_categories(curve)) for curve in test.curves or () if curve.shares
+        ],
     }
     return {**drawn, "information": draw_information(test.information, test.most_error)}
 
@@ -251,13 +268,10 @@ def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
     table, remarks = test.tables["items"].turn(scale), test.remarks
     columns = table.columns
     shown = list_html_columns(table, ITEM_COLUMNS, scale)
+    shown[1] = replace(shown[1], title=words_for(test.estimate).number)
     if "answers" in columns:
-        share = [
-            100 * r / a if a else None
-            for r, a in zip(columns["right"], columns["answers"], strict=True)
-        ]
         shown.append(HtmlColumn("answers", columns["answers"]))
-        shown.append(HtmlColumn("% right", share, 1))
+        shown.append(_average_answers(columns))
     shown += list_html_columns(table, FIT_SHOWN)
     if len(set(columns["status"])) > 1:
         shown += list_html_columns(table, ["status"])
@@ -270,6 +284,21 @@ def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
     if not test.known.all():
         kinds |= {"none": "items without a number", "number": "items with a number"}
     return {"columns": shown, "kinds": kinds, "tags": tags}
+
+
+def _threshold_columns(test: Diagnosis) -> list[str]:
+    """Name the columns of the thresholds; the order only where one is wrong."""
+    table = test.tables.get("thresholds")
+    wrong = table is not None and any(table.columns["order"])
+    return [*THRESHOLD_COLUMNS, *(["order"] if wrong else [])]
+
+
+def _average_answers(columns: Mapping[str, Sequence[Any]]) -> HtmlColumn:
+    """Show which share of the answers was right; with steps the mean score."""
+    has_steps = "score" in columns
+    times, total = (1, columns["score"]) if has_steps else (100, columns["right"])
+    means = [times * r / a if a else None for r, a in zip(total, columns["answers"], strict=True)]
+    return HtmlColumn("mean score", means, 2) if has_steps else HtmlColumn("% right", means, 1)
 
 
 def _pair_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
@@ -341,6 +370,7 @@ def _end_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
 def _computed(estimate: Estimate) -> dict[str, str]:
     return {
         "program": f"discreet {__version__}",
+        **({} if estimate.ladder is None else {"model": estimate.model}),
         "method": estimate.method,
         "solver": estimate.solution.solver,
         **_effort(estimate),
@@ -364,83 +394,3 @@ def _notes(estimate: Estimate, diagnostics: Diagnostics | None) -> list[str]:
             notes.append(f"abilities, fit and curves are those of {number:,} evenly chosen persons")
         notes += diagnostics.notes
     return notes
-
-
-def write_methods(test: Diagnosis, about: str = "") -> str:
-    """Return one paragraph in the past tense, with the references it names."""
-    estimate = test.estimate
-    words = METHOD_WORDS.get(estimate.method, OTHER_WORDS)
-    left_out = int((~test.known).sum())
-    sentences = [
-        _describe_data(estimate),
-        f"Item difficulties of the Rasch model (Rasch, 1960) were estimated by "
-        f"{words.how.format(name=estimate.method)}, with "
-        f"discreet {__version__}; they are in logits{'' if about else _describe_scale(estimate)}.",
-        about,
-        estimate.se_method or f"{words.errors}.",
-        f"{left_out} of the {len(estimate.items)} items had no estimable difficulty."
-        if left_out
-        else "",
-    ]
-    if test.statistics is not None:
-        sentences += _describe_checks(test.statistics, test.dependent_pairs)
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
-def say_chance(p_value: float) -> str:
-    """Write a p-value as papers do."""
-    return f"p = {p_value:.3f}" if p_value >= 0.001 else "p < 0.001"
-
-
-def _describe_scale(estimate: Estimate) -> str:
-    anchors = sum(status == Status.ANCHORED for status in estimate.status)
-    return f" and on the scale of {anchors} anchored items" if anchors else " and have mean zero"
-
-
-def _describe_data(estimate: Estimate) -> str:
-    if estimate.answers is None or estimate.persons is None:
-        return f"The analysis covers {len(estimate.items)} items."
-    answers = int(estimate.answers.sum())
-    share = answers / max(estimate.persons * len(estimate.items), 1)
-    given = "all cells" if share == 1 else f"{100 * share:.1f}% of all cells; others are missing"
-    return (
-        f"The analysis covers {answers:,} answers of {estimate.persons:,} persons to "
-        f"{len(estimate.items):,} items ({given})."
-    )
-
-
-def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
-    mean, sd = minus(f"{diagnostics.ability_mean:.2f}"), f"{diagnostics.ability_sd:.2f}"
-    sentences = [
-        "Abilities were estimated by weighted likelihood (Warm, 1989) with the difficulties held "
-        f"fixed (mean {mean}, SD {sd}).",
-        "Fit was assessed by infit and outfit mean squares (Wright & Masters, 1982) at maximum "
-        "likelihood abilities, without persons who had everything right or wrong.",
-    ]
-    if diagnostics.andersen is not None:
-        statistic, degrees, p_value = diagnostics.andersen
-        sentences.append(
-            "Andersen's (1973) likelihood ratio test, with persons split at the mean score, gave "
-            f"chi-squared({degrees}) = {statistic:.2f}, {say_chance(p_value)}."
-        )
-    if diagnostics.reliability is not None:
-        sentences.append(
-            f"Person separation reliability was {say_reliability(diagnostics.reliability)}."
-        )
-    if diagnostics.alpha is not None:
-        sentences.append(
-            f"Cronbach's alpha (KR-20) of raw scores was {say_reliability(diagnostics.alpha)}."
-        )
-    if (found := diagnostics.dimensionality) is not None:
-        sentences.append(
-            f"The first component of the standardised residuals had an eigenvalue of "
-            f"{found.eigenvalue[0]:.2f}; the 95% point of {found.simulations} sets of answers "
-            f"simulated from the fitted model, given the scores, was {found.limit[0]:.2f} "
-            "(parallel analysis; Horn, 1965)."
-        )
-    if diagnostics.dependent is not None:
-        sentences.append(
-            f"Residual correlations (Q3; Yen, 1984) exceeded their mean by more than {DEPENDENT:g} "
-            f"and more than chance for {count_of(pairs, 'pair')} of items."
-        )
-    return sentences

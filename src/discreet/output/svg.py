@@ -123,7 +123,7 @@ def draw_fit(shown: FitMap) -> Sheet:
         top=24,
     )
     sheet.box("band", x, (FIT_LOW, FIT_HIGH))
-    sheet.x_axis("difficulty in logits", grid=False)
+    sheet.x_axis(f"{shown.number} in logits", grid=False)
     sheet.y_axis(f"{shown.statistic} mean square (1 is expected)")
     smallest, growth = (3, 5) if len(b) <= MANY_DOTS else (2, 2)
     columns = (shown.items, b, value, shown.unsure, shown.outside)
@@ -172,7 +172,7 @@ def _describe_fit(shown: FitMap) -> str:
     worst = f"; furthest out: {name_some([shown.items[i] for i in shown.worst])}" * (high + low > 0)
     return (
         f"{shown.statistic.capitalize()} mean squares of {count_of(len(shown.items))} against "
-        f"difficulty: {high:,} above {FIT_HIGH:g}, {low:,} below {FIT_LOW:g}{worst}"
+        f"{shown.number}: {high:,} above {FIT_HIGH:g}, {low:,} below {FIT_LOW:g}{worst}"
     )
 
 
@@ -188,7 +188,7 @@ def draw_contrast(shown: ContrastMap) -> Sheet:
         f"residuals, which is worth {shown.eigenvalue:.1f} items, {shown.expected:.1f} by chance",
         top=24,
     )
-    sheet.x_axis("difficulty in logits", grid=False)
+    sheet.x_axis(f"{shown.number} in logits", grid=False)
     sheet.y_axis("loading on the first contrast")
     sheet.line("axis", sheet.x, (0, 0))
     radius = 4 if len(b) <= MANY_DOTS else 2.5

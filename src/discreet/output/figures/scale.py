@@ -224,7 +224,7 @@ def fit_plot(
             fontsize="small",
         )
     axes.set_xlabel(f"{statistic} mean square: predictable left, noisy right of 1")
-    axes.set_ylabel("difficulty in logits")
+    axes.set_ylabel(f"{shown.number} in logits")
     axes.margins(x=0.12)
     clean(axes, f"Fit of {len(shown.items):,} items (larger: less sure)")
     return axes
