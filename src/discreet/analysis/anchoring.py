@@ -5,30 +5,33 @@ far it would move if it were free. Confidential: it reads the answers.
 
 The conditional or marginal likelihood, or the pairwise one of the refined method, is maximised over
 the items that are not anchored. Standard errors are those of this step: the anchors count as
-exactly known.
+exactly known. Of an anchored item with steps all thresholds are held; the other items are partial
+credit items.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from math import isfinite
-from os import PathLike
 from typing import Any, Unpack, get_args
 
 import numpy as np
 
-from discreet.analysis.bank import Bank
-from discreet.analysis.grounded import GroundedFit, solve_grounded
+from discreet.analysis.anchors import accept_anchors, accept_ladders, has_steps
+from discreet.analysis.grounded import (
+    GroundedFit,
+    explain_unlinked,
+    solve_grounded,
+    sum_products,
+)
 from discreet.analysis.held import Held, maximise_held
 from discreet.analysis.held_marginal import hold_marginal
-from discreet.analysis.known import check_logits, known_difficulties
+from discreet.analysis.held_steps import StepsHeld, hold_steps
 from discreet.answers.opening import count_pairs, load_answers
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
-from discreet.markup import Tabular, brief_repr, name_some, read_cell
+from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.automatic import (
     TOO_MUCH_WORK,
     TOOK_CONDITIONAL,
@@ -37,14 +40,9 @@ from discreet.models.automatic import (
 )
 from discreet.models.methods import AUTO
 from discreet.models.patterns import GroupPatterns, Patterns
-from discreet.models.refined import RefinedScoring
-from discreet.models.score_plan import ScorePlan
-from discreet.models.uncertainty import SumProducts
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
-from discreet.tables.opener import read_columns
 from discreet.tables.roles import ReadingWords
-from discreet.tables.sources import is_frame
 from discreet.types import AnchorMethod, BoolArray, Engine, FloatArray, IndexArray, Int64Array
 
 METHODS_WITH_ANCHORS = get_args(AnchorMethod)
@@ -67,7 +65,7 @@ class Anchored(Tabular):
         The anchored items, in the order of the answers.
     displacement, displacement_se
         What each anchor would be if only this one were free, minus its anchored value. NaN
-        where that is not determined; ``reason`` says why.
+        where that is not determined; ``reason`` says why. Of an item with steps, its location's.
     reason
         One text per anchor; empty where there is a displacement.
     """
@@ -109,7 +107,9 @@ def fit_anchored(
     anchors
         A mapping from item to difficulty, or a table with these two columns (a file or a data
         frame), whose items must all occur in the answers; or a calibration, a release or a bank,
-        of which the items that occur are used.
+        of which the items that occur are used. Answers with steps need all thresholds of an
+        anchor: a mapping to lists, a table with the columns item, step and threshold, or a
+        calibration.
     engine
         Which engine counts the pairs.
     method
@@ -138,6 +138,9 @@ def fit_anchored(
             "choose one of these"
         )
     responses = load_answers(data, reading)
+    if max(responses.steps, default=1) > 1 or has_steps(anchors):
+        held_items = hold_steps(responses, accept_ladders(anchors, responses.items), engine, method)
+        return _assemble_steps(held_items)
     known = accept_anchors(anchors, responses.items)
     held = np.array([name in known for name in responses.items])
     value = np.array([known.get(name, np.nan) for name in responses.items])
@@ -148,7 +151,7 @@ def fit_anchored(
     if method == "marginal":
         kept = hold_marginal(responses, counts, fitted)
     elif not fitted.free.size and not held.all():
-        raise DisconnectedItems(_explain_unlinked(counts, held))
+        raise DisconnectedItems(explain_unlinked(counts.items, held))
     else:
         by_pairs = _hold_pairs(responses, fitted, weighting)
         kept = _hold_persons(responses, counts, by_pairs, method)
@@ -158,7 +161,7 @@ def fit_anchored(
 
 
 def _hold_pairs(responses: Responses, fitted: GroundedFit, weighting: PersonWeight | None) -> Held:
-    inverse, products = fitted.spread_inverse(), _products(responses, fitted, weighting)
+    inverse, products = fitted.spread_inverse(), sum_products(responses, fitted, weighting)
     solver = "Newton on the pairwise likelihood, anchors held"
     return Held(
         fitted.used,
@@ -197,7 +200,7 @@ def _climb_held(patterns: Patterns, right: Int64Array, start: Held) -> Held:
     moved, moved_se = start.moved.copy(), start.moved_se.copy()
     for number, place in enumerate(np.flatnonzero(anchored)):
         if np.isfinite(moved[number]):  # pairs have shown that it is determined
-            moved[number], moved_se[number] = found.release(int(place))
+            moved[number], moved_se[number] = found.release([int(place)])
     solver = "Newton on the conditional likelihood, anchors held"
     return replace(
         start,
@@ -208,32 +211,6 @@ def _climb_held(patterns: Patterns, right: Int64Array, start: Held) -> Held:
         moved_se=moved_se,
         solution=Solution(solver, found.steps, found.step),
     )
-
-
-def _explain_unlinked(counts: PairCounts, held: BoolArray) -> str:
-    names = [name for name, known in zip(counts.items, held, strict=True) if known]
-    return (
-        f"the answers link none of the {int((~held).sum())} other items to the "
-        f"{len(names)} anchors ({name_some(names)}), so their difficulties on the scale of the "
-        "anchors are not determined. An item is linked when some persons have it right and an "
-        "anchor wrong and others the reverse, directly or through further items; anchor items "
-        "that the same persons answered"
-    )
-
-
-def _products(
-    responses: Responses, fitted: GroundedFit, weighting: PersonWeight | None
-) -> FloatArray:
-    """Sum of products of the persons' scores, over the linked and the anchored items."""
-    inverse = fitted.spread_inverse()
-    own = inverse.diagonal()
-    resistance = own[:, None] + own[None, :] - 2 * inverse
-    plan = ScorePlan(fitted.difficulty, fitted.used, RefinedScoring(), resistance, weighting)
-    products = responses.reduce(SumProducts(plan))
-    # At the solution the scores of free items add up to zero; those of anchors do not, and
-    # their variance is about their mean.
-    pull = fitted.residual / np.sqrt(max(responses.n_persons, 1))
-    return np.asarray(products - np.outer(pull, pull))
 
 
 def _assemble(counts: PairCounts, held: BoolArray, found: Held) -> Anchored:
@@ -258,11 +235,37 @@ def _assemble(counts: PairCounts, held: BoolArray, found: Held) -> Anchored:
         persons=counts.persons,
         warnings=(
             *found.warnings,
-            *_left_out(counts, status),
+            *_left_out(counts.items, status),
             *_displaced(anchors, moved, moved_se),
         ),
     )
     return Anchored(estimate, anchors, moved, moved_se, reason)
+
+
+def _assemble_steps(found: StepsHeld) -> Anchored:
+    status = found.status
+    estimate = Estimate(
+        items=found.items,
+        difficulty=found.location,
+        se=found.location_se,
+        status=status,
+        method=found.method,
+        choice=found.choice,
+        solution=found.solution,
+        covariance=found.location_covariance,
+        answers=found.categories.sum(axis=1),
+        right=found.categories @ np.arange(found.categories.shape[1]),
+        persons=found.persons,
+        warnings=(
+            *found.warnings,
+            *_left_out(found.items, status),
+            *_displaced(found.anchors, found.moved, found.moved_se),
+        ),
+        steps=found.ladder.steps,
+        model="partial-credit",
+        ladder=found.ladder,
+    )
+    return Anchored(estimate, found.anchors, found.moved, found.moved_se, found.reason)
 
 
 def _statuses(counts: PairCounts, held: BoolArray, found: Held) -> tuple[Status, ...]:
@@ -292,10 +295,10 @@ def _reasons(counts: PairCounts, anchors: IndexArray, moved: FloatArray) -> tupl
     return tuple(reasons)
 
 
-def _left_out(counts: PairCounts, status: tuple[Status, ...]) -> list[Notice]:
+def _left_out(items: tuple[str, ...], status: tuple[Status, ...]) -> list[Notice]:
     left = {
         name: f"{name} ({code})"
-        for name, code in zip(counts.items, status, strict=True)
+        for name, code in zip(items, status, strict=True)
         if code not in (Status.ESTIMATED, Status.ANCHORED)
     }
     if not left:
@@ -321,86 +324,3 @@ def _displaced(anchors: tuple[str, ...], moved: FloatArray, se: FloatArray) -> l
         "them instead: a wrong anchor moves every other item"
     )
     return [Notice(Kind.DISPLACED, sentence, [anchors[i] for i in where])]
-
-
-def _read_pairs(table: Any) -> list[tuple[str, Any]]:
-    """Return the items and difficulties of a table (a file, a data frame); blanks are left out."""
-    columns = read_columns(table, ("item", "difficulty"), "anchors", numbers=("difficulty",))
-    rows = zip(*columns, strict=True)
-    # NaN, which differs from itself, is how data frames leave a cell blank.
-    known = [(item, value) for item, value in rows if value not in (None, "") and value == value]
-    return [(read_cell(item) if isinstance(item, str) else item, value) for item, value in known]
-
-
-def accept_anchors(anchors: Any, items: tuple[str, ...]) -> dict[str, float]:
-    """Return the anchors by item name, or explain why they cannot be used.
-
-    Parameters
-    ----------
-    anchors
-        A mapping from item to difficulty, an iterable of such pairs, a table with the columns
-        item and difficulty (a file, a data frame), or a calibration (an estimate, a release, a
-        bank), of which only the items in ``items`` are used, and of a bank only those that did
-        not drift.
-    items
-        The items of the answers.
-
-    Raises
-    ------
-    BadUsage
-        If an anchor is not finite, is for an item that the answers do not have, contradicts
-        another anchor of the same item, or if there is none.
-    """
-    known = set(items)
-    if isinstance(anchors, str | PathLike) or is_frame(anchors):
-        anchors = _read_pairs(anchors)
-    if isinstance(anchors, Mapping) or _is_pairs(anchors):
-        pairs = list(anchors.items() if isinstance(anchors, Mapping) else anchors)
-        values = _collect(pairs)
-        unknown = [name for name in values if name not in known]
-        if unknown:
-            noun = "an anchor is" if len(unknown) == 1 else f"{len(unknown)} anchors are"
-            raise BadUsage(
-                f"{noun} for items that the answers do not have: {name_some(unknown)}. Items are "
-                f"matched by name ({name_some(list(items))}); correct or remove these anchors"
-            )
-    else:
-        # A value that a later calibration disagreed with should not move all the others.
-        source = anchors.active() if isinstance(anchors, Bank) else anchors
-        names, difficulty = known_difficulties(source)
-        listed = zip(names, difficulty.tolist(), strict=True)
-        values = {name: value for name, value in listed if name in known}
-    if not values:
-        raise BadUsage(
-            "there is no anchor for any item of the answers, so nothing ties the new difficulties "
-            "to the known scale; give at least one, or fit without anchors"
-        )
-    return values
-
-
-def _is_pairs(anchors: Any) -> bool:
-    return isinstance(anchors, Iterable) and not hasattr(anchors, "difficulty")
-
-
-def _collect(pairs: list[Any]) -> dict[str, float]:
-    values: dict[str, float] = {}
-    for pair in pairs:
-        try:
-            name, value = str(pair[0]), float(pair[1])
-        except (TypeError, ValueError, IndexError, KeyError) as error:
-            raise BadUsage(
-                f"an anchor is an item and its difficulty in logits, found {pair!r}"
-            ) from error
-        if not isfinite(value):
-            raise BadUsage(
-                f"the anchor of item '{name}' is {value}; an anchor must be a finite number of "
-                "logits. Leave the item out of the anchors to have it estimated"
-            )
-        check_logits(name, value)
-        if values.get(name, value) != value:
-            raise BadUsage(
-                f"the anchors contradict each other: item '{name}' has the difficulties "
-                f"{values[name]:g} and {value:g}; keep one of them"
-            )
-        values[name] = value
-    return values

@@ -1,11 +1,13 @@
 """The pairwise likelihood with some difficulties held: a Laplacian grounded at the anchors.
 
 In: pair counts, which items are held and where. Out: the difficulties of the items that the
-answers link to the anchors. Nothing here sees a person.
+answers link to the anchors, and what persons' scores add up to. With steps, an item's step stands
+where an item does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,8 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.answers.protocol import Answers
+from discreet.counts.folds import PersonWeight
 from discreet.errors import NotConverged
-from discreet.models.refined import EXP_RANGE, logistic
+from discreet.markup import name_some
+from discreet.models.refined import EXP_RANGE, RefinedScoring, logistic
+from discreet.models.score_plan import ScorePlan
+from discreet.models.uncertainty import SumProducts
 from discreet.types import BoolArray, FloatArray, IndexArray
 
 STEP_TOL = 1e-9
@@ -97,6 +104,24 @@ class GroundedFit:
             # The border over what is left is this anchor's row of the new inverse curvature.
             se[number] = np.sqrt(max(float(border @ products @ border), 0.0)) / left
         return moved, se
+
+    def release_item(self, places: IndexArray, products: FloatArray) -> tuple[float, float]:
+        """Free all steps of one anchor: how far its location moves, and its standard error.
+
+        NaN where its steps are not linked to the other anchors.
+        """
+        rest = self.anchored.copy()
+        rest[places] = False
+        if not rest.any() or not np.isin(places, _linked(self.counts, rest)).all():
+            return np.nan, np.nan
+        solved = _maximise(self.counts, rest, self.difficulty)[0]
+        free = np.flatnonzero(~rest)
+        inverse = np.linalg.inv(self.curvature[np.ix_(free, free)])
+        mean = np.isin(free, places) / len(places)
+        along = inverse @ mean
+        variance = float(along @ products[np.ix_(free, free)] @ along)
+        moved = float((solved - self.difficulty)[places].mean())
+        return moved, float(np.sqrt(max(variance, 0.0)))
 
     def _is_tied(self, anchor: np.intp, rest: BoolArray) -> bool:
         """Whether an anchor is linked to the others when it is free; mostly directly."""
@@ -210,3 +235,39 @@ def _chances(difficulty: FloatArray) -> FloatArray:
         return logistic(difficulty[None, :] - difficulty[:, None])
     odds = np.exp(difficulty - difficulty.mean())
     return np.asarray(odds[None, :] / (odds[:, None] + odds[None, :]))
+
+
+def sum_products(
+    responses: Answers,
+    fitted: GroundedFit,
+    weighting: PersonWeight | None,
+    item_of: IndexArray | None = None,
+) -> FloatArray:
+    """Sum of products of the persons' scores, over the linked and the anchored items.
+
+    ``item_of`` are the items of used nodes, where items have steps.
+    """
+    inverse = fitted.spread_inverse()
+    own = inverse.diagonal()
+    resistance = own[:, None] + own[None, :] - 2 * inverse
+    scoring = RefinedScoring()
+    plan = ScorePlan(
+        fitted.difficulty, fitted.used, scoring, resistance, weighting, item_of=item_of
+    )
+    products = responses.reduce(SumProducts(plan))
+    # At the solution the scores of free items add up to zero; those of anchors do not, and
+    # their variance is about their mean.
+    pull = fitted.residual / np.sqrt(max(responses.n_persons, 1))
+    return np.asarray(products - np.outer(pull, pull))
+
+
+def explain_unlinked(items: Sequence[str], held: BoolArray) -> str:
+    """Say that nothing links the other items to the anchors, and what would."""
+    names = [name for name, known in zip(items, held, strict=True) if known]
+    return (
+        f"the answers link none of the {int((~held).sum())} other items to the "
+        f"{len(names)} anchors ({name_some(names)}), so their difficulties on the scale of the "
+        "anchors are not determined. An item is linked when some persons have it right and an "
+        "anchor wrong and others the reverse, directly or through further items; anchor items "
+        "that the same persons answered"
+    )

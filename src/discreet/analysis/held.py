@@ -6,6 +6,7 @@ the others, and how far each held item would move if it alone were free. Confide
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,15 +80,16 @@ class HeldFit:
         out[np.ix_(free, free)] = np.linalg.inv(self.information[np.ix_(free, free)])
         return out
 
-    def release(self, anchor: int) -> tuple[float, float]:
-        """Free one held item beside those that are free: how far it moves, and its error."""
+    def release(self, places: Sequence[int]) -> tuple[float, float]:
+        """Free one held item, or all of its steps: how far it moves on average, and its error."""
         held = self.held.copy()
-        held[anchor] = False
-        moved = _climb(self.surface, held, self.difficulty)
-        place = int((~held[:anchor]).sum())
+        held[places] = False
+        moved = climb_held(self.surface, held, self.difficulty)
         free = np.flatnonzero(~held)
-        variance = np.linalg.inv(self.information[np.ix_(free, free)])[place, place]
-        return float(moved.difficulty[anchor] - self.difficulty[anchor]), float(np.sqrt(variance))
+        inverse = np.linalg.inv(self.information[np.ix_(free, free)])
+        mean = np.isin(free, places) / len(places)
+        away = float((moved.difficulty - self.difficulty)[places].mean())
+        return away, float(np.sqrt(mean @ inverse @ mean))
 
 
 def maximise_held(
@@ -106,10 +108,11 @@ def maximise_held(
     """
     observed = right - patterns.item_sums(patterns.perfect)
     structure = Structure(np.ones((patterns.n_items, 1), dtype=bool))
-    return _climb(Surface(patterns, observed[:, None], structure), held, start)
+    return climb_held(Surface(patterns, observed[:, None], structure), held, start)
 
 
-def _climb(surface: Surface, held: BoolArray, start: FloatArray) -> HeldFit:
+def climb_held(surface: Surface, held: BoolArray, start: FloatArray) -> HeldFit:
+    """Climb by Newton steps in the parameters that are not held."""
     free = np.flatnonzero(~held)
     point = surface.look(start, information=True)
     for done in range(1, ROUNDS + 1):

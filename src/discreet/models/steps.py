@@ -166,7 +166,7 @@ def plan_steps(counts: PairCounts, asked: str) -> tuple[PairCounts, StepPlan]:
     if model == RATING_SCALE:
         _check_scale(counts)
     recoding = keep_used(counts.categories, counts.steps) if model == PARTIAL_CREDIT else every
-    warnings = _tell_unused(counts.items, recoding)
+    warnings = tell_unused(counts.items, recoding)
     counts = counts.recode(recoding)
     about = counts.items, counts.steps, counts.categories, counts.persons
     return counts, StepPlan(*about, recoding, model, warnings)
@@ -194,7 +194,8 @@ def _check_scale(counts: PairCounts) -> None:
         )
 
 
-def _tell_unused(items: Sequence[str], recoding: Recoding) -> tuple[Notice, ...]:
+def tell_unused(items: Sequence[str], recoding: Recoding) -> tuple[Notice, ...]:
+    """Say of every item what became of the categories that nobody used."""
     found = []
     for item, kept, most in zip(items, recoding.kept, recoding.steps, strict=True):
         lost = [str(category) for category in range(most + 1) if category not in kept]

@@ -1,0 +1,160 @@
+"""Anchors with steps: all thresholds of an item are held, and the others are on their scale."""
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.analysis.anchoring import fit_anchored
+from discreet.analysis.bank import create_bank
+from discreet.answers.steps import store_codes
+from discreet.errors import BadResponses, BadUsage, DisconnectedItems
+
+STEPS = (1, 2, 3, 3, 2, 4, 3, 3)
+
+
+def draw(seed, *, persons=800, answered=1.0, mean=0.0, steps=STEPS):
+    rng = np.random.default_rng(seed)
+    where = np.linspace(-1, 1, len(steps))
+    ability = rng.normal(mean, 1.2, persons)
+    return discreet.simulate(
+        persons, len(steps), answered, difficulty=where, ability=ability, steps=steps, rng=rng
+    )
+
+
+def list_thresholds(estimate, items):
+    place = {name: i for i, name in enumerate(estimate.items)}
+    rows = {item: estimate.thresholds[place[item]] for item in items}
+    return {item: row[~np.isnan(row)].tolist() for item, row in rows.items()}
+
+
+@pytest.mark.parametrize("method", ["conditional", "refined"])
+@pytest.mark.parametrize("answered", [1.0, 0.6])
+def test_a_test_anchored_to_its_own_thresholds_is_the_free_fit(method, answered):
+    answers = draw(1, answered=answered).responses
+    free = discreet.fit(answers, method=method)
+    found = fit_anchored(answers, list_thresholds(free, ["0", "3", "5"]), method=method)
+    estimate = found.estimate
+    assert estimate.thresholds == pytest.approx(free.thresholds, abs=1e-6, nan_ok=True)
+    assert estimate.difficulty == pytest.approx(free.difficulty, abs=1e-6)
+    assert found.displacement == pytest.approx(0, abs=1e-6)
+    assert found.reason == ("", "", "")
+    assert estimate.method == method
+    assert estimate.steps == STEPS
+    held = [estimate.items.index(item) for item in found.anchors]
+    assert np.nanmax(estimate.threshold_se[held]) == 0
+    assert (estimate.se[held] == 0).all()
+    assert [str(estimate.status[i]) for i in held] == ["anchored"] * 3
+
+
+def test_covariances_are_those_of_the_thresholds_and_the_locations():
+    answers = draw(2).responses
+    found = fit_anchored(answers, {"2": [-1.0, 0.0, 1.0], "4": [0.0, 0.5]}).estimate
+    known = ~np.isnan(found.thresholds)
+    spread = np.sqrt(found.threshold_covariance.diagonal())
+    assert spread == pytest.approx(found.threshold_se[known])
+    assert np.sqrt(found.covariance.diagonal()) == pytest.approx(found.se)
+    assert found.choice
+
+
+@pytest.mark.parametrize("method", ["conditional", "refined"])
+def test_thresholds_come_out_on_the_scale_of_true_anchors(method):
+    drawn = draw(3, persons=4000, mean=1.0)
+    truth = drawn.thresholds + 2.0
+    anchors = {str(i): truth[i][: STEPS[i]].tolist() for i in (0, 2, 5)}
+    found = fit_anchored(drawn.responses, anchors, method=method)
+    free = np.setdiff1d(np.arange(8), [0, 2, 5])
+    z = (found.estimate.thresholds - truth)[free] / found.estimate.threshold_se[free]
+    assert np.nanmax(np.abs(z)) < 4
+    assert np.abs(found.displacement / found.displacement_se).max() < 3.5
+
+
+def test_an_anchor_that_moved_shows_by_how_much():
+    drawn = draw(4, persons=3000)
+    anchors = {str(i): drawn.thresholds[i][: STEPS[i]].tolist() for i in range(6)}
+    anchors["2"] = [value + 0.9 for value in anchors["2"]]
+    for method in ("conditional", "refined"):
+        found = fit_anchored(drawn.responses, anchors, method=method)
+        assert found.displacement[2] == pytest.approx(-0.9, abs=0.3)
+        assert any("2 (-" in str(one) for one in found.estimate.warnings)
+
+
+def test_anchors_may_be_a_table_a_calibration_or_a_bank(tmp_path):
+    answers = draw(5).responses
+    free = discreet.fit(answers, method="conditional")
+    some = list_thresholds(free, ["1", "6"])
+    rows = [f"{item},{k + 1},{value!r}" for item in some for k, value in enumerate(some[item])]
+    (tmp_path / "anchors.csv").write_text("item,step,threshold\n" + "\n".join(rows[::-1]) + "\n")
+    by_table = fit_anchored(answers, tmp_path / "anchors.csv")
+    assert by_table.anchors == ("1", "6")
+    other = answers.select(["1", "6", "7"])
+    bank = create_bank(discreet.fit(answers), scale="s", source="one")
+    for known in (free, bank):
+        assert fit_anchored(other, known).anchors == ("1", "6", "7")
+    assert by_table.estimate.thresholds == pytest.approx(free.thresholds, abs=1e-6, nan_ok=True)
+
+
+def test_items_whose_steps_nothing_links_are_left_out_and_named():
+    codes = draw(6).responses.to_array()
+    codes = np.column_stack([codes, np.zeros(len(codes)), np.full(len(codes), -1)]).astype(np.int8)
+    answers = discreet.Responses.from_store(store_codes(codes, [*STEPS, 2, 2]))
+    found = fit_anchored(answers, {"3": [-1.0, 0.0, 1.0]}).estimate
+    assert [str(one) for one in found.status[-2:]] == ["always_wrong", "no_answers"]
+    assert np.isnan(found.difficulty[-2:]).all()
+    assert np.isfinite(found.difficulty[:-2]).all()
+    assert any("8 (always_wrong)" in str(one) for one in found.warnings)
+
+
+def test_an_anchor_keeps_categories_that_nobody_used_here():
+    drawn = draw(7)
+    codes = drawn.responses.to_array()
+    codes[codes[:, 5] == 4, 5] = 3
+    answers = discreet.Responses.from_store(store_codes(codes, STEPS))
+    anchors = {str(i): drawn.thresholds[i][: STEPS[i]].tolist() for i in (1, 5)}
+    found = fit_anchored(answers, anchors)
+    assert found.estimate.steps == STEPS
+    assert found.reason[1] == "nobody is in some of its categories"
+    assert found.estimate.thresholds[5].tolist() == pytest.approx(anchors["5"])
+
+
+@pytest.mark.parametrize(
+    ("anchors", "error", "words"),
+    [
+        ({"3": [0.0, 1.0]}, BadResponses, "knows its categories 0, 1, 2 only"),
+        ({"3": 0.5}, BadResponses, "knows its categories 0, 1 only"),
+        ({"x": [0.0, 1.0]}, BadUsage, "items that the answers do not have: x"),
+        ({"3": [0.0, float("nan"), 1.0]}, BadUsage, "a number for each step"),
+        ({"3": [0.0, 1.0, 500.0]}, BadUsage, "in logits"),
+        ({}, BadUsage, "no anchor for any item"),
+    ],
+)
+def test_anchors_that_cannot_be_used_are_refused(anchors, error, words):
+    with pytest.raises(error, match=words):
+        fit_anchored(draw(8).responses, anchors)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("3,1,0\n3,3,1\n", "all of its steps"),
+        ("3,1,0\n3,1,1\n", "step 1 of item '3' twice"),
+        ("3,1,easy\n", "must be numbers"),
+    ],
+)
+def test_a_table_of_anchors_needs_every_step_once(rows, words, tmp_path):
+    (tmp_path / "anchors.csv").write_text("item,step,threshold\n" + rows)
+    with pytest.raises(BadUsage, match=words):
+        fit_anchored(draw(8).responses, tmp_path / "anchors.csv")
+
+
+def test_marginal_likelihood_holds_no_thresholds():
+    with pytest.raises(BadUsage, match="auto, conditional and refined"):
+        fit_anchored(draw(8).responses, {"3": [-1.0, 0.0, 1.0]}, method="marginal")
+
+
+def test_anchors_that_nobody_links_to_the_others_are_refused():
+    codes = np.full((100, 4), -1, dtype=np.int8)
+    codes[:50, :2] = draw(9, persons=50, steps=(2, 2)).responses.to_array()
+    codes[50:, 2:] = draw(10, persons=50, steps=(2, 2)).responses.to_array()
+    answers = discreet.Responses.from_store(store_codes(codes, [2] * 4))
+    with pytest.raises(DisconnectedItems, match="the answers link none of the 2 other items"):
+        fit_anchored(answers, {"0": [0.0, 1.0], "1": [0.0, 1.0]})
