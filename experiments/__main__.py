@@ -21,6 +21,7 @@ FIGURES = (
     "high_privacy",
     "graph_amplification",
     "comparisons",
+    "steps",
 )
 """One script each. To add a figure: a script and a line here and in the README."""
 

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from experiments.published_steps import fit_levels
+from experiments.steps import draw_answers, estimate
 
 ROOT = Path(__file__).parents[1]
 
@@ -45,8 +48,32 @@ def test_the_transition_figure_rises_from_failure_to_success(tmp_path):
     assert rates[-1] > 0.7
 
 
+def test_the_published_method_for_steps_is_consistent_and_no_better_than_one_chain():
+    rng = np.random.default_rng(3)
+    answers, truth = draw_answers(20_000, 8, 3, 1.0, rng)
+    found = estimate(answers, 3)
+    error = {name: np.sqrt(np.mean((value - truth) ** 2)) for name, value in found.items()}
+    assert error["published"] < 0.08
+    assert error["refined"] < error["published"]
+    # From expected counts, where there is no noise to share, both give the truth back.
+    chance = np.exp(np.cumsum(np.linspace(-2, 2, 9)[:, None, None] - truth, axis=2))
+    chance = np.concatenate([np.ones((9, 8, 1)), chance], axis=2)
+    chance /= chance.sum(axis=2, keepdims=True)
+    at, below = (part.reshape(9, -1) for part in (chance[:, :, 1:], chance[:, :, :-1]))
+    item = np.repeat(np.arange(8), 3)
+    counts = 1e12 * (at.T @ below) * (item[:, None] != item)
+    assert np.abs(fit_levels(counts, 3) - truth).max() < 1e-9
+
+
+def test_the_figure_of_steps_compares_all_methods(tmp_path):
+    rows = run("steps", tmp_path)
+    assert {row["persons"] for row in rows} == {"500", "1000", "2000"}
+    for row in rows:
+        assert 0.9 < float(row["refined_over_conditional"]) < 1.3
+
+
 def test_every_figure_is_in_the_readme_and_in_the_list():
-    scripts = {path.stem for path in (ROOT / "experiments").glob("theory_*.py")}
+    scripts = {path.stem for path in (ROOT / "experiments").glob("theory_*.py")} | {"steps"}
     readme = (ROOT / "experiments" / "README.md").read_text()
     listed = (ROOT / "experiments" / "__main__.py").read_text()
     for script in scripts:
