@@ -211,6 +211,22 @@ def test_a_release_never_looks_which_values_there_are(tmp_path, codes):
         discreet.release(path, budget, items=ITEMS, model="partial-credit")
 
 
+def test_a_model_that_is_typed_is_the_model_that_is_fitted(tmp_path, codes):
+    path = write(tmp_path, "csv", codes)
+    found = {
+        name: json.loads(typed("fit", path, "--model", name, "--json").out)
+        for name in ("auto", "partial-credit", "rating-scale")
+    }
+    assert [one["model"] for one in found.values()] == [
+        *("partial-credit", "partial-credit", "rating-scale"),
+    ]
+    assert found["auto"]["choice"].startswith("The model is partial-credit: answers have up to 4")
+    assert "model" not in found["partial-credit"]["choice"]
+    assert (
+        found["auto"]["items"][0]["difficulty"] != found["rating-scale"]["items"][0]["difficulty"]
+    )
+
+
 def test_words_about_steps_are_typed_too(tmp_path, codes):
     path = write(tmp_path, "csv", codes)
     counts = tmp_path / "counts.npz"

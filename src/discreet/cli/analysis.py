@@ -68,7 +68,12 @@ def top(
     from discreet.results.ranking import rank
 
     with working("Estimating difficulties"):
-        estimate = fit(responses, method=check_method(method), regularisation=regularisation)
+        estimate = fit(
+            responses,
+            method=check_method(method),
+            model=reading.model,
+            regularisation=regularisation,
+        )
         ranking = rank(estimate, k, easiest=easiest, level=level)
     if as_json:
         names = {name: list(getattr(ranking, name)) for name in ("top", "surely_in", "possibly_in")}
@@ -122,7 +127,9 @@ def mislabelled(
     from discreet.models.calibrate import fit
 
     with working("Looking for mislabelled items"):
-        estimate = fit(responses, method=check_method(method), standard_errors=False)
+        estimate = fit(
+            responses, method=check_method(method), model=reading.model, standard_errors=False
+        )
         found = find_mislabelled(responses, estimate, level=level)
     columns = found.to_dict()
     written = [] if out is None else write_tables(out, {LABELS_FILE: confidential(columns)})

@@ -373,7 +373,7 @@ def _save(found: PairCounts, out: Path, *, as_json: bool) -> None:
     document = {
         "persons": found.persons,
         "items": len(found.items),
-        "answers": int(found.answers.sum()),
+        "answers": int(found.categories.sum()),
         "pairs": int(found.right_wrong.sum()),
         "folds": 0 if found.folds is None else found.folds.number,
         "repeated": found.repeated,
@@ -384,7 +384,8 @@ def _save(found: PairCounts, out: Path, *, as_json: bool) -> None:
         return
     say(
         f"{document['persons']:,} persons, {document['items']:,} items, "
-        f"{document['answers']:,} answers, {document['pairs']:,} pairs of right and wrong"
+        f"{document['answers']:,} answers, {document['pairs']:,} pairs of "
+        + ("right and wrong" if found.is_binary else "steps")
         + (f", in {document['folds']} folds" if document["folds"] else "")
     )
     if found.repeated:

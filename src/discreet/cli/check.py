@@ -27,7 +27,9 @@ def check(
     from discreet.models.calibrate import fit
 
     with working("Testing the model"):
-        found = check_model(responses, fit(responses, method=check_method(method)))
+        found = check_model(
+            responses, fit(responses, method=check_method(method), model=reading.model)
+        )
     if as_json:
         print_json(_describe(found))
     else:

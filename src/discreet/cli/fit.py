@@ -117,7 +117,12 @@ def fit(
         responses: Any = answers
         anchored = None if anchors is None else _hold(anchors, responses, method)
         estimate = (
-            calibrate(responses, method=check_method(method), regularisation=regularisation)
+            calibrate(
+                responses,
+                method=check_method(method),
+                model=reading.model,
+                regularisation=regularisation,
+            )
             if anchored is None
             else anchored.estimate
         )
@@ -284,7 +289,7 @@ def _report_answers(
     from discreet.models.calibrate import fit
 
     with working("Estimating difficulties"):
-        estimate = fit(responses, method=check_method(method))
+        estimate = fit(responses, method=check_method(method), model=reading.model)
         diagnostics = diagnose_answers(responses, estimate)
         scale = settle_scale(wanted, responses, estimate)
     note_choice(estimate.choice)

@@ -19,6 +19,7 @@ from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, name_source
+from discreet.markup import count_of
 from discreet.models.connection import Chain, ItemFacts, doubt_shape
 from discreet.models.jackknife import leave_folds_out
 from discreet.models.methods import ANSWER_METHODS, AUTO, METHOD_WORDS, METHODS, PAIR_METHODS
@@ -141,7 +142,15 @@ def fit(
     numbers = int(found.estimated.sum()), len(found.items), found.persons, found.method
     LOG.info("fitted %d of %d items, %d persons, method %s", *numbers)
     warn_of_dropped(found.warnings)
-    return found
+    return found if model != "auto" else replace(found, choice=_tell_model(found))
+
+
+def _tell_model(found: Estimate) -> str:
+    """Say why this model, where it was left to the library, before why this method."""
+    if found.model == "rasch":
+        return found.choice
+    steps = count_of(max(found.steps), "step")
+    return f"The model is {found.model}: answers have up to {steps}. {found.choice}".rstrip()
 
 
 def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Estimate:
