@@ -21,6 +21,7 @@ from discreet.answers.steps import store_codes
 from discreet.keeping import Kept, write_value
 from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
+from stepped import hold
 
 ROOT = Path(__file__).parents[1]
 
@@ -102,6 +103,7 @@ def public_results():
     letters = pa.table([[str(cell) for cell in column] for column in answers.to_array().T], items)
     chosen = discreet.Responses.from_dataframe(letters, key=dict.fromkeys(items, "1"))
     rated = discreet.Responses.from_store(store_codes(answers.to_array() * 2, [2] * 120), items)
+    steps, _ = hold(1, 100, (2, 2, 2))
     rated_fit = analysis.measure_fit(rated, {item: [-1.0, 1.0] for item in items})
     return [
         sim, answers, estimate, published, published.guarantee, published.noisy, budget, compared,
@@ -121,6 +123,7 @@ def public_results():
             compared.comparisons, budget, items=objects, max_comparisons=20, noise=noise
         ),
         fitted, fitted.items, fitted.persons, fitted.item_reliability, rated_fit.categories,
+        analysis.compare_step_models(steps),
         analysis.correlate_residuals(answers, estimate),
         analysis.find_dif(answers, "mean score"),
         analysis.find_mislabelled(answers, estimate),

@@ -1,14 +1,29 @@
 """How well items with steps, their categories and persons fit."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis import correlate_residuals, find_dimensions, measure_fit, order_answers
+from discreet.analysis import (
+    check_model,
+    compare_step_models,
+    correlate_residuals,
+    find_dimensions,
+    find_mislabelled,
+    measure_alpha,
+    measure_fit,
+    order_answers,
+    run_andersen,
+    run_martin_loef,
+)
 from discreet.analysis.dimensionality import draw_answers as draw_given_scores
+from discreet.analysis.evidence import gather_evidence
 from discreet.analysis.residuals import prepare
+from discreet.analysis.tables import list_evidence_tables, tabulate_categories
 from discreet.answers.steps import store_codes
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.categories import category_chances, score_moments, slope_terms
 from stepped import SETS, draw_answers, draw_thresholds, hold, load_reference, load_set
 
@@ -201,3 +216,137 @@ def test_a_scalogram_of_steps_is_refused():
     answers, _ = hold(17, 40, (2, 2, 2))
     with pytest.raises(BadUsage, match="a scalogram is for right and wrong answers"):
         order_answers(answers, discreet.fit(answers))
+
+
+@pytest.mark.parametrize("split", ["median", "mean"])
+@pytest.mark.parametrize("name", ["pcmdat2", "verbal_aggression"])
+def test_andersen_is_that_of_another_program(name, split):
+    answers = load_set(name)
+    reference = load_reference(f"{name}_lrtest_pcm")
+    row = reference["split"].index(split)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        test = run_andersen(answers, f"{split} score")
+    assert test.statistic == pytest.approx(float(reference["LR"][row]), abs=1e-3)
+    assert test.degrees == int(reference["df"][row])
+    assert test.excluded == (() if name == "pcmdat2" else ("S3DoShout",))
+
+
+def test_andersen_leaves_out_items_that_lack_a_category_in_one_group():
+    answers, _ = hold(20, 400, (2, 2, 2, 2))
+    group = np.arange(400) % 2
+    codes = answers.to_array()
+    codes[(group == 1) & (codes[:, 2] == 2), 2] = 1
+    answers = discreet.Responses.from_store(store_codes(codes, (2, 2, 2, 2)))
+    with pytest.warns(UserWarning, match="lack a category: 2"):
+        test = run_andersen(answers, group.astype(str))
+    assert test.excluded == ("2",)
+    assert test.degrees == 5
+    rest = run_andersen(answers.select(["0", "1", "3"]), group.astype(str))
+    assert test.statistic == pytest.approx(rest.statistic)
+
+
+def test_andersen_of_one_step_is_that_of_right_and_wrong():
+    answers, _ = hold(21, 500, (1, 1, 1, 1))
+    plain = run_andersen(answers)
+    assert plain.degrees == 3
+    assert run_andersen(answers, model="partial-credit").statistic == plain.statistic
+
+
+def draw_rating_scales(times, persons):
+    """Yield answers to five items that share the distances between steps."""
+    thresholds = np.array([-0.8, -0.4, 0.0, 0.4, 0.8])[:, None] + [-0.7, 0.7]
+    for seed in range(times):
+        codes = draw_answers(np.random.default_rng(seed), persons, thresholds)
+        yield discreet.Responses.from_store(store_codes(codes, (2,) * 5))
+
+
+def test_andersen_has_its_law_where_the_model_holds():
+    p_values = {"partial-credit": [], "rating-scale": []}
+    for answers in draw_rating_scales(60, 400):
+        for model, found in p_values.items():
+            found.append(run_andersen(answers, np.arange(400) % 2, model=model).p_value)
+    for found in p_values.values():
+        assert abs(np.mean(found) - 0.5) < 4 * np.sqrt(1 / 12 / 60)
+    degrees = run_andersen(answers, model="rating-scale").degrees
+    assert degrees == 5  # four locations and one distance
+
+
+def test_groups_that_do_not_determine_the_steps_are_named():
+    answers = load_set("rsmdat")
+    with (
+        warnings.catch_warnings(action="ignore"),
+        pytest.raises(DisconnectedItems, match=r"in the group 'low score' \(\d+ persons\)"),
+    ):
+        run_andersen(answers)
+
+
+@pytest.mark.parametrize("name", ["pcmdat2", "verbal_aggression", "rsmdat"])
+def test_models_of_steps_have_the_likelihoods_of_another_program(name):
+    test = compare_step_models(load_set(name))
+    reference = load_reference(f"{name}_fits")
+    for model, value, free in zip(("PCM", "RSM"), test.log_likelihoods, test.free, strict=True):
+        row = next(i for i, one in enumerate(reference["model"]) if one == model)
+        assert value == pytest.approx(float(reference["loglik"][row]), abs=1e-5)
+        assert free == int(reference["npar"][row])
+
+
+def test_models_of_steps_differ_by_more_than_chance_only_where_they_do():
+    p_values = [compare_step_models(one).p_value for one in draw_rating_scales(60, 300)]
+    assert abs(np.mean(p_values) - 0.5) < 4 * np.sqrt(1 / 12 / 60)
+    thresholds = np.array([[-1.5, 1.5], [-0.3, 0.3], [-1.0, 1.0], [0.2, -0.2]])
+    codes = draw_answers(np.random.default_rng(1), 1000, thresholds)
+    answers = discreet.Responses.from_store(store_codes(codes, (2,) * 4))
+    assert compare_step_models(answers).p_value < 1e-6
+
+
+def test_models_of_steps_need_steps_and_answers_in_all_categories():
+    answers, _ = hold(1, 100, (1, 1, 1))
+    with pytest.raises(BadUsage, match="both are the Rasch model"):
+        compare_step_models(answers)
+    answers, _ = hold(2, 400, (2, 2, 2))
+    codes = answers.to_array()
+    codes[codes[:, 1] == 2, 1] = 1
+    answers = discreet.Responses.from_store(store_codes(codes, (2, 2, 2)))
+    with pytest.warns(UserWarning, match="nobody is in one of their categories: 1"):
+        assert compare_step_models(answers).items == ("0", "2")
+
+
+def test_alpha_is_that_of_the_definition():
+    answers, _ = hold(22, 200, STEPS, missing=0.05)
+    codes = answers.to_array()
+    codes = codes[(codes >= 0).all(axis=1)]
+    inside = codes.var(axis=0).sum() / codes.sum(axis=1).var()
+    found = measure_alpha(answers)
+    assert found.alpha == pytest.approx(len(STEPS) / (len(STEPS) - 1) * (1 - inside))
+    assert found.persons == len(codes)
+
+
+@pytest.mark.parametrize("model", ["partial-credit", "rating-scale"])
+def test_a_check_of_steps_tests_all_that_makes_sense(model):
+    answers, _ = hold(23, 400, (3,) * 8)
+    with warnings.catch_warnings(action="ignore"):
+        found = check_model(answers, discreet.fit(answers, model=model))
+    verdicts = {test.name: test.verdict for test in found.tests}
+    assert "Martin-Löf" not in verdicts
+    assert verdicts["rating scale"] == ("holds" if model == "partial-credit" else "worth a look")
+    assert verdicts["Andersen"] != "not tested"
+    assert verdicts["dimensionality"] == "holds"
+    assert found.diagnostics.alpha > 0.5
+
+
+def test_evidence_has_a_table_of_categories_and_none_of_labels():
+    answers, _ = hold(24, 300, STEPS, missing=0.1)
+    evidence = gather_evidence(answers, discreet.fit(answers))
+    assert "labels" not in {table.name for table in list_evidence_tables(evidence)}
+    table = tabulate_categories(evidence)
+    assert table.rows == sum(STEPS) + len(STEPS)
+    columns = ["item", "category", "answers", "share", "mean_ability", "expected_ability"]
+    assert list(table.columns)[:6] == columns
+
+
+@pytest.mark.parametrize("run", [run_martin_loef, lambda answers: find_mislabelled(answers, {})])
+def test_what_is_for_right_and_wrong_answers_says_so(run):
+    answers, _ = hold(25, 60, (2, 2, 2, 2))
+    with pytest.raises(BadUsage, match="is for right and wrong answers"):
+        run(answers)

@@ -178,7 +178,7 @@ def test_a_rating_scale_is_called_one():
     estimate = fit(responses, model="rating-scale")
     page = write_steward_page(estimate, diagnose(responses, estimate))
     assert "rating scale model (Andrich, 1978)" in page
-    assert "partial credit" not in page
+    assert "partial credit model (Masters" not in page
 
 
 def test_a_page_without_answers_shows_the_thresholds(made):

@@ -57,6 +57,7 @@ _KINDS = {
     "analysis.scale": "Scale",
     "analysis.scalogram": "Scalogram",
     "analysis.setting": "Assumptions Setting",
+    "analysis.step_models": "StepModelTest",
     "analysis.tables": "Table",
     "privacy.accounting": "Guarantee Neighbours",
     "results.estimate": "Estimate Kind Notice Solution Status",

@@ -29,6 +29,7 @@ from discreet.analysis.residuals import (
     trace_information,
 )
 from discreet.analysis.scalogram import Scalogram, order_answers
+from discreet.analysis.step_models import StepModelTest, compare_step_models
 
 __all__ = [
     "ADJUSTMENTS",
@@ -52,11 +53,13 @@ __all__ = [
     "Reliability",
     "ResidualCorrelations",
     "Scalogram",
+    "StepModelTest",
     "WaldTest",
     "adjust",
     "analyse_distractors",
     "check_model",
     "compare_fit",
+    "compare_step_models",
     "correlate_residuals",
     "find_dif",
     "find_dimensions",

@@ -13,7 +13,15 @@ from typing import Any, Unpack
 
 from discreet.analysis.diagnostics import Diagnostics, diagnose
 from discreet.analysis.findings import ITEM_CHECKS, TEST_CHECKS
-from discreet.analysis.rules import DEPENDENT, FIT_HIGH, FIT_LOW, Finding
+from discreet.analysis.model_findings import check_distances
+from discreet.analysis.rules import (
+    ANDERSEN_LEVEL,
+    DEPENDENT,
+    FIT_HIGH,
+    FIT_LOW,
+    Finding,
+    say_test,
+)
 from discreet.analysis.tables import Table
 from discreet.answers.opening import load_answers
 from discreet.markup import Tabular, brief_repr, count_of
@@ -130,7 +138,10 @@ def tabulate_tests(estimate: Estimate, diagnostics: Diagnostics) -> Table:
 
 def list_tests(estimate: Estimate, diagnostics: Diagnostics) -> tuple[ModelTest, ...]:
     """Return every test of the model that was made, and those that could not be."""
-    made = (_andersen, _martin_loef, _dimensionality, _dependence, _item_fit, _person_fit, _groups)
+    made = (
+        *(_andersen, _martin_loef, _step_models, _dimensionality, _dependence),
+        *(_item_fit, _person_fit, _groups),
+    )
     return tuple(test for one in made if (test := one(estimate, diagnostics)) is not None)
 
 
@@ -164,6 +175,20 @@ def _andersen(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
         "Are the items equally hard, relative to each other, for persons with low and high scores?"
     )
     return _tell("Andersen", asks, numbers, fine, TEST_CHECKS["equal difficulties"](diagnostics))
+
+
+def _step_models(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
+    numbers = diagnostics.step_models
+    if numbers is None:
+        return None
+    said = say_test(*numbers)
+    fine = (
+        f"A rating scale describes the answers as well as partial credit does: {said}."
+        if numbers[2] >= ANDERSEN_LEVEL
+        else f"They do not, so that partial credit is the model to take, as here: {said}."
+    )
+    asks = "Do all items share the distances between their steps (rating scale)?"
+    return _tell("rating scale", asks, numbers, fine, check_distances(estimate, diagnostics))
 
 
 def _martin_loef(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | None:

@@ -33,6 +33,7 @@ from discreet.analysis.persons import PersonScores, PersonStatus
 from discreet.analysis.residuals import ResidualCorrelations
 from discreet.analysis.rules import DEPENDENT
 from discreet.analysis.scalogram import Scalogram, order_answers
+from discreet.analysis.step_models import StepModelTest
 from discreet.analysis.tables import (
     FIT_COLUMNS,
     Table,
@@ -129,6 +130,9 @@ class Diagnostics:
     mislabelled
         Items that abler persons get wrong, the surest first: item, discrimination, its error, the
         probability that it is negative.
+    step_models
+        Statistic, degrees of freedom and p-value of partial credit against rating scale; ``None``
+        where it was not computed, or without steps.
     """
 
     ability_starts: tuple[float, ...]
@@ -164,6 +168,7 @@ class Diagnostics:
     misfitting: int | None = None
     tables: tuple[Table, ...] = ()
     mislabelled: tuple[Suspect, ...] = ()
+    step_models: tuple[float, int, float] | None = None
     shares: Mapping[str, Shares] = field(default_factory=dict)
 
     @property
@@ -260,11 +265,14 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
         martin_loef=_numbers_of(evidence.martin_loef),
         misfitting=int(flag_persons(fit.persons).sum()),
         mislabelled=() if evidence.mislabelled is None else evidence.mislabelled.list_suspects(),
+        step_models=_numbers_of(evidence.step_models),
         tables=tuple(_kept_tables(evidence)),
     )
 
 
-def _numbers_of(test: AndersenTest | MartinLoefTest | None) -> tuple[float, int, float] | None:
+def _numbers_of(
+    test: AndersenTest | MartinLoefTest | StepModelTest | None,
+) -> tuple[float, int, float] | None:
     return None if test is None else (test.statistic, test.degrees, test.p_value)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -23,19 +23,17 @@ from discreet.analysis.martin_loef import MartinLoefTest, run_martin_loef
 from discreet.analysis.mislabelled import Mislabelled, find_mislabelled
 from discreet.analysis.persons import PersonScores, score
 from discreet.analysis.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
+from discreet.analysis.step_models import StepModelTest, compare_step_models
 from discreet.answers.responses import Responses
-from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.models.patterns import group_patterns
 from discreet.models.score_groups import conditional_work
 from discreet.results.estimate import Estimate, Kind
+from discreet.types import Model
 
 CELL_LIMIT = 4_000_000
 """Cells (persons times items) that are looked at; above, an even sample of the persons is. That
 takes some seconds, and more persons would hardly change the two digits shown."""
-
-CHUNK_CELLS = 1 << 22
-"""Cells unpacked at a time (one byte each)."""
 
 PAIR_LIMIT = 40_000_000_000
 """Persons times items squared up to which residual correlations are worth their wait."""
@@ -72,6 +70,8 @@ class Evidence:
         Infit, outfit and the like, at maximum likelihood abilities as other programs have them.
     pairs, dimensionality, andersen, wald, martin_loef
         ``None`` where it was not computed.
+    step_models
+        Partial credit against rating scale; ``None`` where it was not, or without steps.
     mislabelled
         Which items abler persons get wrong; ``None`` with steps.
     distractors
@@ -94,6 +94,7 @@ class Evidence:
     andersen: AndersenTest | None
     wald: WaldTest | None
     martin_loef: MartinLoefTest | None
+    step_models: StepModelTest | None
     differences: Mapping[str, DifTable]
     notes: tuple[str, ...]
 
@@ -114,7 +115,7 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
     )
     if dimensionality is not None:
         notes += map(str, dimensionality.warnings)
-    andersen, wald = (None, None) if has_steps else _compare_scores(looked, estimate, notes)
+    andersen, wald = _compare_scores(looked, estimate, notes)
     return Evidence(
         responses=looked,
         sampled=None if looked is responses else looked.n_persons,
@@ -130,6 +131,7 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
         martin_loef=None
         if has_steps or andersen is None
         else _compare_halves(looked, estimate, notes),
+        step_models=_compare_models(looked, notes) if has_steps and andersen is not None else None,
         differences=differences,
         notes=tuple(notes),
     )
@@ -150,14 +152,8 @@ def _sample(responses: Responses) -> Responses:
     if cells <= CELL_LIMIT:
         return responses
     step = -(-cells // CELL_LIMIT)
-    # Chunks start at a chosen person, so that their first row is always one of the sample.
-    length = step * max(1, CHUNK_CELLS // (step * responses.n_items))
-    parts = [
-        responses.rows(start, start + length)[::step]
-        for start in range(0, responses.n_persons, length)
-    ]
     groups = {name: labels[::step] for name, labels in responses.groups.items()}
-    store = store_codes(np.concatenate(parts), responses.steps)
+    store = responses.store.pick(np.arange(0, responses.n_persons, step))
     return Responses(responses.items, responses.persons[::step], store, groups=groups)
 
 
@@ -190,14 +186,26 @@ def _compare_scores(
     what = "persons with low and high scores were not compared"
     known = [estimate.items[i] for i in np.flatnonzero(estimate.estimated)]
     chosen = responses.select(known)
-    if conditional_work(group_patterns(chosen.store, np.arange(len(known)))) > TEST_SECONDS:
+    patterns = group_patterns(chosen.store, np.arange(len(known)))
+    if conditional_work(patterns, max(chosen.steps)) > TEST_SECONDS:
         notes.append(f"{what}: with so many items and patterns that would take too long")
         return None, None
-    andersen = _attempt(what, lambda: run_andersen(chosen), notes)
+    model = cast("Model", estimate.model)
+    andersen = _attempt(what, lambda: run_andersen(chosen, model=model), notes)
     if andersen is None:
         return None, None
     notes += map(str, andersen.warnings)
     return andersen, _attempt(what, lambda: run_wald(chosen), notes)
+
+
+def _compare_models(responses: Responses, notes: list[str]) -> StepModelTest | None:
+    """Compare partial credit with a rating scale, where items have the same steps."""
+    if len(set(responses.steps)) > 1:
+        return None
+    what = "partial credit and rating scale were not compared"
+    found = _attempt(what, lambda: compare_step_models(responses), notes)
+    notes += [] if found is None else map(str, found.warnings)
+    return found
 
 
 def _compare_halves(

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.analysis.mislabelled import tell_suspects, weak_items
-from discreet.analysis.model_findings import check_equal, check_halves, check_misfits
+from discreet.analysis.model_findings import (
+    check_distances,
+    check_equal,
+    check_halves,
+    check_misfits,
+)
 from discreet.analysis.rules import (
     CONTRAST_ALARM,
     CONTRAST_CLEAR,
@@ -388,6 +393,7 @@ ITEM_CHECKS: dict[str, Callable[[Estimate, Diagnostics], Iterable[Finding]]] = {
     "direction of items": _check_direction,
     "design": _check_design,
     "targeting": _check_targeting,
+    "distances of steps": check_distances,
 }
 
 
@@ -436,5 +442,6 @@ def _list_unchecked(estimate: Estimate, diagnostics: Diagnostics | None) -> Iter
         "wrong options": "distractors",
         "equal difficulties": "andersen",
         "easier and harder": "martin_loef",
+        "distances of steps": "step_models",
     }
     yield from (name for name, one in needed.items() if getattr(diagnostics, one, None) is None)

@@ -13,15 +13,24 @@ from typing import Any, Unpack, get_args
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.opening import load_answers
+from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.conditional import find_maximum
+from discreet.models.steps import (
+    PARTIAL_CREDIT,
+    RASCH,
+    RATING_SCALE,
+    category_totals,
+    choose_model,
+    find_step_maximum,
+    leave_unused,
+)
 from discreet.results.dropped import saying_it_otherwise, warn_of_dropped
 from discreet.results.estimate import Kind, Notice
-from discreet.tables.roles import ReadingWords
-from discreet.types import Adjustment, BoolArray, FloatArray, Texts
+from discreet.tables.roles import FitWords, ReadingWords
+from discreet.types import Adjustment, BoolArray, FloatArray, Model, Texts
 
 SCORE_SPLITS = ("mean score", "median score")
 LOW_HIGH = ("low score", "high score")
@@ -47,6 +56,11 @@ class Split:
     parts: tuple[Responses, ...]
     unlabelled: int
     warnings: tuple[Notice, ...]
+
+    @property
+    def pairs(self) -> list[tuple[str, Responses]]:
+        """Every group with its answers."""
+        return list(zip(self.labels, self.parts, strict=True))
 
 
 def split_persons(responses: Responses, groups: Any) -> Split:
@@ -179,14 +193,16 @@ class AndersenTest(Tabular):
     Attributes
     ----------
     statistic, degrees, p_value
-        Chi-squared with ``(groups - 1) (items - 1)`` degrees of freedom when the model holds.
+        Chi-squared when the model holds, with ``(groups - 1) (items - 1)`` degrees of freedom;
+        with steps there are as many as numbers that are free, in each group but one.
     groups, persons
         Labels and sizes of the groups.
     items, difficulty
-        Items compared, and their difficulties ``[group, item]``, mean zero in each group.
+        Items compared, and their difficulties ``[group, item]``, mean zero in each group; with
+        steps their locations.
     excluded
         Items that could not be compared: without a right or a wrong answer, or not linked to
-        the others, in at least one group.
+        the others, in at least one group; with steps those that lack a category in one.
     log_likelihood, log_likelihoods
         Of all persons together and of each group.
     """
@@ -214,7 +230,11 @@ class AndersenTest(Tabular):
 
 
 def run_andersen(
-    responses: Any, groups: Any = "mean score", **reading: Unpack[ReadingWords]
+    responses: Any,
+    groups: Any = "mean score",
+    *,
+    model: Model = "auto",
+    **reading: Unpack[FitWords],
 ) -> AndersenTest:
     """Test whether the items have the same difficulties in all groups. Confidential.
 
@@ -225,6 +245,8 @@ def run_andersen(
     groups
         ``"mean score"`` or ``"median score"``, the name of a group column, or one label for
         each person.
+    model
+        For items with steps: ``"partial-credit"`` (what ``"auto"`` takes) or ``"rating-scale"``.
 
     Raises
     ------
@@ -243,16 +265,17 @@ def run_andersen(
     >>> round(test.statistic, 4), test.degrees
     (0.1681, 4)
     """
-    source = load_grouped(responses, groups, reading)
+    source = load_grouped(responses, groups, name_model(responses, model, reading))
+    chosen = choose_model(model, source.steps)
+    source = source if chosen == RATING_SCALE else leave_unused(source)
     split = split_persons(source, groups)
-    items = _comparable_items(split, source.items)
-    whole = _join(source, split, items)
-    _, _, together = find_maximum(whole)
-    apart = [find_maximum(part.select(items))[2] for part in split.parts]
+    items = _comparable_items(split, source.items, chosen)
+    together = _maximise(_join(source, split, items), chosen)
+    apart = [_maximise_group(part.select(items), chosen, label) for label, part in split.pairs]
     statistic = 2 * (sum(fit.log_likelihood for fit in apart) - together.log_likelihood)
-    degrees = (len(apart) - 1) * (len(items) - 1)
+    degrees = (len(apart) - 1) * together.free
     excluded = tuple(name for name in source.items if name not in set(items))
-    warnings = (*split.warnings, *_exclusion_warning(excluded))
+    warnings = (*split.warnings, *_exclusion_warning(excluded, chosen))
     warn_of_dropped(warnings)
     return AndersenTest(
         statistic=statistic,
@@ -269,20 +292,58 @@ def run_andersen(
     )
 
 
-def _comparable_items(split: Split, items: tuple[str, ...]) -> tuple[str, ...]:
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A maximum of the conditional likelihood: its value, difficulties, how many are free."""
+
+    log_likelihood: float
+    difficulty: FloatArray
+    free: int
+
+
+def _maximise(part: Responses, model: str) -> _Found:
+    if max(part.steps) == 1:
+        found = find_maximum(part)[2]
+        return _Found(found.log_likelihood, found.difficulty, len(found.difficulty) - 1)
+    steps = find_step_maximum(part, model)[0]
+    return _Found(steps.log_likelihood, steps.location, steps.free)
+
+
+def _maximise_group(part: Responses, model: str, label: str) -> _Found:
+    try:
+        return _maximise(part, model)
+    except DisconnectedItems as error:
+        raise DisconnectedItems(
+            f"in the group {label!r} ({part.n_persons} persons) {error}; or use larger or fewer "
+            "groups"
+        ) from None
+
+
+def _comparable_items(split: Split, items: tuple[str, ...], model: str) -> tuple[str, ...]:
     """Items linked in every group; dropping one can unlink another, so repeat."""
     while True:
         kept = set(items)
-        for label, part in zip(split.labels, split.parts, strict=True):
-            kept &= _linked_items(part.select(items), label)
+        for label, part in split.pairs:
+            chosen = part.select(items)
+            several = max(chosen.steps) > 1
+            kept &= _full_items(chosen, model) if several else _linked_items(chosen, label)
         if len(kept) == len(items):
             return items
         items = tuple(name for name in items if name in kept)
         if len(items) < 2:
             raise DisconnectedItems(
-                f"only {len(items)} items have right and wrong answers and are linked to each "
-                f"other in all groups ({', '.join(split.labels)}); use larger or fewer groups"
+                f"only {len(items)} items have right and wrong answers, with steps all categories, "
+                f"and are linked to each other in all groups ({', '.join(split.labels)}); use "
+                "larger or fewer groups"
             )
+
+
+def _full_items(part: Responses, model: str) -> set[str]:
+    """Items whose steps a group can have: it is in all categories; of a rating scale in two."""
+    seen = category_totals(part.store) > 0
+    inside = np.arange(seen.shape[1]) <= np.array(part.steps)[:, None]
+    full = seen.sum(axis=1) > 1 if model == RATING_SCALE else (seen | ~inside).all(axis=1)
+    return {part.items[i] for i in np.flatnonzero(full)}
 
 
 def _linked_items(part: Responses, label: str) -> set[str]:
@@ -310,12 +371,17 @@ def _join(source: Responses, split: Split, items: tuple[str, ...]) -> Responses:
     return take_persons(chosen, np.array([person in labelled for person in source.persons]))
 
 
-def _exclusion_warning(excluded: tuple[str, ...]) -> tuple[Notice, ...]:
+def _exclusion_warning(excluded: tuple[str, ...], model: str) -> tuple[Notice, ...]:
     if not excluded:
         return ()
+    why = {
+        RASCH: "have no right or no wrong answer or are not linked to the others",
+        PARTIAL_CREDIT: "lack a category",
+        RATING_SCALE: "are in one category only",
+    }[model]
     sentence = (
-        f"{len(excluded)} items were not compared, because in at least one group they have no "
-        f"right or no wrong answer or are not linked to the others: {name_some(list(excluded))}"
+        f"{len(excluded)} items were not compared, because in at least one group they {why}: "
+        f"{name_some(list(excluded))}"
     )
     return (Notice(Kind.NOT_COMPARED, sentence, excluded),)
 

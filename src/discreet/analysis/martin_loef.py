@@ -16,10 +16,10 @@ import numpy as np
 from discreet.analysis.groups import chi_squared_tail, take_persons
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
-from discreet.answers.steps import StepStore
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.conditional import find_maximum
+from discreet.models.steps import category_totals, refuse_steps
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Kind, Notice
 from discreet.tables.roles import ReadingWords
@@ -111,6 +111,7 @@ def run_martin_loef(
     (5, 1000)
     """
     source = load_answers(responses, reading)
+    refuse_steps("Martin-Löf's test", source.steps)
     usable = _usable_items(source)
     first = _choose_part(source, usable, split)
     second = tuple(item for item in usable if item not in set(first))
@@ -267,9 +268,6 @@ def measure_alpha(responses: Any, **reading: Unpack[ReadingWords]) -> Alpha:
 
 def _item_variances(complete: Responses) -> FloatArray:
     """Variances of the answers to every item, of persons who answered all of them."""
-    store, n = complete.store, complete.n_persons
-    mean = store.item_totals()[1] / n
-    if not isinstance(store, StepStore):
-        return np.asarray(mean * (1 - mean))
-    totals = store.category_totals()
-    return np.asarray(totals @ np.arange(totals.shape[1]) ** 2 / n - mean**2)
+    share = category_totals(complete.store) / complete.n_persons
+    category = np.arange(share.shape[1])
+    return np.asarray(share @ category**2 - (share @ category) ** 2)

@@ -34,6 +34,7 @@ from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, count_of, list_columns, minus, name_some
+from discreet.models.steps import refuse_steps
 from discreet.tables.roles import ReadingWords
 from discreet.types import BoolArray, FloatArray, Int64Array
 
@@ -146,7 +147,9 @@ def find_mislabelled(
     """
     if not 0 < level < 1:
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
-    asked = _thin_out(load_answers(responses, reading))
+    source = load_answers(responses, reading)
+    refuse_steps("the search for mislabelled items", source.steps)
+    asked = _thin_out(source)
     scores = score(asked, calibration)
     grouped = _group_answers(asked.select(scores.items), scores, calibration)
     weight, share = _weigh_slopes(_likelihoods(grouped))

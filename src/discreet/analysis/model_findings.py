@@ -19,6 +19,7 @@ from discreet.analysis.rules import (
 
 if TYPE_CHECKING:
     from discreet.analysis.diagnostics import Diagnostics
+    from discreet.results.estimate import Estimate
 
 
 def check_equal(diagnostics: Diagnostics) -> Iterator[Finding]:
@@ -43,6 +44,20 @@ def check_halves(diagnostics: Diagnostics) -> Iterator[Finding]:
         "The easier and the harder half of the items do not measure quite the same",
         f"Martin-Löf's test: {say_test(*diagnostics.martin_loef)}.",
         "Ask whether hard items need something that easy ones do not, and look at the components.",
+    )
+
+
+def check_distances(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
+    """Say of a rating scale whether items share the distances between their steps."""
+    found = diagnostics.step_models
+    if estimate.model != "rating-scale" or found is None or found[2] >= ANDERSEN_LEVEL:
+        return
+    yield Finding(
+        Severity.LOOK,
+        "Items do not share the distances between their steps",
+        f"Partial credit describes the answers better than a rating scale: {say_test(*found)}.",
+        "With many persons small differences are enough. Compare the thresholds of a fit by "
+        "partial credit (--model partial-credit), and take that where they differ clearly.",
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -274,11 +274,27 @@ def match_known(responses: Responses, known: Mapping[str, tuple[int, ...]]) -> R
     return Responses(responses.items, responses.person_ids, store, responses.groups)
 
 
+def category_totals(store: AnswerStore) -> Int64Array:
+    """Per item, how many persons are in each category; zero beyond an item's steps."""
+    if isinstance(store, StepStore):
+        return store.category_totals()
+    answers, right = store.item_totals()
+    return np.stack([answers - right, right], axis=1)
+
+
+def leave_unused(responses: Responses) -> Responses:
+    """Return answers without the categories that nobody is in."""
+    used = keep_used(category_totals(responses.store), responses.steps)
+    if not used.changes:
+        return responses
+    return match_known(responses, dict(zip(responses.items, used.kept, strict=True)))
+
+
 def _check_categories(store: AnswerStore, items: Sequence[str], recoding: Recoding) -> None:
     """Refuse answers in categories that are left out."""
     if not recoding.changes:
         return
-    totals = cast(StepStore, store).category_totals()
+    totals = category_totals(store)
     lost = np.argwhere((totals > 0) & (recoding.codes() < 0))
     if len(lost):
         item, category = lost[0].tolist()
@@ -385,9 +401,17 @@ def count_reached(patterns: Patterns, plan: StepPlan) -> StepPatterns:
 
 def fit_conditional_steps(answers: Answers, asked: str) -> Estimate:
     """Estimate thresholds by conditional maximum likelihood."""
+    return assemble_steps(*find_step_maximum(answers, asked))
+
+
+def find_step_maximum(answers: Answers, asked: str) -> tuple[StepFit, StepPlan]:
+    """Find the maximum of the conditional likelihood, and the categories that it is about.
+
+    Right and wrong answers are partial credit with one step.
+    """
     _, plan = plan_steps(answers.count(), asked)
-    found = maximise_steps(collect_patterns(answers, plan), StepModel(plan.model))
-    return assemble_steps(found, plan)
+    model = StepModel(PARTIAL_CREDIT if plan.model == RASCH else plan.model)
+    return maximise_steps(collect_patterns(answers, plan), model), plan
 
 
 def assemble_steps(found: StepFit, plan: StepPlan) -> Estimate:
