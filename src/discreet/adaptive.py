@@ -34,6 +34,7 @@ from discreet.analysis.persons import score_answers
 from discreet.analysis.shrinking import shrink as shrink
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, name_some
+from discreet.results.calibrated import read_calibration
 from discreet.types import BoolArray, FloatArray, ScoreMethod
 
 REACHED, LONG_ENOUGH, NOTHING_LEFT = "standard error reached", "number of items", "no item left"
@@ -61,6 +62,7 @@ def item_information(calibration: Any, ability: npt.ArrayLike) -> FloatArray:
     >>> item_information({"easy": -2.0, "right": 0.0, "hard": 2.0}, 0.0).round(3).tolist()
     [0.105, 0.25, 0.105]
     """
+    calibration = read_calibration(calibration)
     known, b = known_difficulties(calibration)
     theta = np.asarray(ability, dtype=np.float64)
     if theta.ndim > 1 or not np.isfinite(theta).all():

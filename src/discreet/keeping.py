@@ -111,6 +111,8 @@ def read_result(path: str | PathLike[str]) -> Any:
     """Return the result in a file, of whatever kind it is."""
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadUsage(f"{path} cannot be read: {error.strerror}. Check the path.") from error
     except (ValueError, RecursionError) as error:
         raise BadResponses(f"{path} holds no result: it is not JSON ({error})") from error
     if not is_result(document):

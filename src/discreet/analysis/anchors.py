@@ -17,6 +17,7 @@ from discreet.analysis.bank import Bank
 from discreet.analysis.known import KnownItems, check_logits, known_difficulties, known_thresholds
 from discreet.errors import BadUsage
 from discreet.markup import name_some, read_cell
+from discreet.results.calibrated import is_series, read_calibration
 from discreet.tables.opener import read_columns
 from discreet.tables.sources import is_frame
 
@@ -50,7 +51,9 @@ def accept_anchors(anchors: Any, items: tuple[str, ...]) -> dict[str, float]:
         another anchor of the same item, or if there is none.
     """
     known = set(items)
-    if isinstance(anchors, str | PathLike) or is_frame(anchors):
+    if is_series(anchors):
+        anchors = read_calibration(anchors)
+    elif isinstance(anchors, str | PathLike) or is_frame(anchors):
         anchors = _read_pairs(anchors)
     if isinstance(anchors, Mapping) or _is_pairs(anchors):
         pairs = list(anchors.items() if isinstance(anchors, Mapping) else anchors)

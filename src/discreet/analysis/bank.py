@@ -26,6 +26,7 @@ from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.markup import Tabular, brief_repr, list_columns, read_cell, spreadsheet_cell
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee
+from discreet.results.calibrated import as_estimate
 from discreet.results.thresholds import Thresholds, join_ladders, ladder_of
 from discreet.tables.paths import explain_read_errors, open_bytes, read_text
 from discreet.types import FloatArray
@@ -124,13 +125,14 @@ def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
     Parameters
     ----------
     calibration
-        An estimate or a release. Its scale becomes that of the bank.
+        An estimate, a release, or a data frame with the columns item, difficulty and se. Its
+        scale becomes that of the bank.
     scale
         A name for the scale.
     source
         A name for the calibration.
     """
-    estimate = getattr(calibration, "estimate", calibration)
+    estimate = as_estimate(calibration, "a bank")
     _check_name("scale", scale)
     _check_name("source", source)
     use = [i for i, b in enumerate(estimate.difficulty) if isfinite(b)]
@@ -181,7 +183,7 @@ def grow_bank(
             "count its answers twice. Give a later calibration another name"
         )
     link = link_calibrations(bank.active(), calibration, flag_at=flag_at)
-    added = create_bank(link.move(calibration), scale=bank.scale, source=source)
+    added = create_bank(link.move(link.linked), scale=bank.scale, source=source)
     drifted = set(link.flagged_items)
     known = set(bank.items)
     new = [i for i, name in enumerate(added.items) if name not in known]

@@ -26,6 +26,7 @@ from discreet.analysis.tables import Table
 from discreet.answers.opening import load_answers
 from discreet.markup import Tabular, brief_repr, count_of
 from discreet.models.calibrate import fit
+from discreet.results.calibrated import as_estimate
 from discreet.results.estimate import Estimate
 from discreet.tables.roles import ReadingWords
 
@@ -119,7 +120,7 @@ def check_model(
     [('Andersen', 'holds'), ('Martin-Löf', 'holds')]
     """
     source = load_answers(responses, reading)
-    known = fit(source) if estimate is None else estimate
+    known = fit(source) if estimate is None else as_estimate(estimate, "a check of the model")
     diagnostics = diagnose(source, known)
     return ModelCheck(known, diagnostics, list_tests(known, diagnostics))
 

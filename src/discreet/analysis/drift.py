@@ -32,6 +32,7 @@ from discreet.markup import Tabular, brief_repr, list_columns, name_some
 from discreet.models.calibrate import fit
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
+from discreet.results.calibrated import read_calibration
 from discreet.results.estimate import Kind, Notice
 from discreet.types import BoolArray, FloatArray
 
@@ -135,7 +136,9 @@ def find_drift(
     ()
     """
     names = _check(calibrations, periods, level)
-    known = [fit(one) if isinstance(one, PairCounts) else one for one in calibrations]
+    known = [
+        fit(one) if isinstance(one, PairCounts) else read_calibration(one) for one in calibrations
+    ]
     other = differ_in_steps(known)
     table = _gather(known, names, other)
     table.check_links(names)

@@ -25,6 +25,7 @@ from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, list_columns, name_some
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
+from discreet.results.calibrated import read_calibration
 from discreet.results.estimate import Estimate, Kind, Notice
 from discreet.types import BoolArray, FloatArray
 
@@ -175,6 +176,7 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
     """
     if not (np.isfinite(flag_at) and flag_at > 0):
         raise BadUsage(f"flag_at must be a positive number of standard deviations, found {flag_at}")
+    base, new = read_calibration(base), read_calibration(new)
     by = _link_by(base, new)
     items, first, second, other = _common(base, new, by)
     difference = first[0] - second[0]
@@ -287,7 +289,7 @@ def usable_items(calibration: Any, which: str) -> dict[str, tuple[float, float]]
     if not all(hasattr(source, name) for name in ("items", "difficulty", "se")):
         raise BadUsage(
             f"the {which} calibration is a {type(calibration).__name__}; a link needs items with "
-            "difficulties and standard errors: the result of fit, a release or a bank"
+            "difficulties and standard errors: the result of fit, a release, a bank or a data frame"
         )
     rows = zip(source.items, source.difficulty.tolist(), source.se.tolist(), strict=True)
     known = {name: (b, se) for name, b, se in rows if np.isfinite(b)}

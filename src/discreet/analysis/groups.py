@@ -7,6 +7,7 @@ adjusted p-values. Confidential.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Unpack, get_args
 
@@ -115,6 +116,10 @@ def _label_persons(responses: Responses, groups: Any) -> Texts:
         raise BadUsage(
             f"the answers have no group column {groups!r} (they have: {have}); name one when "
             f"reading them, or split by one of: {', '.join(SCORE_SPLITS)}"
+        )
+    if not isinstance(groups, Iterable):
+        raise BadUsage(
+            f"groups are the name of a column or one label for each person, found {groups!r}"
         )
     labels = np.array(["" if label is None else str(label) for label in groups], dtype=object)
     if len(labels) != responses.n_persons:

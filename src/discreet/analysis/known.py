@@ -15,9 +15,7 @@ import numpy as np
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.models.steps import match_known
-from discreet.tables.ids import check_items
-from discreet.tables.opener import read_columns
-from discreet.tables.sources import is_frame
+from discreet.results.calibrated import read_calibration
 from discreet.types import FloatArray
 
 FAR = 50.0
@@ -41,8 +39,8 @@ def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
     ----------
     calibration
         An :class:`~discreet.Estimate`, anything with ``items`` and ``difficulty``, a published
-        release (its ``estimate`` is used), a mapping from item to difficulty, or a data frame
-        with the columns item and difficulty. The difficulty of an item with steps is its
+        release (its ``estimate`` is used), a mapping (or a pandas Series) from item to
+        difficulty, or a data frame with the columns item and difficulty. The difficulty of an item with steps is its
         location, the mean of its thresholds.
 
     Raises
@@ -50,12 +48,10 @@ def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
     BadUsage
         If it is none of these, or no item has a difficulty.
     """
+    calibration = read_calibration(calibration)
     if isinstance(calibration, Mapping):
         names = tuple(map(str, calibration))
         values = [_locate(item, value) for item, value in calibration.items()]
-    elif is_frame(calibration):
-        listed, values = read_columns(calibration, ("item", "difficulty"), "calibrations")
-        names = check_items(listed, len(listed))
     else:
         source = getattr(calibration, "estimate", calibration)
         if not (hasattr(source, "items") and hasattr(source, "difficulty")):
@@ -116,6 +112,7 @@ def known_thresholds(calibration: Any) -> KnownItems:
     calibration
         As for :func:`known_difficulties`; a mapping may hold a list of thresholds for an item.
     """
+    calibration = read_calibration(calibration)
     names, b = known_difficulties(calibration)
     source = getattr(calibration, "estimate", calibration)
     ladder = None if isinstance(source, Mapping) else getattr(source, "ladder", None)

@@ -21,7 +21,7 @@ from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, log_answers, name_source
-from discreet.tables.roles import FitWords, Reading, ReadingWords, make_reading
+from discreet.tables.roles import FitWords, Reading, ReadingWords, check_words, make_reading
 from discreet.tables.sources import is_records, is_spark
 from discreet.types import Engine, WeightingName
 
@@ -110,6 +110,11 @@ def plan_count(
         raise BadUsage(
             f"there is no weighting called {weighting!r}; choose 'refined' or 'none', or give a "
             "function of how many items a person answered and how many of them right"
+        )
+    if not (weighting is None or isinstance(weighting, str) or callable(weighting)):
+        raise BadUsage(
+            f"a weighting is 'refined', 'none' or a function of how many items a person answered "
+            f"and how many of them right, found {type(weighting).__name__}"
         )
     named = {"refined": PersonWeight(), "none": None}
     function = named[weighting] if isinstance(weighting, str) else weighting
@@ -267,6 +272,7 @@ def plan_words(source: Any, words: ReadingWords | None) -> Reading | None:
     """Return how to read a source; refuse words about columns of what has none."""
     if not words:
         return None
+    check_words(words)
     named = ", ".join(f"{word}=" for word in words)
     if isinstance(source, Held | PairCounts):
         raise BadUsage(

@@ -46,6 +46,11 @@ def take_persons(responses: Responses, rows: Any) -> Responses:
 
 def join_responses(parts: Sequence[Responses]) -> Responses:
     """Return all persons behind each other, over all items."""
+    if not isinstance(parts, Sequence) or not all(hasattr(part, "store") for part in parts):
+        raise BadUsage(
+            "answers are put together from a list of Responses; read tables with read_responses or "
+            "Responses.from_dataframe first"
+        )
     if not parts:
         raise BadResponses("Nothing to put together: give at least one set of answers.")
     steps = join_items(parts)

@@ -28,7 +28,7 @@ from discreet.errors import BadResponses
 from discreet.names import name_id
 from discreet.secure import RandomSource
 from discreet.tables.ids import check_codes, check_groups, check_items, check_persons, make_ids
-from discreet.tables.roles import ReadingWords, StepWords
+from discreet.tables.roles import Reading, ReadingWords, StepWords
 from discreet.tables.values import Codes
 from discreet.types import Layout, Texts
 
@@ -226,10 +226,10 @@ class Responses(Held):
         >>> Responses.from_dataframe(table)
         <Responses: 2 persons, 2 items, 2 answers (50% filled)>
         """
+        from discreet.answers.opening import plan_words
         from discreet.answers.reading import read_frame
-        from discreet.tables.roles import make_reading
 
-        return read_frame(frame, make_reading(**reading))
+        return read_frame(frame, plan_words(None, reading) or Reading())
 
     # -- what it holds -----------------------------------------------------------------------
 

@@ -65,10 +65,11 @@ class Tally:
     weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = PersonWeight()
 
     def __post_init__(self) -> None:
-        if self.folds and not FEWEST_FOLDS <= self.folds <= MOST_FOLDS:
+        whole = isinstance(self.folds, int | np.integer)
+        if not whole or (self.folds and not FEWEST_FOLDS <= self.folds <= MOST_FOLDS):
             raise BadUsage(
                 f"the number of folds must be from {FEWEST_FOLDS} to {MOST_FOLDS} (or 0 for none), "
-                f"found {self.folds}; with few folds standard errors say next to nothing. Use 32"
+                f"found {self.folds!r}; with few folds standard errors say next to nothing. Use 32"
             )
 
 

@@ -243,6 +243,10 @@ def charge_and_release(
     words: ReadingWords | None = None,
 ) -> Published:
     """Do every step between what was asked for and a result, in the only order that is safe."""
+    if not isinstance(wanted.budget, Budget):
+        raise BadUsage(
+            f"a release needs a budget, such as Budget(epsilon=1.0), found {wanted.budget!r}"
+        )
     if isinstance(wanted.mechanism, str):
         check_mechanism(wanted.mechanism, kind)
     book = terms.book
@@ -275,8 +279,9 @@ def _log_order(order: Order) -> None:
 
 def _make_order(data: Contributions, kind: str, wanted: _Wanted, noise: Noise) -> Order:
     """Settle everything that is public: parameters, mechanism, noise."""
-    if isinstance(wanted.items, str):
-        raise BadUsage("items must be a list of item names, found one string")
+    if isinstance(wanted.items, str) or not isinstance(wanted.items, Iterable):
+        found = "one string" if isinstance(wanted.items, str) else type(wanted.items).__name__
+        raise BadUsage(f"items must be a list of item names, found {found}")
     words, budget = KINDS[kind], wanted.budget
     listed = tuple(map(name_id, wanted.items))
     cap = len(listed) if wanted.cap is None else wanted.cap

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from discreet.errors import BadUsage
 from discreet.markup import HtmlColumn, Tabular, brief_repr, name_some, preview_table
 from discreet.privacy.accounting import Guarantee
+from discreet.results.calibrated import as_estimate
 from discreet.results.estimate import (
     Estimate,
     Kind,
@@ -98,7 +99,7 @@ class Ranking(Tabular):
 
 
 def rank(
-    estimate: Estimate,
+    estimate: Any,
     top: int,
     *,
     easiest: bool = False,
@@ -110,8 +111,9 @@ def rank(
     Parameters
     ----------
     estimate
-        From :func:`discreet.fit` or a release. Without its covariance the errors of two items
-        are taken as independent. Without standard errors nothing is sure.
+        From :func:`discreet.fit`, a release, a bank, or a data frame with the columns item,
+        difficulty and se. Without its covariance the errors of two items are taken as
+        independent. Without standard errors nothing is sure.
     top
         How many items, from 0 to the number of items with a difficulty.
     easiest
@@ -130,6 +132,7 @@ def rank(
     ('1',)
     """
     level = check_level(level)
+    estimate = as_estimate(estimate, "a ranking")
     where = np.flatnonzero(estimate.estimated)
     top = _check_top(top, len(where))
     value = estimate.difficulty[where] * (-1.0 if easiest else 1.0)
