@@ -202,3 +202,35 @@ def test_a_machine_path_is_found_outside_git_too(tmp_path, monkeypatch):
     page.parent.mkdir()
     page.write_text("fine\nsee /" + "work/notes\n")
     assert bad_lines(texts_of(tmp_path)) == [f"{page}:2"]
+
+
+MISTAKES = """
+import discreet
+
+discreet.fit("answers.csv", method="conditonal")
+discreet.fit("answers.csv", persons="who")
+number: int = discreet.fit("answers.csv")
+discreet.read_responses("answers.csv", repeats="latest")
+"""
+STRICT = """
+[mypy]
+strict = True
+ignore_missing_imports = True
+[mypy-discreet.*]
+follow_imports = silent
+"""
+
+
+def test_the_page_for_python_programs_passes_a_strict_type_checker_that_finds_mistakes(tmp_path):
+    (tmp_path / "page.py").write_text("\n".join(blocks(ROOT / "docs" / "python.md", "python")))
+    (tmp_path / "mistakes.py").write_text(MISTAKES)
+    (tmp_path / "strict.ini").write_text(STRICT)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", "strict.ini", "page.py", "mistakes.py"],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(ROOT / "src"), "MYPY_CACHE_DIR": str(tmp_path / "kept")},
+        capture_output=True,
+        text=True,
+    )
+    errors = [line for line in done.stdout.splitlines() if ": error:" in line]
+    assert [line.partition(":")[0] for line in errors] == ["mistakes.py"] * 4, done.stdout

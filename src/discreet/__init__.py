@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from discreet.results.ranking import Ranking, Strengths, rank
     from discreet.simulation import simulate, simulate_comparisons
     from discreet.sklearn import PrivateRasch, Rasch, SpectralRasch
+    from discreet.tables.roles import ReadingWords
 
 __version__ = "0.2.0"
 
@@ -70,6 +71,7 @@ _NAMES = {
     "results.ranking": "Ranking Strengths rank",
     "simulation": "simulate_comparisons simulate",
     "sklearn": "PrivateRasch Rasch SpectralRasch",
+    "tables.roles": "ReadingWords",
 }
 """Modules and the public names that each holds."""
 
@@ -93,6 +95,7 @@ __all__ = [
     "PublishedRanking",
     "Ranking",
     "Rasch",
+    "ReadingWords",
     "Responses",
     "Scale",
     "SpectralRasch",
