@@ -255,6 +255,8 @@ def differ_in_steps(calibrations: Sequence[Any]) -> tuple[str, ...]:
     found: dict[str, set[tuple[int, ...]]] = {}
     for one in calibrations:
         source = getattr(one, "estimate", one)
+        if not hasattr(source, "difficulty"):
+            continue  # refused, with a reason, where it is used
         ladder = getattr(source, "ladder", None)
         kept = [(0, 1)] * len(source.items) if ladder is None else ladder.kept
         for name, own in zip(source.items, kept, strict=True):

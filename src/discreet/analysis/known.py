@@ -40,8 +40,8 @@ def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
     calibration
         An :class:`~discreet.Estimate`, anything with ``items`` and ``difficulty``, a published
         release (its ``estimate`` is used), a mapping (or a pandas Series) from item to
-        difficulty, or a data frame with the columns item and difficulty. The difficulty of an item with steps is its
-        location, the mean of its thresholds.
+        difficulty, or a data frame with the columns item and difficulty. The difficulty of an
+        item with steps is its location, the mean of its thresholds.
 
     Raises
     ------

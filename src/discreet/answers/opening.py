@@ -8,8 +8,9 @@ where answers can be is one module that fulfils the protocol, and one branch of
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
@@ -21,7 +22,7 @@ from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, log_answers, name_source
-from discreet.tables.roles import FitWords, Reading, ReadingWords, check_words, make_reading
+from discreet.tables.roles import FitWords, Reading, ReadingWords, make_reading
 from discreet.tables.sources import is_records, is_spark
 from discreet.types import Engine, WeightingName
 
@@ -266,6 +267,14 @@ def load_answers(
         )
     LOG.info("reading answers of %s", name_source(source))
     return log_answers(open_memory(source, plan_words(source, said)))
+
+
+def check_words(words: Mapping[str, Any]) -> None:
+    """Refuse a keyword that no reader knows, and name one that is spelt alike."""
+    for word in words.keys() - ReadingWords.__annotations__.keys():
+        alike = get_close_matches(word, ReadingWords.__annotations__, 1)
+        known = f"did you mean {alike[0]}=?" if alike else "see discreet.read_responses"
+        raise BadUsage(f"there is no keyword {word}= for reading answers; {known}")
 
 
 def plan_words(source: Any, words: ReadingWords | None) -> Reading | None:

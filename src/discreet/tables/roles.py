@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, TypedDict, get_args
 
 from discreet.errors import BadResponses, BadUsage
@@ -156,15 +155,7 @@ class FitWords(TypedDict, total=False):
 class ReadingWords(FitWords, total=False):
     """The keywords of :func:`discreet.read_responses`, which whatever takes answers has too."""
 
-    model: Model | None
-
-
-def check_words(words: Mapping[str, Any]) -> None:
-    """Refuse a keyword that no reader knows, and name one that is spelt alike."""
-    for word in words.keys() - ReadingWords.__annotations__.keys():
-        alike = get_close_matches(word, ReadingWords.__annotations__, 1)
-        known = f"did you mean {alike[0]}=?" if alike else "see discreet.read_responses"
-        raise BadUsage(f"there is no keyword {word}= for reading answers; {known}")
+    model: Model
 
 
 @dataclass(frozen=True)
