@@ -12,28 +12,29 @@ person, and so confidential, except for the information of items. ::
 Difficulties from few persons are uncertain, and a session finds those whose error brought them near
 the ability: ask from ``shrink(bank)`` instead of ``bank`` then.
 
-Answers that were collected so must be calibrated with the method ``marginal``: earlier answers
-chose the later items.
+Items may have several steps: then an answer is a category, and the item that tells most is the one
+with the largest variance of scores at the ability. Answers that were collected so must be
+calibrated with the method ``marginal``: earlier answers chose the later items.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from discreet.analysis.abilities import NormalPrior
 from discreet.analysis.bank import Bank
-from discreet.analysis.known import known_difficulties
+from discreet.analysis.known import KnownItems, known_thresholds
 from discreet.analysis.persons import score_answers
 from discreet.analysis.shrinking import shrink as shrink
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, name_some
+from discreet.models.categories import score_variances
 from discreet.results.calibrated import read_calibration
 from discreet.types import BoolArray, FloatArray, ScoreMethod
 
@@ -54,8 +55,8 @@ def item_information(calibration: Any, ability: npt.ArrayLike) -> FloatArray:
     -------
     numpy.ndarray
         ``float[item]``, or ``float[ability, item]``, in the order of the calibration: the chance
-        of a right answer times that of a wrong one, at most 1/4. NaN for an item without a
-        difficulty.
+        of a right answer times that of a wrong one, at most 1/4; of an item with steps the
+        variance of its score. NaN for an item without a difficulty.
 
     Examples
     --------
@@ -63,7 +64,7 @@ def item_information(calibration: Any, ability: npt.ArrayLike) -> FloatArray:
     [0.105, 0.25, 0.105]
     """
     calibration = read_calibration(calibration)
-    known, b = known_difficulties(calibration)
+    known = known_thresholds(calibration)
     theta = np.asarray(ability, dtype=np.float64)
     if theta.ndim > 1 or not np.isfinite(theta).all():
         raise BadUsage("ability must be a finite number, or a list of them")
@@ -71,13 +72,9 @@ def item_information(calibration: Any, ability: npt.ArrayLike) -> FloatArray:
     names = list(source) if isinstance(source, Mapping) else source.items
     place = {name: column for column, name in enumerate(map(str, names))}
     information = np.full((*theta.shape, len(place)), np.nan)
-    information[..., [place[name] for name in known]] = _informations(theta, b)
+    columns = [place[name] for name in known.items]
+    information[..., columns] = score_variances(theta, known.thresholds)
     return information
-
-
-def _informations(theta: FloatArray, b: FloatArray) -> FloatArray:
-    away = theta[..., None] - b
-    return np.asarray(expit(away) * expit(-away))
 
 
 @dataclass(frozen=True)
@@ -216,17 +213,15 @@ def next_item(
     >>> next_item({"easy": -2.0, "middle": 0.1, "hard": 2.0}, 0.0, used=["middle"])
     'easy'
     """
-    items, b = _askable(calibration)
-    _check_used(used, items)
+    known = _askable(calibration)
+    _check_used(used, known.items)
     if not np.isfinite(ability):
         raise BadUsage(f"ability must be a finite number, found {ability}")
-    return _choose(items, b, float(ability), used, rules or Rules(), rng)
+    return _choose(known.items, known.thresholds, float(ability), used, rules or Rules(), rng)
 
 
-def _askable(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
-    return known_difficulties(
-        calibration.active() if isinstance(calibration, Bank) else calibration
-    )
+def _askable(calibration: Any) -> KnownItems:
+    return known_thresholds(calibration.active() if isinstance(calibration, Bank) else calibration)
 
 
 def _check_used(used: Collection[str], items: tuple[str, ...]) -> None:
@@ -242,7 +237,7 @@ def _check_used(used: Collection[str], items: tuple[str, ...]) -> None:
 
 def _choose(
     items: tuple[str, ...],
-    b: FloatArray,
+    thresholds: FloatArray,
     ability: float,
     used: Collection[str],
     rules: Rules,
@@ -251,8 +246,12 @@ def _choose(
     free = np.flatnonzero(rules.allowed(items, used))
     if not len(free):
         return None
-    # The nearest difficulty has the most information; the order is the same, without rounding.
-    order = free[np.argsort(np.abs(b[free] - ability), kind="stable")][: rules.among]
+    if thresholds.shape[1] == 1:
+        # The nearest difficulty has the most information; the order is the same, without rounding.
+        far = np.abs(thresholds[free, 0] - ability)
+    else:
+        far = -score_variances(ability, thresholds[free])
+    order = free[np.argsort(far, kind="stable")][: rules.among]
     draw = 0 if len(order) == 1 else (rng or np.random.default_rng()).integers(len(order))
     return items[int(order[draw])]
 
@@ -266,7 +265,7 @@ class Session(Tabular):
     item
         The item to ask now; None when the session is over, and ``stopped`` says why.
     items, right
-        What was asked so far, and the answers.
+        What was asked so far, and the answers; with steps the categories.
     ability, se
         As :func:`discreet.score` estimates them from these answers; before the first answer the
         place where the session starts, and an infinite error (with a prior: its mean and SD).
@@ -274,9 +273,11 @@ class Session(Tabular):
         Ability and error after each answer.
     stopped
         None while it goes on.
+    categories
+        Which answers there are to items with steps.
     """
 
-    calibration: Mapping[str, float]
+    calibration: Mapping[str, float | tuple[float, ...]]
     target_se: float | None
     max_items: int | None
     rules: Rules
@@ -288,9 +289,10 @@ class Session(Tabular):
     item: str | None = None
     stopped: str | None = None
     items: tuple[str, ...] = ()
-    right: tuple[bool, ...] = ()
+    right: tuple[int, ...] = ()
     path: tuple[float, ...] = ()
     path_se: tuple[float, ...] = ()
+    categories: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     __repr__ = brief_repr
 
@@ -300,26 +302,41 @@ class Session(Tabular):
         Parameters
         ----------
         right
-            Whether the answer was right.
+            Whether the answer was right; of an item with steps the category.
         item
             Where something else was asked than ``session.item``.
         """
         asked = self.item if item is None else item
         if asked is None:
             raise BadUsage(f"the session is over ({self.stopped}); start another one")
-        if right not in (0, 1):
-            raise BadUsage(f"an answer is right (True) or wrong (False), found {right!r}")
         _check_used([asked], tuple(self.calibration))
         if asked in self.items:
             raise BadUsage(f"item '{asked}' was answered before in this session")
-        items, rights = (*self.items, asked), (*self.right, bool(right))
-        b = np.array([self.calibration[name] for name in items])
-        ability, se = score_answers(b, rights, method=self.method, prior=self.prior)
+        given = self._accept(asked, right)
+        items, rights = (*self.items, asked), (*self.right, given)
+        codes = [self._code(name, one) for name, one in zip(items, rights, strict=True)]
+        b = _list_thresholds([self.calibration[name] for name in items])
+        ability, se = score_answers(b, codes, method=self.method, prior=self.prior)
         after = replace(
             self, items=items, right=rights, ability=ability, se=se,
             path=(*self.path, ability), path_se=(*self.path_se, se),
         )  # fmt: skip
         return after.advance()
+
+    def _accept(self, item: str, answer: bool | int) -> int:
+        """Return the answer to an item, or say which answers there are."""
+        if item not in self.categories:
+            if answer not in (0, 1):
+                raise BadUsage(f"an answer is right (True) or wrong (False), found {answer!r}")
+            return bool(answer)
+        if answer not in self.categories[item]:
+            known = ", ".join(map(str, self.categories[item]))
+            raise BadUsage(f"item '{item}' has the categories {known}, found {answer!r}")
+        return int(answer)
+
+    def _code(self, item: str, answer: int) -> int:
+        """Return which of the item's steps an answer reaches."""
+        return self.categories[item].index(answer) if item in self.categories else int(answer)
 
     def advance(self) -> Session:
         """Return the session with the item to ask now, or with the reason to stop."""
@@ -329,20 +346,36 @@ class Session(Tabular):
         elif self.max_items is not None and len(self.items) >= self.max_items:
             stopped = LONG_ENOUGH
         else:
-            names, b = tuple(self.calibration), np.array(list(self.calibration.values()))
+            names, b = tuple(self.calibration), _list_thresholds(list(self.calibration.values()))
             item = _choose(names, b, self.ability, self.items, self.rules, self.rng)
             stopped = NOTHING_LEFT if item is None else None
         return replace(self, item=item, stopped=stopped)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """One row per answer: item, difficulty, right, and ability and se after it."""
+        """One row per answer: item, difficulty (location), right, and ability and se after it."""
         return {
             "item": list(self.items),
-            "difficulty": [self.calibration[name] for name in self.items],
+            "difficulty": [float(np.mean(self.calibration[name])) for name in self.items],
             "right": list(self.right),
             "ability": list(self.path),
             "se": list(self.path_se),
         }
+
+
+def _list_thresholds(values: Sequence[float | tuple[float, ...]]) -> FloatArray:
+    """Put difficulties, and thresholds of items with steps, side by side."""
+    rows = [np.atleast_1d(value) for value in values]
+    out = np.full((len(rows), max(map(len, rows), default=1)), np.nan)
+    for own, row in zip(out, rows, strict=True):
+        own[: len(row)] = row
+    return out
+
+
+def _name_values(known: KnownItems) -> dict[str, float | tuple[float, ...]]:
+    """Return the difficulty of every item, or its thresholds where it has several."""
+    rows = [row[~np.isnan(row)].tolist() for row in known.thresholds]
+    values = [row[0] if len(row) == 1 else tuple(row) for row in rows]
+    return dict(zip(known.items, values, strict=True))
 
 
 def start(
@@ -385,7 +418,7 @@ def start(
     >>> session.items, session.stopped
     (('middle', 'hard'), 'number of items')
     """
-    items, b = _askable(calibration)
+    known = _askable(calibration)
     if target_se is not None and not target_se > 0:
         raise BadUsage(f"target_se must be positive, in logits; found {target_se}")
     if max_items is not None and max_items < 1:
@@ -399,9 +432,10 @@ def start(
         raise BadUsage("a prior belongs to the method 'posterior'")
     if method == "posterior" and prior is None:
         prior = NormalPrior(0.0, 1.0)
-    here = float(np.median(b)) if prior is None else prior.mean
+    location = np.nanmean(known.thresholds, axis=1)
+    here = float(np.median(location)) if prior is None else prior.mean
     return Session(
-        calibration=dict(zip(items, b.tolist(), strict=True)),
+        calibration=_name_values(known),
         target_se=target_se,
         max_items=max_items,
         rules=rules or Rules(),
@@ -410,4 +444,7 @@ def start(
         ability=here if ability is None else float(ability),
         se=float("inf") if prior is None else prior.sd,
         rng=rng,
+        categories={
+            name: own for name, own in zip(known.items, known.kept, strict=True) if own != (0, 1)
+        },
     ).advance()

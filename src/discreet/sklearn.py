@@ -21,16 +21,20 @@ from discreet.analysis.prediction import (
     describe_persons,
     log_likelihood,
     predict_answers,
+    predict_categories,
+    smooth_categories,
     smooth_shares,
 )
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, MissingExtra
 from discreet.models.calibrate import fit
+from discreet.models.steps import match_categories
 from discreet.privacy.accounting import Budget
 from discreet.publishing.release import release
 from discreet.results.estimate import Estimate
+from discreet.tables.roles import StepWords
 from discreet.tables.values import Codes, Scoring, make_scoring
-from discreet.types import AnswerMechanism, Method, Relation
+from discreet.types import AnswerMechanism, Method, Model, Relation
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -53,11 +57,16 @@ class _Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _responses(self, X: Any, *, reset: bool = True) -> Responses:
         answers = self._answers(X, reset=reset)
         names = getattr(self, "feature_names_in_", None)
-        return Responses.from_array(answers, items=None if names is None else list(names))
+        items = None if names is None else list(names)
+        return Responses.from_array(answers, items=items, **self._words(answers, reset))
+
+    def _words(self, answers: Any, reset: bool) -> StepWords:  # noqa: ARG002
+        """Say which answers there are: right and wrong, in a release and after one."""
+        return {"model": "rasch"}
 
     def _blocks(self, X: Any) -> Iterator[npt.NDArray[np.int8]]:
-        """Yield all persons as matrices of 1, 0 and -1, some at a time."""
-        responses = self._responses(X, reset=False)
+        """Yield all persons as matrices of 1, 0 (with steps, categories) and -1, some at a time."""
+        responses = match_categories(self._responses(X, reset=False), self.estimate_)
         size = max(64, BLOCK_CELLS // responses.n_items)
         for start in range(0, responses.n_persons, size):
             yield responses.rows(start, min(start + size, responses.n_persons))
@@ -66,6 +75,7 @@ class _Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.estimate_ = estimate
         self.difficulty_ = np.array(estimate.difficulty)
         self.se_ = np.array(estimate.se)
+        self.thresholds_ = np.array(estimate.thresholds)
         self.status_ = np.array([str(status) for status in estimate.status])
         self._n_features_out = 1
         return self
@@ -76,7 +86,7 @@ class _Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         NaN for a row without an answer to an item that has a difficulty.
         """
         check_is_fitted(self, "difficulty_")
-        parts = [abilities(block, self.difficulty_).ability for block in self._blocks(X)]
+        parts = [abilities(block, self.thresholds_).ability for block in self._blocks(X)]
         return np.concatenate(parts).reshape(-1, 1)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
@@ -135,14 +145,19 @@ class Rasch(_Answers):
         without a number.
     at_least : float or None
         Turn numbers into answers: 1 where a value is at least this large, 0 below. ``None``
-        refuses anything but 0, 1 and missing.
+        takes 0 and 1 for right and wrong answers, and whole numbers from 0 or 1 for steps.
     missing : number or sequence of numbers
         Codes that stand for a missing answer, besides NaN.
+    model : {"auto", "rasch", "partial-credit", "rating-scale"}
+        As in :func:`discreet.fit`; ``"rasch"`` refuses anything but 0, 1 and missing.
 
     Attributes
     ----------
     difficulty_, se_ : ndarray of shape (n_features,)
-        In logits, mean zero, harder is larger. NaN where ``status_`` says why.
+        In logits, mean zero, harder is larger; with steps the mean of an item's thresholds. NaN
+        where ``status_`` says why.
+    thresholds_ : ndarray of shape (n_features, steps)
+        NaN beyond an item's steps; for right and wrong answers the difficulties.
     status_ : ndarray of shape (n_features,)
         ``"estimated"``, ``"always_right"``, ``"always_wrong"``, ``"no_answers"`` or
         ``"not_connected"``.
@@ -171,11 +186,24 @@ class Rasch(_Answers):
         regularisation: float = 0.0,
         at_least: float | None = None,
         missing: Codes = (),
+        model: Model = "auto",
     ) -> None:
         self.method = method
         self.regularisation = regularisation
         self.at_least = at_least
         self.missing = missing
+        self.model = model
+
+    def _words(self, answers: Any, reset: bool) -> StepWords:
+        """Say which answers there are: those that the persons of ``fit`` had."""
+        if self.at_least is not None:
+            return {}
+        if reset or self.steps_ is None:
+            return {"model": self.model}
+        given = answers.indices if issparse(answers) else np.nonzero(~np.isnan(answers))[1]
+        names = [list(self.steps_)[column] for column in np.unique(given)]
+        steps = {name: self.steps_[name] for name in names}
+        return {"model": "partial-credit", "steps": steps, "lowest": self.lowest_}
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Estimate the difficulty of every column.
@@ -183,16 +211,30 @@ class Rasch(_Answers):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_persons, n_items)
-            1 right, 0 wrong, NaN missing. In a sparse matrix the entries it holds are the
-            answers: a held 0 is a wrong answer, what is not held is missing.
+            1 right, 0 wrong, NaN missing; or steps, as whole numbers from 0 or from 1. In a sparse
+            matrix the entries it holds are the answers: a held 0 is a wrong answer, what is not
+            held is missing.
         y : ignored
             Present for pipelines.
         """
         responses = self._responses(X)
-        self._remember(fit(responses, method=self.method, regularisation=self.regularisation))
-        persons = describe_persons(responses, self.difficulty_)
+        self._note_steps(X, responses)
+        method, model, added = self.method, self.model, self.regularisation
+        self._remember(fit(responses, method=method, model=model, regularisation=added))
+        matched = match_categories(responses, self.estimate_)
+        persons = describe_persons(matched, self.thresholds_)
         self.ability_mean_, self.ability_sd_ = persons.mean, persons.sd
         return self
+
+    def _note_steps(self, X: Any, responses: Responses) -> None:
+        """Remember which categories the items have, so that other persons are read alike."""
+        self.steps_: dict[str, int] | None = None
+        self.lowest_: int | None = None
+        if max(responses.steps) > 1:
+            self.steps_ = dict(zip(responses.items, responses.steps, strict=True))
+            answers = self._answers(X, reset=False)
+            values = answers.data if issparse(answers) else answers
+            self.lowest_ = int(np.nanmin(values) > 0)
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """Return the mean log-likelihood of the answers in X, each given the person's others.
@@ -224,6 +266,8 @@ class Rasch(_Answers):
     ) -> npt.NDArray[np.float64]:
         """Return the probability of a right answer, given the other answers in the row.
 
+        With steps: of every category.
+
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_persons, n_items)
@@ -236,7 +280,8 @@ class Rasch(_Answers):
         -------
         ndarray of shape (n_persons, n_items), or (number of pairs,)
             One probability for each cell, or for each pair. For an item without a difficulty
-            it is the share of right answers among the persons of :meth:`fit`.
+            it is the share of right answers among the persons of :meth:`fit`. With steps there
+            is one more axis, of the categories that the model has.
         """
         check_is_fitted(self, "difficulty_")
         chance = np.concatenate([self._predict(block) for block in self._blocks(X)])
@@ -245,9 +290,11 @@ class Rasch(_Answers):
         return np.array([chance[self._cell(pair, len(chance))] for pair in pairs], dtype=float)
 
     def _predict(self, block: npt.NDArray[np.int8]) -> npt.NDArray[np.float64]:
-        found = self.estimate_
+        found, prior = self.estimate_, NormalPrior(self.ability_mean_, self.ability_sd_)
+        if found.ladder is not None and found.ladder.categories is not None:
+            shares = smooth_categories(found.ladder.categories, found.steps)
+            return predict_categories(block, self.thresholds_, prior, shares)
         share = smooth_shares(found.right, found.answers, len(found.items))
-        prior = NormalPrior(self.ability_mean_, self.ability_sd_)
         return predict_answers(block, self.difficulty_, prior, share)
 
     def _cell(self, pair: Any, persons: int) -> tuple[int, int]:
