@@ -314,3 +314,44 @@ def test_merging_two_categories_is_told_before_and_after():
     assert rows["person reliability"][1] == after.diagnostics.reliability
     with pytest.raises(BadUsage, match="nothing to compare"):
         compare_fit(before, before)
+
+
+# ---- the command line
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory):
+    path = tmp_path_factory.mktemp("survey") / "survey.csv"
+    codes = draw_codes(9, 300, (3, 3, 3, 3, 3))
+    rows = [",".join(f"q{i}" for i in range(5)), *(",".join(map(str, row)) for row in codes)]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def test_fit_prints_locations_and_thresholds(survey):
+    done = run("fit", survey, "--model", "rating-scale")
+    assert done.code == 0
+    head, _, titles = done.out.splitlines()[:3]
+    assert head == "5 items, 300 persons, conditional, rating-scale"
+    for title in ("location", "threshold 1", "threshold 3", "score"):
+        assert title in titles
+    document = run("fit", survey, "--json").document
+    assert document["model"] == "partial-credit"
+    estimate = discreet.fit(survey)
+    found = [row["thresholds"] for row in document["items"]]
+    assert np.allclose(found, estimate.thresholds)
+
+
+def test_a_report_of_answers_takes_the_model_that_was_named(survey, tmp_path):
+    assert run("report", survey, "--model", "rating-scale", "--out", tmp_path).code == 0
+    assert "rating scale model" in (tmp_path / "report.confidential.html").read_text()
+
+
+def test_check_shows_the_fit_before_and_after_merging(survey):
+    done = run("check", survey, "--merge", "q1:1+2", "--json")
+    assert done.code == 0
+    rows = {row["name"]: row for row in done.document["merged"]}
+    alone = run("check", survey, "--json").document
+    assert "merged" not in alone
+    assert rows["infit of q1"]["before"] != rows["infit of q1"]["after"]
+    assert "Before and after merging" in run("check", survey, "--merge", "q1:1+2").out

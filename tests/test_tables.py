@@ -19,7 +19,8 @@ from discreet.cli.calibrations import TABLE_FILES
 from discreet.output.workbook import write_workbook
 
 DATA = Path(__file__).parent / "data"
-ALWAYS = {*TABLE_FILES} - {"groups", "persons_sample", "options"}
+STEPS = {"thresholds", "categories"}
+ALWAYS = {*TABLE_FILES} - {"groups", "persons_sample", "options"} - STEPS
 
 
 def save(place, rows, items, groups=None):

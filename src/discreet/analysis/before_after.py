@@ -85,7 +85,7 @@ def _compare_tests(before: ModelCheck, after: ModelCheck) -> Iterator[Row]:
     yield from ((name, first, second) for (name, first), (_, second) in counts)
 
 
-def _count_faults(check: ModelCheck) -> Iterator[tuple[str, float]]:
+def _count_faults(check: ModelCheck) -> Iterator[tuple[str, int]]:
     table = check.diagnostics.find_table("categories")
     yield "thresholds in the wrong order", len(list_disordered(check.estimate))
     yield "categories with few answers", len(list_rare(check.estimate))

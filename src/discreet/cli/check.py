@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.answers import AnswersFile, Reading, read_answers
@@ -22,21 +23,32 @@ def check(
 ) -> None:
     """Test whether the model holds for these answers. Confidential."""
     check_method(method)
+    found = _check(file, method, reading)
+    change = _compare(file, method, reading, found) if reading.merge else None
+    if as_json:
+        print_json(_describe(found) | ({} if change is None else {"merged": list_rows(change)}))
+    else:
+        _print(found, change)
+    for text in found.diagnostics.notes:
+        note(f"Note: {text}")
+    conclude(found.estimate.warnings, choice=found.estimate.choice)
+
+
+def _check(file: str, method: str, reading: Reading) -> ModelCheck:
     responses = read_answers(file, reading)
     from discreet.analysis.check import check_model
     from discreet.models.calibrate import fit
 
     with working("Testing the model"):
-        found = check_model(
-            responses, fit(responses, method=check_method(method), model=reading.model)
-        )
-    if as_json:
-        print_json(_describe(found))
-    else:
-        _print(found)
-    for text in found.diagnostics.notes:
-        note(f"Note: {text}")
-    conclude(found.estimate.warnings, choice=found.estimate.choice)
+        estimate = fit(responses, method=check_method(method), model=reading.model)
+        return check_model(responses, estimate)
+
+
+def _compare(file: str, method: str, reading: Reading, found: ModelCheck) -> dict[str, list[Any]]:
+    """Return the fit before categories were merged beside that afterwards."""
+    from discreet.analysis.before_after import compare_fit
+
+    return compare_fit(_check(file, method, replace(reading, merge=None)), found).to_dict()
 
 
 def _describe(found: ModelCheck) -> dict[str, Any]:
@@ -50,13 +62,23 @@ def _describe(found: ModelCheck) -> dict[str, Any]:
     }
 
 
-def _print(found: ModelCheck) -> None:
+def _print(found: ModelCheck, change: dict[str, list[Any]] | None) -> None:
     estimate = found.estimate
     say(f"{len(estimate.items):,} items, {estimate.persons:,} persons, {estimate.method}")
     say()
+    if change is not None:
+        say("Before and after merging categories")
+        say()
+        shown = {name: [*map(_write, change[name])] for name in ("before", "after")}
+        print_columns({"what": change["name"], **shown}, ("what", *shown))
+        say()
     print_columns(found.to_dict(), ("name", "statistic", "degrees", "p_value", "verdict"))
     for test in found.tests:
         _explain(test)
+
+
+def _write(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else f"{value:,}"
 
 
 def _explain(test: ModelTest) -> None:

@@ -185,6 +185,7 @@ TITLES = {"lower": "95% from", "upper": "to", "focal": "group", "reason": "why n
 TITLES |= {"p_value": "p", "p_adjusted": "adjusted", "ets": "ETS"}
 TITLES |= {"number": "release", "reserved_at": "reserved at"}
 TITLES |= {"name": "test", "degrees": "df"}
+TITLES |= {f"threshold_{step}": f"threshold {step}" for step in range(1, 10)}
 TITLES |= {"scaled_difficulty": "scaled", "scaled_ability": "scaled", "scaled_se": "scaled se"}
 """What columns are called on paper, where they have another name in files."""
 
