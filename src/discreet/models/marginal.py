@@ -34,7 +34,7 @@ from discreet.models.mixture import (
 from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.models.refined import solve_refined
 from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
-from discreet.types import FloatArray, Int64Array
+from discreet.types import FloatArray, IndexArray, Int64Array
 
 DISTRIBUTIONS = ("normal", "empirical")
 REACH = 6.5
@@ -87,12 +87,12 @@ def fit_marginal(responses: Answers, *, ability: str = "normal") -> Estimate:
     check_patterns(patterns, counts)
     try:
         found = maximise_marginal(
-            patterns, counts.right[kept], ability=ability, start=_start(counts, kept)
+            patterns, counts.right[kept], ability=ability, start=start_marginal(counts, kept)
         )
     except NotConverged:
         build_chain(counts)  # says so where the answers link nothing: then that is why
         raise
-    status, warnings = _explain(counts, kept, found)
+    status, warnings = explain_marginal(counts, kept, found)
     difficulty, se = (np.full(len(counts.items), np.nan) for _ in range(2))
     difficulty[kept], se[kept] = found.difficulty, np.sqrt(found.covariance.diagonal())
     return Estimate(
@@ -111,7 +111,13 @@ def fit_marginal(responses: Answers, *, ability: str = "normal") -> Estimate:
 
 
 def maximise_marginal(
-    patterns: Patterns, right: Int64Array, *, start: FloatArray, ability: str = "normal"
+    patterns: Patterns,
+    right: Int64Array,
+    *,
+    start: FloatArray,
+    ability: str = "normal",
+    item_of: IndexArray | None = None,
+    basis: FloatArray | None = None,
 ) -> MarginalFit:
     """Maximise the marginal likelihood of grouped answers.
 
@@ -125,14 +131,28 @@ def maximise_marginal(
         Difficulties to start from.
     ability
         ``"normal"`` or ``"empirical"``.
+    item_of
+        With steps, which count as items here: the item of each.
+    basis
+        ``[difficulty, parameter]``, where difficulties are combinations of these columns; the
+        start must be one.
     """
-    normal, sums, steps = climb_normal(begin_normal(patterns, right, start))
+    ways = None if basis is None else _add_sd(basis)
+    begin = replace(begin_normal(patterns, right, start), item_of=item_of)
+    normal, sums, steps = climb_normal(begin, ways)
     if ability == "normal":
-        return _finish_normal(normal, sums, steps)
-    return fit_empirical(normal)
+        return _finish_normal(normal, sums, steps, ways)
+    return fit_empirical(normal, basis)
 
 
-def _start(counts: PairCounts, kept: npt.NDArray[np.intp]) -> FloatArray:
+def _add_sd(basis: FloatArray) -> FloatArray:
+    """Let the standard deviation move freely beside the difficulties."""
+    ways = np.zeros((len(basis) + 1, basis.shape[1] + 1))
+    ways[:-1, :-1], ways[-1, -1] = basis, 1.0
+    return ways
+
+
+def start_marginal(counts: PairCounts, kept: npt.NDArray[np.intp]) -> FloatArray:
     """Start at the refined estimate where there is one, else at the logit of wrong answers."""
     answers, right = counts.answers[kept], counts.right[kept]
     start = np.log((answers - right) / right)
@@ -180,7 +200,7 @@ def climb_normal(
     information
         Second derivatives near the start, where they are known.
     """
-    longest = int(mixture.patterns.lengths.max(initial=1))
+    longest = mixture.most
     last = np.inf
     factor = None if information is None else _invert_along(information, ways)
     mixture = replace_grid(mixture, longest)
@@ -252,17 +272,20 @@ def normal_information(mixture: Mixture, sums: Sums, ways: FloatArray | None = N
     return sums.complete
 
 
-def _finish_normal(mixture: Mixture, sums: Sums, steps: int) -> MarginalFit:
+def _finish_normal(
+    mixture: Mixture, sums: Sums, steps: int, ways: FloatArray | None = None
+) -> MarginalFit:
     m = len(mixture.difficulty)
-    matrix = normal_information(mixture, sums)
+    matrix = normal_information(mixture, sums, ways)
     notes = []
     if mixture.sd < SMALL_SD:
         notes.append("the answers do not tell persons apart: the ability spread is near zero")
-        matrix = matrix[:m, :m]
-    full = np.asarray(np.linalg.inv(matrix)[:m, :m], dtype=np.float64)
-    level = float(mixture.difficulty.mean())
+        matrix, ways = matrix[:m, :m], None if ways is None else ways[:m, :-1]
+    full = np.asarray(_invert_along(matrix, ways)[:m, :m], dtype=np.float64)
+    level = mixture.level
     notes.append(f"abilities are normal with mean {-level:.4f} and SD {mixture.sd:.4f}")
-    residual = float(np.abs(sums.gradient).max())
+    gradient = sums.gradient if ways is None else ways[:m].T @ sums.gradient
+    residual = float(np.abs(gradient).max())
     return MarginalFit(
         difficulty=mixture.difficulty - level,
         covariance=centre_covariance(full),
@@ -278,8 +301,11 @@ def _finish_normal(mixture: Mixture, sums: Sums, steps: int) -> MarginalFit:
 # --- empirical abilities ----------------------------------------------------------------------
 
 
-def fit_empirical(normal: Mixture) -> MarginalFit:
-    """Alternate EM rounds for the weights with Newton steps for the difficulties."""
+def fit_empirical(normal: Mixture, basis: FloatArray | None = None) -> MarginalFit:
+    """Alternate EM rounds for the weights with Newton steps for the difficulties.
+
+    These are combinations of a basis' columns, where one is given.
+    """
     reach = 5.0 * max(normal.sd, 0.5)
     nodes = np.linspace(-reach, reach, NODES_EMPIRICAL)
     width = -0.5 * (nodes / max(normal.sd, 0.1)) ** 2
@@ -291,13 +317,13 @@ def fit_empirical(normal: Mixture) -> MarginalFit:
         gain, before = sums.log_likelihood - before, sums.log_likelihood
         if factor is None:
             matrix = information_about_difficulty(mixture, sums)[:m, :m]
-            factor = np.linalg.inv(matrix + matrix.diagonal().mean() / m)
+            factor = _invert_along(matrix + matrix.diagonal().mean() / m, basis)
         move = factor @ (sums.gradient - sums.gradient.mean())
         move -= move.mean()
         mixture = replace(mixture, difficulty=mixture.difficulty + move)
         length = float(np.abs(move).max())
         if length < EMPIRICAL_TOL or (gain < GAIN and length < FLAT_STEP):
-            return _finish_empirical(mixture, round_, length)
+            return _finish_empirical(mixture, round_, length, basis)
     raise NotConverged(
         f"marginal likelihood with empirical abilities: the likelihood still grows after "
         f"{EMPIRICAL_ROUNDS} rounds; use ability='normal'"
@@ -318,17 +344,19 @@ def _reweigh(mixture: Mixture) -> tuple[Mixture, Sums]:
     return mixture, evaluate(mixture)
 
 
-def _finish_empirical(mixture: Mixture, rounds: int, length: float) -> MarginalFit:
+def _finish_empirical(
+    mixture: Mixture, rounds: int, length: float, basis: FloatArray | None
+) -> MarginalFit:
     sums = evaluate(mixture)
     weights = np.exp(mixture.log_weights)
-    level = float(mixture.difficulty.mean())
+    level = mixture.level
     nodes = mixture.nodes - level
     mean = float(weights @ nodes)
     sd = float(np.sqrt(weights @ (nodes - mean) ** 2))
     note = f"abilities have {len(nodes)} free weights, mean {mean:.4f} and SD {sd:.4f}"
     return MarginalFit(
         difficulty=mixture.difficulty - level,
-        covariance=_empirical_covariance(mixture, sums),
+        covariance=_empirical_covariance(mixture, sums, basis),
         nodes=nodes,
         weights=weights,
         mean=mean,
@@ -338,7 +366,9 @@ def _finish_empirical(mixture: Mixture, rounds: int, length: float) -> MarginalF
     )
 
 
-def _empirical_covariance(mixture: Mixture, sums: Sums) -> FloatArray:
+def _empirical_covariance(
+    mixture: Mixture, sums: Sums, basis: FloatArray | None = None
+) -> FloatArray:
     """Inverse information about difficulties with mean zero, the weights being unknown too."""
     m = len(mixture.difficulty)
     about = information_about_difficulty(mixture, sums)[:m, :m]
@@ -350,13 +380,24 @@ def _empirical_covariance(mixture: Mixture, sums: Sums) -> FloatArray:
     keep = values > 1e-9 * values.max(initial=0.0)
     turned = cross @ (vectors[:, keep] / np.sqrt(values[keep]))
     matrix = about - turned @ turned.T
-    values, vectors = np.linalg.eigh(centre_covariance(matrix))
-    # The smallest is the common shift; directions that free weights leave undetermined get a
-    # large variance, not an infinite one.
-    order = np.argsort(np.abs(vectors.sum(axis=0)))[: m - 1]
-    values, vectors = values[order], vectors[:, order]
+    values, vectors = _split_information(centre_covariance(matrix), basis)
+    # Directions that free weights leave undetermined get a large variance, not an infinite one.
     values = np.maximum(values, FLAT * float(np.median(values)))
     return np.asarray((vectors / values) @ vectors.T)
+
+
+def _split_information(
+    matrix: FloatArray, basis: FloatArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return eigenvalues and vectors of all directions but the common shift."""
+    if basis is None:
+        values, vectors = np.linalg.eigh(matrix)
+        order = np.argsort(np.abs(vectors.sum(axis=0)))[: len(matrix) - 1]
+        return values[order], vectors[:, order]
+    # A basis holds the common shift: without it one direction less is left.
+    ways = np.linalg.svd(basis - basis.mean(axis=0), full_matrices=False)[0][:, :-1]
+    values, vectors = np.linalg.eigh(ways.T @ matrix @ ways)
+    return values, ways @ vectors
 
 
 # --- what to say ------------------------------------------------------------------------------
@@ -377,7 +418,7 @@ def check_patterns(patterns: Patterns, counts: PairCounts) -> None:
         )
 
 
-def _explain(
+def explain_marginal(
     counts: PairCounts, kept: npt.NDArray[np.intp], found: MarginalFit
 ) -> tuple[tuple[Status, ...], tuple[Notice, ...]]:
     """Statuses and warnings: items that pairs do not link are linked by assumption only."""

@@ -111,7 +111,11 @@ def _conditional(responses: Answers, *, ability: str, model: str) -> Estimate:
     return fit_conditional(responses)
 
 
-def _marginal(responses: Answers, *, ability: str, model: str) -> Estimate:  # noqa: ARG001
+def _marginal(responses: Answers, *, ability: str, model: str) -> Estimate:
+    if any(step > 1 for step in responses.steps):
+        from discreet.models.marginal_steps import fit_marginal_steps
+
+        return fit_marginal_steps(responses, model, ability=ability)
     from discreet.models.marginal import fit_marginal
 
     return fit_marginal(responses, ability=ability)

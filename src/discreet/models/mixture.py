@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from discreet.models.categories import category_chances, log_totals
 from discreet.models.patterns import Patterns
 from discreet.results.estimate import Solution
-from discreet.types import FloatArray, Int64Array
+from discreet.types import FloatArray, IndexArray, Int64Array
 
 CHUNK_CELLS = 1 << 21
 """Numbers per work array: 16 MB."""
@@ -29,7 +30,9 @@ NEGLIGIBLE = 1e-12
 class Mixture:
     """Answers, and the parameters of difficulties and abilities.
 
-    Abilities are ``sd * nodes`` with probabilities ``exp(log_weights)``.
+    Abilities are ``sd * nodes`` with probabilities ``exp(log_weights)``. With steps every step
+    counts as an item of the patterns, ``right`` is how many persons reached it, ``difficulty`` its
+    threshold, and ``item_of`` says which item it belongs to.
     """
 
     patterns: Patterns
@@ -38,6 +41,42 @@ class Mixture:
     sd: float
     nodes: FloatArray
     log_weights: FloatArray
+    item_of: IndexArray | None = None
+
+    @property
+    def most(self) -> int:
+        """Four times the most information that one person's answers can have."""
+        lengths = self.patterns.lengths
+        if self.item_of is not None:
+            lengths = self.patterns.highest(np.bincount(self.item_of)[self.item_of])
+        return int(lengths.max(initial=1))
+
+    @property
+    def level(self) -> float:
+        """The mean difficulty; with steps that of the items' locations."""
+        if self.item_of is None:
+            return float(self.difficulty.mean())
+        total = np.bincount(self.item_of, self.difficulty)
+        return float((total / np.bincount(self.item_of)).mean())
+
+    def reach(self) -> tuple[FloatArray, FloatArray]:
+        """Return the chance of every step, and what adds up to the load, ``[step, node]``.
+
+        With steps the chance is that of this step or a higher one, and the load of an item stands
+        at its first step.
+        """
+        if self.item_of is None:
+            away = self.abilities - self.difficulty[:, None]
+            return expit(away), np.logaddexp(0.0, away)
+        steps = np.bincount(self.item_of)
+        first = np.cumsum(steps) - steps
+        place = self.item_of, np.arange(len(self.item_of)) - first[self.item_of]
+        thresholds = np.full((len(steps), int(steps.max())), np.nan)
+        thresholds[place] = self.difficulty
+        above = np.cumsum(category_chances(self.abilities, thresholds)[..., :0:-1], axis=-1)
+        load = np.zeros((len(self.item_of), len(self.nodes)))
+        load[first] = log_totals(self.abilities, thresholds)
+        return np.ascontiguousarray(above[..., ::-1][:, place[0], place[1]].T), load
 
     @property
     def abilities(self) -> FloatArray:
@@ -83,15 +122,30 @@ class Sums:
     gradient_sd: float
     by_item: FloatArray
     nodes: FloatArray
+    item_of: IndexArray | None = None
 
     @cached_property
     def complete(self) -> FloatArray:
+        if self.item_of is not None:
+            return self._complete_steps(self.item_of)
         spread = self.by_item * self.chance * (1 - self.chance)
         m = len(spread)
         matrix = np.zeros((m + 1, m + 1))
         np.fill_diagonal(matrix[:m, :m], spread.sum(axis=1))
         matrix[:m, m] = matrix[m, :m] = -(spread @ self.nodes)
         # A small ridge keeps it invertible where the spread of abilities is zero.
+        matrix[m, m] = spread.sum(axis=0) @ self.nodes**2 * (1 + 1e-9) + 1e-9
+        return matrix
+
+    def _complete_steps(self, item_of: IndexArray) -> FloatArray:
+        """Return the same with steps: those of one item vary together."""
+        one, other = np.nonzero(item_of[:, None] == item_of)
+        both = self.chance[np.maximum(one, other)]
+        spread = self.by_item[one] * (both - self.chance[one] * self.chance[other])
+        m = len(item_of)
+        matrix = np.zeros((m + 1, m + 1))
+        matrix[one, other] = spread.sum(axis=1)
+        matrix[:m, m] = matrix[m, :m] = -np.bincount(one, spread @ self.nodes, minlength=m)
         matrix[m, m] = spread.sum(axis=0) @ self.nodes**2 * (1 + 1e-9) + 1e-9
         return matrix
 
@@ -113,7 +167,7 @@ class MarginalFit:
     Attributes
     ----------
     difficulty, covariance
-        With mean zero.
+        With mean zero; with steps those of the thresholds, item after item.
     nodes, weights
         The ability distribution on the scale of ``difficulty``.
     mean, sd
@@ -135,10 +189,9 @@ class MarginalFit:
 def evaluate(mixture: Mixture) -> Sums:
     """Posterior of each kind of person, log-likelihood and gradient."""
     patterns, theta = mixture.patterns, mixture.abilities
-    away = theta - mixture.difficulty[:, None]
-    chance = expit(away)
+    chance, loads = mixture.reach()
     answered = mixture.answered
-    load = answered @ np.logaddexp(0.0, away)
+    load = answered @ loads
     log_like = patterns.score[:, None] * theta - load[patterns.pattern]
     top = log_like.max(axis=1, keepdims=True)
     likelihood = np.exp(log_like - top)
@@ -163,6 +216,7 @@ def evaluate(mixture: Mixture) -> Sums:
         gradient_sd=float(slope),
         by_item=by_item,
         nodes=mixture.nodes,
+        item_of=mixture.item_of,
     )
 
 

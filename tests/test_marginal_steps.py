@@ -1,0 +1,145 @@
+"""Marginal likelihood of items with steps: definition, right and wrong answers, conditional."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.answers.steps import store_codes
+from discreet.counts.nodes import item_of_nodes
+from discreet.errors import BadUsage
+from discreet.models.marginal import maximise_marginal
+from discreet.models.marginal_steps import expand_patterns
+from discreet.models.mixture import Mixture, evaluate, information_about_difficulty
+from discreet.models.patterns import group_patterns
+from discreet.models.steps import category_totals
+from stepped import chances, draw_answers, draw_thresholds, hold
+
+STEPS = (1, 3, 2)
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    """Answers with steps and missing ones, at the true thresholds."""
+    answers, thresholds = hold(1, 200, STEPS, missing=0.2)
+    patterns = expand_patterns(group_patterns(answers.store, np.arange(3)), np.array(STEPS))
+    totals = category_totals(answers.store)
+    reached = np.concatenate(
+        [totals[i, 1 : k + 1][::-1].cumsum()[::-1] for i, k in enumerate(STEPS)]
+    )
+    nodes = np.linspace(-6, 6, 61)
+    weights = -(nodes**2) / 2 - np.log(np.exp(-(nodes**2) / 2).sum())
+    node = thresholds[~np.isnan(thresholds)]
+    made = Mixture(patterns, reached, node, 1.1, nodes, weights, item_of_nodes(STEPS))
+    return answers, thresholds, made
+
+
+def test_the_likelihood_is_that_of_the_definition(mixture):
+    answers, thresholds, made = mixture
+    total = 0.0
+    for row in answers.to_array():
+        likelihood = np.ones(len(made.nodes))
+        for item, code in enumerate(row):
+            if code >= 0:
+                likelihood *= chances(made.abilities, thresholds[item, : STEPS[item]])[:, code]
+        total += np.log(likelihood @ np.exp(made.log_weights))
+    assert evaluate(made).log_likelihood == pytest.approx(total, rel=1e-12)
+
+
+def test_gradient_and_information_are_its_derivatives(mixture):
+    made, h = mixture[2], 1e-4
+
+    def look(place, move):
+        if place == len(made.difficulty):
+            return evaluate(replace(made, sd=made.sd + move))
+        difficulty = made.difficulty + move * (np.arange(len(made.difficulty)) == place)
+        return evaluate(replace(made, difficulty=difficulty))
+
+    sums = evaluate(made)
+    information = information_about_difficulty(made, sums)
+    for place, slope in enumerate([*sums.gradient, sums.gradient_sd]):
+        low, high = look(place, -h), look(place, h)
+        assert (high.log_likelihood - low.log_likelihood) / (2 * h) == pytest.approx(
+            slope, abs=1e-5
+        )
+        ends = (np.append(one.gradient, one.gradient_sd) for one in (low, high))
+        np.testing.assert_allclose(np.subtract(*ends) / (2 * h), information[place], atol=1e-5)
+
+
+@pytest.mark.parametrize("ability", ["normal", "empirical"])
+def test_one_step_is_right_and_wrong(ability):
+    answers, _ = hold(2, 300, (1,) * 5, missing=0.1)
+    patterns = group_patterns(answers.store, np.arange(5))
+    right, start = answers.store.item_totals()[1], np.zeros(5)
+    plain = maximise_marginal(patterns, right, start=start, ability=ability)
+    found = maximise_marginal(patterns, right, start=start, ability=ability, item_of=np.arange(5))
+    np.testing.assert_allclose(found.difficulty, plain.difficulty, atol=1e-8)
+    np.testing.assert_allclose(found.covariance, plain.covariance, rtol=1e-4, atol=1e-8)
+    assert found.mean == pytest.approx(plain.mean, abs=1e-8)
+
+
+@pytest.mark.parametrize("model", ["partial-credit", "rating-scale"])
+def test_free_weights_reproduce_conditional_likelihood_on_complete_answers(model):
+    answers, _ = hold(3, 600, (2,) * 4, common=True)
+    wanted = discreet.fit(answers, method="conditional", model=model)
+    found = discreet.fit(answers, method="marginal", ability="empirical", model=model)
+    away = np.abs(found.thresholds - wanted.thresholds) / wanted.threshold_se
+    assert away.max() < 0.1
+    np.testing.assert_allclose(found.threshold_se, wanted.threshold_se, rtol=0.03)
+    np.testing.assert_allclose(found.se, wanted.se, rtol=0.03)
+
+
+@pytest.mark.parametrize("model", ["partial-credit", "rating-scale"])
+@pytest.mark.parametrize("ability", ["normal", "empirical"])
+def test_thresholds_and_their_errors_are_right_where_the_model_holds(model, ability):
+    errors = []
+    thresholds = draw_thresholds(np.random.default_rng(4), (3,) * 8, common=True)
+    for seed in range(6):
+        codes = draw_answers(np.random.default_rng(seed), 500, thresholds, missing=0.3)
+        answers = discreet.Responses.from_store(store_codes(codes, (3,) * 8))
+        found = discreet.fit(answers, method="marginal", ability=ability, model=model)
+        assert found.model == model
+        errors.append((found.thresholds - thresholds) / found.threshold_se)
+    assert 0.75 < np.sqrt(np.mean(np.square(errors))) < 1.25
+
+
+def test_the_scale_has_mean_location_zero_and_the_notes_speak_of_it():
+    rng = np.random.default_rng(5)
+    thresholds = draw_thresholds(rng, (1, 4, 2, 3, 1, 2))
+    codes = draw_answers(rng, 2000, thresholds + 0.7, spread=1.3)
+    answers = discreet.Responses.from_store(store_codes(codes, (1, 4, 2, 3, 1, 2)))
+    found = discreet.fit(answers, method="marginal")
+    assert found.difficulty.mean() == pytest.approx(0, abs=1e-12)
+    mean, sd = (float(word) for word in found.solution.notes[-1].split() if word[-1].isdigit())
+    assert mean == pytest.approx(-0.7, abs=0.12)
+    assert sd == pytest.approx(1.3, abs=0.1)
+
+
+def test_a_rating_scale_shares_its_distances():
+    answers, _ = hold(6, 400, (3,) * 5, common=True)
+    found = discreet.fit(answers, method="marginal", model="rating-scale")
+    distance = found.thresholds - found.difficulty[:, None]
+    np.testing.assert_allclose(distance, np.broadcast_to(distance[0], distance.shape), atol=1e-12)
+    assert np.isfinite(found.threshold_se).all()
+
+
+def test_unused_categories_and_items_that_say_nothing_are_left_out():
+    answers, _ = hold(7, 400, (2, 3, 2, 2))
+    codes = answers.to_array()
+    codes[codes[:, 1] == 1, 1] = 2
+    codes[:, 3] = 0
+    answers = discreet.Responses.from_store(store_codes(codes, (2, 3, 2, 2)))
+    found = discreet.fit(answers, method="marginal")
+    assert found.steps[:3] == (2, 2, 2)
+    assert found.ladder.kept[1] == (0, 2, 3)
+    assert np.isfinite(found.difficulty[:3]).all()
+    assert np.isnan(found.difficulty[3])
+    rest = discreet.fit(answers.select(["0", "1", "2"]), method="marginal")
+    np.testing.assert_allclose(found.thresholds[:3], rest.thresholds, atol=1e-6)
+
+
+def test_an_unknown_distribution_is_refused():
+    answers, _ = hold(8, 50, (2, 2))
+    with pytest.raises(BadUsage, match="ability must be one of normal, empirical"):
+        discreet.fit(answers, method="marginal", ability="uniform")
