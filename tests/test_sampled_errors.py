@@ -1,11 +1,15 @@
 """Standard errors from a sample of persons: who is drawn, and that it changes little."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from bench.felt import run_task, write
 
 import discreet
+from discreet import jit
 from discreet.answers.opening import open_answers
 from discreet.answers.planes import SparseRows
 from discreet.answers.responses import Responses
@@ -252,3 +256,20 @@ def test_a_sample_serves_answers_with_steps_also_without_unused_categories(monke
     assert root_mean_square(ours, whole) < 0.04
     ratio = (ours.threshold_se / whole.threshold_se)[np.isfinite(whole.threshold_se)]
     assert 0.002 < np.sqrt(np.mean((ratio - 1) ** 2)) < 0.04
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is Linux's")
+@pytest.mark.parametrize("task", ["pandas", "fit auto without errors", "measure_fit"])
+def test_what_is_felt_is_measured(tmp_path, task, monkeypatch):
+    monkeypatch.setattr(jit._State, "loaded", False)
+    write(tmp_path, simulate(n=200, m=6, given=0.8))
+    found = run_task(task, tmp_path, cpu=True)
+    assert found["seconds"] >= 0
+    assert found["peak"] > 1e7
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is Linux's")
+def test_the_error_of_a_sample_is_measured(tmp_path, few, monkeypatch):
+    monkeypatch.setattr(jit._State, "loaded", False)
+    write(tmp_path, simulate(n=6000, m=6))
+    assert 0.005 < run_task("all persons", tmp_path, cpu=True)["error"] < 0.05

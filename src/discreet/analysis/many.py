@@ -22,7 +22,7 @@ from discreet.errors import NotConverged
 from discreet.jit import load_kernels, map_tasks, thread_count
 from discreet.types import BoolArray, FloatArray, Int64Array
 
-MANY_ANSWERS = 4_000_000
+MANY_ANSWERS = 1_000_000
 """Answers from which on this is faster than tables, the loading of compiled loops included."""
 SLAB_CELLS = 1 << 26
 """Cells of bit planes turned into rows together: at most 200 MB."""
