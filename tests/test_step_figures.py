@@ -156,3 +156,21 @@ def test_an_item_without_a_number_has_no_curve(made):
     _, estimate = made
     with pytest.raises(BadUsage, match="no item 'x'"):
         category_plot(estimate, "x")
+
+
+def test_observed_shares_are_those_of_groups_of_persons_of_similar_ability(made):
+    responses, estimate = made
+    scores = discreet.score(responses, estimate)
+    axes = category_plot(estimate, "2", responses=responses, scores=scores, groups=4)
+    ability = np.where(scores.extreme, np.nan, scores.ability)
+    known = np.isfinite(ability)
+    cuts = np.quantile(ability[known], [0.25, 0.5, 0.75])
+    group = np.searchsorted(cuts, ability[known])
+    codes = responses.to_array()[known, 2]
+    points = [line for line in axes.lines if line.get_linestyle() == "None"]
+    for category, line in enumerate(points):
+        shares = [(codes[group == one] == category).mean() for one in range(4)]
+        assert np.allclose(line.get_ydata(), shares)
+    (curve,) = item_curves(estimate, ["2"], responses, scores, 4)
+    expected = curve.expect(np.array([point[0] for point in curve.points]))
+    assert np.abs([point[1] for point in curve.points] - expected).max() < 0.2

@@ -175,6 +175,8 @@ def _say_checked(fine: Sequence[str], diagnostics: Diagnostics | None) -> str:
 
 def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str]:
     facts = {"items": f"{len(estimate.items):,}"}
+    if estimate.ladder is not None:
+        facts = {"model": estimate.model.replace("-", " "), **facts}
     if estimate.persons is not None:
         facts["persons"] = f"{estimate.persons:,}"
     if estimate.answers is not None:
