@@ -80,6 +80,19 @@ def test_whatever_leaves_items_out_of_answers_warns_once_for_each_reason(act):
     assert {one.filename for one in found_when(act)} == {__file__}
 
 
+def test_items_with_other_categories_take_no_part_in_a_link_and_are_warned_of():
+    first = discreet.simulate(400, 5, rng=np.random.default_rng(1))
+    other = discreet.simulate(400, 5, steps=[1, 1, 1, 1, 3], rng=np.random.default_rng(2))
+    known = [discreet.fit(one.responses) for one in (first, other)]
+    for act in (
+        lambda: discreet.link_calibrations(*known),
+        lambda: discreet.find_drift(known),
+    ):
+        (said,) = found_when(act)
+        assert "other categories" in str(said.message)
+        assert said.filename == __file__
+
+
 def test_nothing_is_warned_of_where_every_item_has_its_number():
     assert not found_when(lambda: discreet.fit(UNANSWERED[:, [0, 1, 3]]))
 

@@ -33,6 +33,7 @@ from discreet.models.calibrate import fit
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
+from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Kind, Notice
 from discreet.types import BoolArray, FloatArray
 
@@ -149,6 +150,8 @@ def find_drift(
     guarantee = find_guarantee(known[0])
     for one in known[1:]:
         guarantee = compose_guarantees(guarantee, find_guarantee(one))
+    warnings = (*tell_other_steps(other), *_warn(table.items, moved))
+    warn_of_dropped(warnings)
     return Drift(
         items=table.items,
         periods=names,
@@ -160,7 +163,7 @@ def find_drift(
         p_adjusted=adjusted,
         moved=moved,
         level=level,
-        warnings=(*tell_other_steps(other), *_warn(table.items, moved)),
+        warnings=warnings,
         guarantee=guarantee,
     )
 

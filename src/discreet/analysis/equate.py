@@ -26,6 +26,7 @@ from discreet.markup import Tabular, brief_repr, list_columns, name_some
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
+from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, Kind, Notice
 from discreet.types import BoolArray, FloatArray
 
@@ -188,6 +189,8 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
     error = [float(np.mean(se[kept] ** 2)) if by == PERSONS else 0.0 for _, se in (first, second)]
     correlation, ratio = _compare_spread(first[0][kept], second[0][kept], error)
     drift = difference - centre.shift
+    warnings = (*tell_other_steps(other), *_warn(items, flagged, correlation, ratio, by))
+    warn_of_dropped(warnings)
     return Link(
         shift=centre.shift,
         se=centre.se,
@@ -201,7 +204,7 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
         scatter=centre.scatter,
         correlation=correlation,
         spread_ratio=ratio,
-        warnings=(*tell_other_steps(other), *_warn(items, flagged, correlation, ratio, by)),
+        warnings=warnings,
         guarantee=compose_guarantees(find_guarantee(base), find_guarantee(new)),
         linked=getattr(new, "estimate", new),
         by=by,
