@@ -151,6 +151,12 @@ def test_marginal_likelihood_holds_no_thresholds():
         fit_anchored(draw(8).responses, {"3": [-1.0, 0.0, 1.0]}, method="marginal")
 
 
+def test_a_rating_scale_holds_no_anchors():
+    codes = draw(8).responses.to_array()
+    with pytest.raises(BadUsage, match="thresholds of its own"):
+        fit_anchored(codes, {"3": [-1.0, 0.0, 1.0]}, model="rating-scale")
+
+
 def test_anchors_that_nobody_links_to_the_others_are_refused():
     codes = np.full((100, 4), -1, dtype=np.int8)
     codes[:50, :2] = draw(9, persons=50, steps=(2, 2)).responses.to_array()

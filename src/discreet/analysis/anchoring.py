@@ -137,6 +137,7 @@ def fit_anchored(
             f"anchors are held by the methods {', '.join(METHODS_WITH_ANCHORS)}, found {method!r}; "
             "choose one of these"
         )
+    refuse_rating_scale(reading.get("model"))
     responses = load_answers(data, reading)
     if max(responses.steps, default=1) > 1 or has_steps(anchors):
         held_items = hold_steps(responses, accept_ladders(anchors, responses.items), engine, method)
@@ -158,6 +159,15 @@ def fit_anchored(
     found = _assemble(counts, held, kept)
     warn_of_dropped(found.estimate.warnings)
     return found
+
+
+def refuse_rating_scale(model: str | None) -> None:
+    """Refuse a model whose items share what anchors hold for themselves."""
+    if model == "rating-scale":
+        raise BadUsage(
+            "with anchors every other item has thresholds of its own (partial-credit), found the "
+            "model 'rating-scale'; leave out model= (--model), or the anchors"
+        )
 
 
 def _hold_pairs(responses: Responses, fitted: GroundedFit, weighting: PersonWeight | None) -> Held:

@@ -300,6 +300,7 @@ def dif(
             adjustment=adjustment,
             level=level,
             method=check_method(method),
+            model=reading.model,
             by_step=by_step,
         )
     written = [] if out is None else write_tables(out, {DIF_FILE: confidential(table.to_dict())})

@@ -115,7 +115,7 @@ def fit(
         from discreet.models.calibrate import fit as calibrate
 
         responses: Any = answers
-        anchored = None if anchors is None else _hold(anchors, responses, method)
+        anchored = None if anchors is None else _hold(anchors, responses, method, reading.model)
         estimate = (
             calibrate(
                 responses,
@@ -141,9 +141,10 @@ def fit(
     conclude(estimate.warnings, written, choice=estimate.choice)
 
 
-def _hold(anchors: Path, responses: Responses, method: str) -> Anchored:
-    from discreet.analysis.anchoring import fit_anchored
+def _hold(anchors: Path, responses: Responses, method: str, model: str) -> Anchored:
+    from discreet.analysis.anchoring import fit_anchored, refuse_rating_scale
 
+    refuse_rating_scale(model)
     known = cast("AnchorMethod", method)  # another name is refused there
     return fit_anchored(responses, read_anchors(anchors), method=known)
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from math import isnan
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from discreet.answers.responses import Responses
 from discreet.atomic import staged
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import Tabular, spreadsheet_cell
+from discreet.tables.roles import StepWords
 from discreet.tables.values import Codes
 from discreet.types import Repeats
 
@@ -73,6 +74,7 @@ def read_warehouse(
     at_least: float | None = None,
     missing: Codes = (),
     repeats: Repeats = "error",
+    **steps: Unpack[StepWords],
 ) -> Responses:
     """Read a table of the Item Response Warehouse (CSV or Parquet).
 
@@ -81,11 +83,15 @@ def read_warehouse(
     path
         The file.
     at_least
-        Many tables have ratings; from here on they count as 1.
+        Many tables have ratings; from here on they count as 1. Without it, whole numbers are read
+        as steps.
     missing
         Codes that stand for a missing answer.
     repeats
         What to do with a second answer of one id to one item.
+    steps
+        ``model=``, ``steps=``, ``lowest=``, ``reverse=`` and ``merge=``, as for
+        :func:`discreet.read_responses`.
     """
     return read_responses(
         path,
@@ -96,6 +102,7 @@ def read_warehouse(
         at_least=at_least,
         missing=missing,
         repeats=repeats,
+        **steps,
     )
 
 
