@@ -329,7 +329,7 @@ def test_a_check_of_steps_tests_all_that_makes_sense(model):
         found = check_model(answers, discreet.fit(answers, model=model))
     verdicts = {test.name: test.verdict for test in found.tests}
     assert "Martin-Löf" not in verdicts
-    assert verdicts["rating scale"] == ("holds" if model == "partial-credit" else "worth a look")
+    assert verdicts["steps"] == ("holds" if model == "partial-credit" else "worth a look")
     assert verdicts["Andersen"] != "not tested"
     assert verdicts["dimensionality"] == "holds"
     assert found.diagnostics.alpha > 0.5

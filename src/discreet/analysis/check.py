@@ -186,10 +186,10 @@ def _step_models(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | No
     fine = (
         f"A rating scale describes the answers as well as partial credit does: {said}."
         if numbers[2] >= ANDERSEN_LEVEL
-        else f"They do not, so that partial credit is the model to take, as here: {said}."
+        else f"Items differ in the distances between their steps, as partial credit has it: {said}."
     )
-    asks = "Do all items share the distances between their steps (rating scale)?"
-    return _tell("rating scale", asks, numbers, fine, check_distances(estimate, diagnostics))
+    asks = "Do the steps follow the model: the same distances for all items (rating scale) or not?"
+    return _tell("steps", asks, numbers, fine, check_distances(estimate, diagnostics))
 
 
 def _martin_loef(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
