@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from discreet.types import FloatArray, Int64Array
 
@@ -105,8 +104,11 @@ def score_moments(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> ScoreMom
 
 def _binary_moments(away: FloatArray) -> ScoreMoments:
     """Return the same for right and wrong answers, from ability less difficulty."""
-    chance = expit(away)
-    spread = chance * expit(-away)
+    # One exponential serves both, and the variance keeps its digits where it is tiny.
+    small = np.exp(-np.abs(away))
+    far = 1.0 / (1.0 + small)
+    chance = np.where(away >= 0, far, small * far)
+    spread = small * far * far
     third = spread * (1 - 2 * chance)
     return ScoreMoments(chance, spread, third, spread * (1 - 3 * spread))
 
