@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import discreet
 from commandline import discreet as typed
 from discreet import Responses, read_responses
+from discreet.answers.streamed import batches
 from discreet.errors import BadResponses, BadUsage
 from stepped import draw_codes
 
@@ -67,6 +68,20 @@ def test_files_of_every_kind_have_the_same_steps(tmp_path, codes, kind, engine):
     assert found.steps == STEPS
     assert np.array_equal(found.right_wrong, expected.right_wrong)
     assert np.array_equal(found.categories, expected.categories)
+
+
+def test_compiled_loops_store_the_same_steps(monkeypatch):
+    rng = np.random.default_rng(8)
+    steps, persons = (1, 4, 2), 20_000
+    codes = np.stack([rng.integers(-1, step + 1, persons) for step in steps], axis=1).astype("int8")
+    person, item = (part.ravel() for part in np.indices(codes.shape))
+    order = rng.permutation(len(person))
+    rows = person[order], item[order], codes[person[order], item[order]]
+    monkeypatch.setattr(batches, "worth_compiling", lambda _: True)
+    found = batches._mark_steps(*rows, persons, steps)
+    assert np.array_equal(found.rows(0, persons), codes)
+    twice = [np.append(part, part[rows[2] >= 0][:1]) for part in rows]
+    assert batches._mark_steps(*twice, persons, steps) is None
 
 
 def test_a_workbook_has_steps_too(tmp_path, codes):

@@ -21,13 +21,14 @@ import numpy.typing as npt
 from discreet.answers.intake import store_answers
 from discreet.answers.planes import AnswerStore, BitPlanes, empty_planes, prefers_planes
 from discreet.answers.select import flip_answers
+from discreet.answers.steps import step_store
 from discreet.answers.streamed.blocks import Block, ItemNames, LongRows
 from discreet.answers.streamed.buckets import Buckets
 from discreet.jit import worth_compiling
 from discreet.tables.resources import run_ahead
 from discreet.tables.roles import Reading
 from discreet.tables.values import read_integers
-from discreet.types import FloatArray, Int8Array, Int32Array
+from discreet.types import FloatArray, IndexArray, Int8Array, Int32Array, UInt64Array
 
 TARGET_ROWS = 1 << 20
 """Rows of a batch in person order: enough to make counting efficient, some 20 MB."""
@@ -275,11 +276,14 @@ def store_rows(
     Does what :func:`discreet.answers.intake.store_answers` does, in one pass where it can.
     ``place`` says where a row stands, ``when`` what repeated answers are in order of.
     """
-    planes = None
     if reading.scale is None:
         planes = _mark_planes(person, item, value, len(ids), len(items))
-    if planes is not None:
-        return planes if reading.one_means == "right" else flip_answers(planes)
+        if planes is not None:
+            return planes if reading.one_means == "right" else flip_answers(planes)
+    else:
+        stepped = _mark_steps(person, item, value, len(ids), reading.steps_of(items))
+        if stepped is not None:
+            return stepped
     if value.min(initial=0) >= 0:
         return store_answers(person, item, value, ids, items, reading, place, when)
     kept = np.flatnonzero(value >= 0)
@@ -299,9 +303,43 @@ def _mark_planes(
     from discreet.answers.streamed.kernels import mark_answers
 
     planes = empty_planes(n_persons, n_items)
-    n_blocks, _, words = planes[0].shape
+    again = mark_answers(person, item, value, *planes, *_find_words(planes[0]))
+    return None if again else BitPlanes(*planes, n_persons)
+
+
+def _find_words(plane: UInt64Array) -> tuple[np.uint64, np.uint64]:
+    """Return by how much a word's number is shifted for its block, and what masks its place."""
+    n_blocks, _, words = plane.shape
     # Only the last block is not full, so several blocks have a power of two of words.
     shift = 63 if n_blocks == 1 else words.bit_length() - 1
-    mask = np.uint64((1 << shift) - 1)
-    again = mark_answers(person, item, value, *planes, np.uint64(shift), mask)
-    return None if again else BitPlanes(*planes, n_persons)
+    return np.uint64(shift), np.uint64((1 << shift) - 1)
+
+
+def _mark_steps(
+    person: Any, item: Any, value: Any, n_persons: int, steps: tuple[int, ...]
+) -> AnswerStore | None:
+    """Do the same for answers with steps."""
+    if not prefers_planes(n_persons, sum(steps), 2 * len(person)):
+        return None
+    if not worth_compiling(PLAIN_STORE * len(person)):
+        return None
+    from discreet.answers.streamed.kernels import mark_steps
+
+    answered, _ = empty_planes(n_persons, len(steps))
+    right, wrong = empty_planes(n_persons, sum(steps) + 1)
+    again = mark_steps(
+        person, item, value, _number_nodes(steps), answered, right, wrong, *_find_words(right)
+    )
+    if again:
+        return None
+    return step_store(BitPlanes(right[:, :-1], wrong[:, :-1], n_persons), steps)
+
+
+def _number_nodes(steps: tuple[int, ...]) -> IndexArray:
+    """Return ``[right or wrong, item, category + 1]``: a node, or the one behind the last."""
+    most, none = np.array(steps)[:, None], sum(steps)
+    first = np.cumsum(most)[:, None] - most
+    category = np.arange(-1, max(steps) + 1)
+    right = np.where((category > 0) & (category <= most), first + category - 1, none)
+    wrong = np.where((category >= 0) & (category < most), first + category, none)
+    return np.stack([right, wrong])

@@ -68,3 +68,25 @@ def mark_answers(person, item, value, right, wrong, shift, mask):
         right[block, which, at] = old_right | is_right
         wrong[block, which, at] = old_wrong | is_wrong
     return again != 0
+
+
+@compiled_loop
+def mark_steps(person, item, value, nodes, answered, right, wrong, shift, mask):
+    """Set the bits of the two nodes of every category (-1 sets none); do as `mark_answers` else.
+
+    ``nodes[0, item, category + 1]`` is the node that is right, ``nodes[1, ...]`` the one that is
+    wrong; where there is none, a plane that nobody reads.
+    """
+    again = np.uint64(0)
+    for row in range(len(person)):
+        who = np.uint64(person[row])
+        which = np.uint64(item[row])
+        word = who >> np.uint64(6)
+        block, at = word >> shift, word & mask
+        given = np.uint64(value[row] >= 0) << (who & np.uint64(63))
+        category = np.uint64(value[row] + 1)
+        again |= answered[block, which, at] & given
+        answered[block, which, at] |= given
+        right[block, nodes[0, which, category], at] |= given
+        wrong[block, nodes[1, which, category], at] |= given
+    return again != 0
