@@ -28,6 +28,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.models.patterns import group_patterns
 from discreet.models.score_groups import conditional_work
+from discreet.results.dropped import saying_it_otherwise
 from discreet.results.estimate import Estimate, Kind
 from discreet.types import Model
 
@@ -138,9 +139,10 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
 
 
 def _attempt(what: str, run: Callable[[], Result], notes: list[str]) -> Result | None:
-    """Return a result, or note why the answers do not allow it."""
+    """Return a result, or note why the answers do not allow it; its warnings are in the notes."""
     try:
-        return run()
+        with saying_it_otherwise():
+            return run()
     except (BadUsage, DisconnectedItems, NotConverged) as error:
         notes.append(f"{what}: {error}")
         return None
@@ -195,7 +197,7 @@ def _compare_scores(
     if andersen is None:
         return None, None
     notes += map(str, andersen.warnings)
-    return andersen, _attempt(what, lambda: run_wald(chosen), notes)
+    return andersen, _attempt(what, lambda: run_wald(chosen, model=model), notes)
 
 
 def _compare_models(responses: Responses, notes: list[str]) -> StepModelTest | None:
