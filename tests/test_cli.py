@@ -527,7 +527,7 @@ def test_debugging_shows_the_traceback(answers, monkeypatch):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "full", "x")])
 def test_a_failure_while_writing_leaves_nothing_behind(answers, tmp_path, monkeypatch, error):
-    monkeypatch.setattr(calibration, "_write_document", explode(error))
+    monkeypatch.setattr(calibration, "write_document", explode(error))
     out = tmp_path / "out"
     ended = discreet("fit", answers, "--out", out)
     assert ended.code in (130, 1)
@@ -538,7 +538,7 @@ def test_a_failure_while_writing_leaves_nothing_behind(answers, tmp_path, monkey
 def test_a_failure_while_replacing_keeps_the_old_files(answers, tmp_path, monkeypatch):
     discreet("fit", answers, "--out", tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    monkeypatch.setattr(calibration, "_write_document", explode(KeyboardInterrupt()))
+    monkeypatch.setattr(calibration, "write_document", explode(KeyboardInterrupt()))
     assert discreet("fit", answers, "--out", tmp_path, "--force").code == 130
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 

@@ -52,7 +52,7 @@ def test_a_named_column_that_is_not_there(bring):
 
 def test_a_two_among_zeros_and_ones(bring):
     ended = bring(LONG + "1,a,1\n1,b,2\n2,a,0\n")
-    check_refused(ended, 3, "answers.csv", "line 3", "response", "2", "--at-least")
+    check_refused(ended, 3, "answers.csv", "line 3", "response", "2", "--model partial-credit")
 
 
 def test_codes_for_missing_answers_can_be_named_and_are_advised_first(bring):

@@ -665,7 +665,7 @@ def test_the_wall_refuses_another_number_of_persons_than_it_was_prepared_for(tmp
     answers = read_responses(write(tmp_path / "answers", table()))
 
     class Fewer(Held):
-        items, n_persons = answers.items, answers.n_persons
+        items, n_persons, steps = answers.items, answers.n_persons, answers.steps
 
         def select(self, items):
             return answers.select(items).__class__.from_array(answers.to_array()[1:], items=items)
@@ -739,7 +739,7 @@ def test_randomized_response_refuses_answers_whose_rows_are_out_of_reach(tmp_pat
     answers = read_responses(write(tmp_path / "answers", table()))
 
     class Remote(Held):
-        items, n_persons, n_answers = answers.items, 40, 240
+        items, n_persons, n_answers, steps = answers.items, 40, 240, answers.steps
         admit = staticmethod(refuse_travel)
 
         def select(self, items):

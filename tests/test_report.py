@@ -278,7 +278,6 @@ def test_every_person_is_in_the_histogram_or_has_no_answers(broken):
 
 def test_very_many_persons_are_sampled_and_the_report_says_so(monkeypatch):
     monkeypatch.setattr("discreet.analysis.evidence.CELL_LIMIT", 2000)
-    monkeypatch.setattr("discreet.analysis.evidence.CHUNK_CELLS", 100)
     answers = lsat()
     estimate = fit(answers)
     diagnostics = diagnose(answers, estimate)

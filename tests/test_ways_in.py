@@ -103,6 +103,7 @@ FUNCTIONS = {
     "diagnose": lambda x, **w: diagnose(x, CALIBRATION, **w).infit,
 }
 NEEDS_A_KEY = {"analyse_distractors"}
+NEEDS_STEPS = {"compare_step_models"}
 FROM_THE_LEDGER = {"resume_release"}
 """Answers are given once more only where a release stopped half-way; tested with deliveries."""
 
@@ -120,7 +121,7 @@ def test_the_functions_that_are_walked_over_are_all_that_take_the_keywords_of_re
         for name, value in public.items()
         if re.search(r"Unpack\[(Reading|Fit)Words\]", str(inspect.signature(value)))
     }
-    assert taking == FUNCTIONS.keys() | NEEDS_A_KEY | FROM_THE_LEDGER
+    assert taking == FUNCTIONS.keys() | NEEDS_A_KEY | NEEDS_STEPS | FROM_THE_LEDGER
     about_answers = {
         name
         for name, value in public.items()

@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from discreet.cli.options import AsJson, Force, Layout, argument, flag, option
+from discreet.cli.options import AsJson, Force, Layout, Model, argument, flag, option
 from discreet.cli.output import (
     check_writable,
     conclude,
@@ -24,7 +24,6 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage, hide_passwords, looks_like_address
-from discreet.types import Model
 
 if TYPE_CHECKING:
     from discreet.answers.judges import Comparisons

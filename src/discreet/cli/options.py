@@ -69,6 +69,7 @@ def _explain_mechanisms(kinds: list[str]) -> str:
 MECHANISM_NAMES = name_mechanisms("answers") + "."
 
 Layout = Literal["long", "wide"]
+Model = Literal["auto", "rasch", "partial-credit", "rating-scale"]
 Relation = Literal["replace-one", "add-remove"]
 
 AsJson = Annotated[bool, flag("Print one JSON document and nothing else.", "--json")]

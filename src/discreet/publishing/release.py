@@ -17,6 +17,7 @@ from typing import Any, Unpack, cast
 
 from discreet.answers.judges import Comparisons
 from discreet.answers.protocol import Contributions, Held
+from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.log import LOG
 from discreet.models.released import check_estimator
@@ -250,7 +251,7 @@ def charge_and_release(
     if isinstance(wanted.mechanism, str):
         check_mechanism(wanted.mechanism, kind)
     book = terms.book
-    if kind == "answers" and not isinstance(source, Held):
+    if kind == "answers" and not isinstance(source, Held | PairCounts):
         words = as_right_and_wrong(words)
     with OPENERS[kind](source, engine, words) as data:
         order = _make_order(data, kind, wanted, terms.noise)

@@ -6,6 +6,7 @@ values are steps. Only columns of items and answers are read; no person is looke
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -105,5 +106,8 @@ def settle_scale(reading: Reading, read: Any) -> Reading | None:
         Called with a function of tables and a reading; goes through the tables with both.
     """
     looking = replace(reading, looking=True)
-    scale = find_scale(read(Tallied(looking).take, looking), reading.asked)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to say is said when answers are read
+        tally = read(Tallied(looking).take, looking)
+    scale = find_scale(tally, reading.asked)
     return None if scale is None else replace(reading, scale=scale)

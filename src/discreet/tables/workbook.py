@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import re
 import shlex
+import struct
 import warnings
 import zipfile
 import zlib
@@ -18,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BadResponses, BadUsage, MissingExtra
+from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
 from discreet.tables.cells import make_column, write_cell
 from discreet.tables.paths import explain_read_errors, open_bytes
 
@@ -27,7 +28,7 @@ MOST_UNPACKED = 1 << 32
 _ROWS = 1 << 16
 _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 """The stream in which Excel keeps a workbook that has a password."""
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, RuntimeError)
 """What the standard library says of a packed file whose parts do not match their checksums."""
 _SHOWN = 8
 _SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
@@ -231,7 +232,7 @@ def _explain_damage(path: Path) -> Iterator[None]:
     except BaseException as error:
         # Calamine is written in Rust, whose panics are no `Exception`.
         kind = type(error)
-        ours = isinstance(error, _DAMAGE)
+        ours = isinstance(error, _DAMAGE) and not isinstance(error, DiscreetError)
         if not ours and kind.__module__ != "python_calamine" and kind.__name__ != "PanicException":
             raise
         if kind.__name__ == "PasswordError":
