@@ -17,9 +17,10 @@ Texts = npt.NDArray[np.object_]
 UInt64Array = npt.NDArray[np.uint64]
 Vector = npt.NDArray[Any]
 
-Model = Literal["auto", "rasch", "partial-credit", "rating-scale"]
+NamedModel = Literal["rasch", "partial-credit", "rating-scale"]
 """Names of models of answers."""
-MODELS: tuple[str, ...] = get_args(Model)
+MODELS: tuple[str, ...] = get_args(NamedModel)
+Model = Literal["auto", NamedModel]
 
 Method = Literal["auto", "conditional", "refined", "spectral", "marginal"]
 """Names of estimators of difficulties."""

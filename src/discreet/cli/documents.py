@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "discreet-calibration", 2
 READ_VERSIONS = (1, 2)
 """Version 1 has no model, choice of the method, steps, thresholds and covariance."""
-MODELS = ("rasch", "partial-credit", "rating-scale")
-"""Models whose calibrations are read."""
 COVARIANCE_ITEMS = 100
 """Items, or thresholds, up to which the covariance is kept: below 200 kB."""
 
@@ -133,6 +131,8 @@ def read_document(path: Path) -> dict[str, Any]:
             f"{path} has version {document.get('version')}; this version of discreet reads "
             f"{' and '.join(map(str, READ_VERSIONS))}."
         )
+    from discreet.types import MODELS
+
     if document.get("model", "rasch") not in MODELS:
         raise BadUsage(
             f"{path} is a calibration of the model {document['model']}, but this version of "

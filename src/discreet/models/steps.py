@@ -39,10 +39,9 @@ from discreet.models.methods import Method
 from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
 from discreet.results.thresholds import Thresholds
-from discreet.types import FloatArray, IndexArray, Int64Array
+from discreet.types import MODELS, FloatArray, IndexArray, Int64Array
 
-RASCH, PARTIAL_CREDIT, RATING_SCALE = "rasch", "partial-credit", "rating-scale"
-MODELS = (RASCH, PARTIAL_CREDIT, RATING_SCALE)
+RASCH, PARTIAL_CREDIT, RATING_SCALE = MODELS
 
 
 def choose_model(asked: str, steps: Sequence[int]) -> str:
@@ -97,7 +96,7 @@ class StepPlan:
     recoding
         From the categories of the answers to those of the model.
     model
-        One of :data:`MODELS`.
+        One of :data:`discreet.types.MODELS`.
     warnings
         What became of categories that nobody used.
     """

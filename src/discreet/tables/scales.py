@@ -104,8 +104,9 @@ def make_asked(
     """
     from discreet.types import MODELS
 
-    if model not in (None, *MODELS):
-        raise BadUsage(f"there is no model called {model!r}; choose one of: {', '.join(MODELS)}")
+    known = ("auto", *MODELS)
+    if model not in (None, *known):
+        raise BadUsage(f"there is no model called {model!r}; choose one of: {', '.join(known)}")
     asked = AskedSteps(
         None if model == "auto" else model,
         _check_steps(steps),
