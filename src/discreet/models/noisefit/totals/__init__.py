@@ -119,7 +119,7 @@ class TotalsFit:
         """Covariance of the locations."""
         if self.threshold_covariance is None:
             return None
-        first = np.cumsum(self.steps) - self.steps
+        first = np.cumsum((0, *self.steps[:-1]), dtype=np.intp)
         rows = np.add.reduceat(self.threshold_covariance, first, axis=0)
         sums = np.add.reduceat(rows, first, axis=1)
         return np.asarray(sums / np.outer(self.steps, self.steps))
