@@ -21,6 +21,11 @@ NamedModel = Literal["rasch", "partial-credit", "rating-scale"]
 """Names of models of answers."""
 MODELS: tuple[str, ...] = get_args(NamedModel)
 Model = Literal["auto", NamedModel]
+ScaleModel = Literal["partial-credit", "rating-scale"]
+"""Those of answers with steps."""
+Design = Literal["complete", "random", "unknown"]
+"""Who answered what, as far as that is public: everybody everything, a part that does not depend on
+ability, or nobody knows."""
 
 Method = Literal["auto", "conditional", "refined", "spectral", "marginal"]
 """Names of estimators of difficulties."""

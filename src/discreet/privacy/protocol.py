@@ -16,16 +16,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from fractions import Fraction
 from math import exp
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from discreet.answers.protocol import Contributions
+from discreet.answers.steps import MOST_STEPS
 from discreet.counts.matrix import LARGE_ITEMS
 from discreet.errors import BadBudget, BadResponses, BadUsage
 from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.noise import Noise
 from discreet.secure import RandomSource
-from discreet.types import Int64Array
+from discreet.types import Design, Int64Array, ScaleModel
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,17 @@ class Public:
         How many persons; public under replace-one, ``None`` under add-remove.
     is_fixed
         Whether that number was fixed in advance; otherwise it was counted in the data.
+    steps
+        Per item, its highest category; 1 for right and wrong, which is what no steps mean.
+    forms
+        The sets of items of which each person was given one; none where all were given one list.
+    design
+        Who answered what: everybody everything in a form (``"complete"``), a part that does not
+        depend on ability (``"random"``), or a part of which that is not known (``"unknown"``).
+    lowest
+        The value of the lowest category in the data. It is told, never looked for.
+    model
+        What is fitted to released values of items with steps.
     """
 
     items: tuple[str, ...]
@@ -51,15 +63,31 @@ class Public:
     neighbours: Neighbours
     persons: int | None
     is_fixed: bool = False
+    steps: tuple[int, ...] = ()
+    forms: tuple[tuple[str, ...], ...] = ()
+    design: Design = "unknown"
+    lowest: int = 0
+    model: ScaleModel = "partial-credit"
 
     def __post_init__(self) -> None:
         check_item_list(self.items)
+        object.__setattr__(self, "steps", self.steps or (1,) * len(self.items))
+        check_steps(self.items, self.steps)
+        check_forms(self.items, self.forms)
+        _check_choice("design", self.design, get_args(Design))
+        _check_choice("model", self.model, get_args(ScaleModel))
         if self.max_answers < 2:
             raise BadBudget(
                 f"max_answers must be at least 2, found {self.max_answers}: "
                 "one answer alone compares no two items"
             )
-        object.__setattr__(self, "max_answers", min(self.max_answers, len(self.items)))
+        longest = max(map(len, self.forms), default=len(self.items))
+        object.__setattr__(self, "max_answers", min(self.max_answers, longest))
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether some item has more than one step."""
+        return any(step > 1 for step in self.steps)
 
 
 @dataclass(frozen=True)
@@ -72,6 +100,7 @@ class ComparedPublic(Public):
 
     def __post_init__(self) -> None:
         check_item_list(self.items)
+        object.__setattr__(self, "steps", (1,) * len(self.items))
         if self.max_answers < 1:
             raise BadBudget(
                 f"max_comparisons must be at least 1, found {self.max_answers}: without a "
@@ -91,6 +120,39 @@ def check_item_list(items: tuple[str, ...]) -> None:
     if len(set(items)) < len(items):
         twice = next(item for item in items if items.count(item) > 1)
         raise BadUsage(f"the item list names {twice!r} more than once; list each item once")
+
+
+def check_steps(items: tuple[str, ...], steps: tuple[int, ...]) -> None:
+    """Refuse numbers of steps that no item has."""
+    if len(steps) != len(items):
+        raise BadUsage(f"{len(items)} items need {len(items)} numbers of steps, found {len(steps)}")
+    for item, step in zip(items, steps, strict=True):
+        if not 1 <= step <= MOST_STEPS:
+            raise BadUsage(
+                f"item {item!r} was said to have {step} steps; it must be from 1 (right and wrong) "
+                f"to {MOST_STEPS}"
+            )
+
+
+def check_forms(items: tuple[str, ...], forms: tuple[tuple[str, ...], ...]) -> None:
+    """Refuse forms that are no sets of listed items, or of which some item is in none."""
+    for form in forms:
+        unknown = [item for item in form if item not in items]
+        if unknown:
+            raise BadUsage(f"a form names {unknown[0]!r}, which is not on the item list")
+        if len(form) < 2 or len(set(form)) < len(form):
+            raise BadUsage("a form must name at least 2 items, each of them once")
+    missed = set(items).difference(*forms) if forms else set()
+    if missed:
+        raise BadUsage(
+            f"{len(missed)} listed items are in no form, for example {min(missed)!r}: every item "
+            "must be in one form at least"
+        )
+
+
+def _check_choice(name: str, found: str, known: Sequence[str]) -> None:
+    if found not in known:
+        raise BadUsage(f"{name} must be one of {', '.join(known)}, found {found!r}")
 
 
 def check_size(public: Public, mechanism: str) -> None:
@@ -288,6 +350,11 @@ class Order:
             "max_answers": self.public.max_answers,
             "persons": self.public.persons,
             "is_fixed": self.public.is_fixed,
+            "steps": list(self.public.steps),
+            "forms": [list(form) for form in self.public.forms],
+            "design": self.public.design,
+            "lowest": self.public.lowest,
+            "model": self.public.model,
             "laws": {name: [law.family, str(law.scale)] for name, law in noise.laws.items()},
             "settings": {name: _pack(value) for name, value in noise.settings.items()},
             "conditions": list(noise.conditions),
@@ -314,6 +381,11 @@ class Order:
             neighbours=Neighbours(spend.neighbours),
             persons=values["persons"],
             is_fixed=values["is_fixed"],
+            steps=tuple(values.get("steps", ())),
+            forms=tuple(map(tuple, values.get("forms", ()))),
+            design=values.get("design", "unknown"),
+            lowest=values.get("lowest", 0),
+            model=values.get("model", "partial-credit"),
         )
         calibration = Calibration(
             laws={

@@ -160,6 +160,7 @@ def check_answers(answers: Contributions, public: Public, mechanism: Mechanism) 
             f"{unlisted[0]!r}. A release names its items in advance, without looking at the "
             "data: add them to the list, or take their columns or rows out of the data first"
         )
+    _check_categories(answers, public)
     if public.persons is not None and answers.n_persons > public.persons:
         raise BadResponses(
             f"the data has {answers.n_persons:,} people, more than the {public.persons:,} that are "
@@ -167,6 +168,22 @@ def check_answers(answers: Contributions, public: Public, mechanism: Mechanism) 
             "take out who does not belong there"
         )
     mechanism.check_answers(answers.select(public.items), public.persons)
+
+
+def _check_categories(answers: Contributions, public: Public) -> None:
+    """Refuse answers with higher categories than the list allows; fewer may occur than are listed.
+
+    The message says how many steps were found: it is for the steward's eyes.
+    """
+    listed = dict(zip(public.items, public.steps, strict=True))
+    for item, found in zip(answers.items, answers.steps, strict=True):
+        if found > listed[item]:
+            raise BadResponses(
+                f"item {item!r} was read with {found} steps, and the list has {listed[item]}. A "
+                "release is told how many steps its items have: name them with the list (in "
+                f"Python items={{{item!r}: {found}}}, in a file the columns item and steps), or "
+                "say from which score on answers count as right with at_least= (--at-least)"
+            )
 
 
 def add_noise(

@@ -88,6 +88,22 @@ class Scale:
         return tuple(self.steps.get(str(item), 1) for item in items)
 
 
+def list_scale(steps: Mapping[str, int], lowest: int = 0, reverse: Iterable[str] = ()) -> Scale:
+    """Return the scale of items whose steps are known; nothing is looked up in the answers.
+
+    Examples
+    --------
+    >>> list_scale({"Q1": 2}, lowest=1).codes
+    {'Q1': {'1': 0, '2': 1, '3': 2}}
+    """
+    turned = set(reverse)
+    codes = {}
+    for item, most in steps.items():
+        order = range(most, -1, -1) if item in turned else range(most + 1)
+        codes[item] = {str(lowest + place): code for place, code in enumerate(order)}
+    return Scale(codes, dict(steps))
+
+
 def make_asked(
     model: str | None = None,
     steps: Any = None,

@@ -109,11 +109,16 @@ def choose_mechanism(
     given: str | CompleteMechanism, public: Public, kind: str = "answers"
 ) -> tuple[CompleteMechanism, str]:
     """Return the mechanism of a release, and who chose it."""
-    if not isinstance(given, str):
-        return given, f"{given.name}: named by the steward"
-    check_mechanism(given, kind)
+    if isinstance(given, str):
+        check_mechanism(given, kind)
     if given != AUTO:
-        return find_mechanism(given), f"{given}: named by the steward"
+        named = find_mechanism(given) if isinstance(given, str) else given
+        if public.has_steps and not named.takes_steps:
+            raise BadUsage(
+                f"the mechanism {named.name} is for right and wrong answers, and some listed items "
+                "have more than one step; take mechanism='totals' (--mechanism totals)"
+            )
+        return named, f"{named.name}: named by the steward"
     if kind == "answers":
         return pick_mechanism(public)
     from discreet.privacy.mechanisms.comparisons import pick_comparison_mechanism
@@ -124,6 +129,8 @@ def choose_mechanism(
 def pick_mechanism(public: Public) -> tuple[CompleteMechanism, str]:
     """Choose the more accurate mechanism for answers from public parameters alone; say why."""
     items = len(public.items)
+    if public.has_steps:
+        return find_mechanism("totals"), "auto: totals, because some items have more than one step"
     if public.max_answers >= items and items <= AUTO_PAIRS:
         name, why = (
             "pairs",

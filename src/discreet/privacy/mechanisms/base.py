@@ -84,6 +84,8 @@ class CompleteMechanism(ABC):
     """Between which data sets it can promise anything."""
     hides_pattern: ClassVar[bool] = True
     """Whether the promise also covers which items a person answered."""
+    takes_steps: ClassVar[bool] = False
+    """Whether items may have more than one step."""
     growth: ClassVar[float] = 1.0
     """How far a group can be told apart grows with this power of its size: with the root where
     everybody's answers get noise of their own."""
