@@ -207,10 +207,10 @@ def bootstrap_ratios(
         )
         truth.append(difficulty)
         ratio.append((again.difficulty - difficulty) ** 2 / variance)
-    return _smooth_ratio(np.concatenate(truth), np.concatenate(ratio), posterior.mean)
+    return smooth_ratio(np.concatenate(truth), np.concatenate(ratio), posterior.mean)
 
 
-def _smooth_ratio(truth: FloatArray, ratio: FloatArray, at: FloatArray) -> FloatArray:
+def smooth_ratio(truth: FloatArray, ratio: FloatArray, at: FloatArray) -> FloatArray:
     """Mean ratio as a constant plus a slope in the squared difficulty."""
     overall = float(np.clip(ratio.mean(), SMALLEST_RATIO, LARGEST_RATIO))
     square = truth**2

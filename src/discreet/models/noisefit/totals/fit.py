@@ -1,28 +1,68 @@
-"""The fit of thresholds to noisy totals.
+"""Thresholds from released totals, with standard errors that include the noise.
 
-In: released values of one or more forms. Out: a :class:`TotalsFit`.
+In: released values of one or more forms. Out: a :class:`TotalsFit`. The loop is in
+:mod:`~discreet.models.noisefit.totals.iterate`, the bootstrap in
+:mod:`~discreet.models.noisefit.totals.bootstrap`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+
+import numpy as np
 
 from discreet.errors import BadUsage
 from discreet.models.noisefit.totals import FormTotals, StepModel, TotalsFit
-from discreet.types import Int8Array
-
-Measure = Callable[[Int8Array, int], FormTotals]
-"""Codes ``[person, own item]`` of persons in a form (-1: no answer), and its number, to their
-exact statistics; noise arrays may be zero."""
+from discreet.models.noisefit.totals.bootstrap import bootstrap_covariance
+from discreet.models.noisefit.totals.iterate import pose_problem, settle, start_state
+from discreet.models.noisefit.totals.simulate import Measure
 
 
 def fit_totals(
-    forms: Sequence[FormTotals],  # noqa: ARG001
-    steps: Sequence[int],  # noqa: ARG001
+    forms: Sequence[FormTotals],
+    steps: Sequence[int],
     *,
-    model: StepModel = "partial-credit",  # noqa: ARG001
-    standard_errors: bool = True,  # noqa: ARG001
-    measure: Measure | None = None,  # noqa: ARG001
+    model: StepModel = "partial-credit",
+    standard_errors: bool = True,
+    measure: Measure | None = None,
 ) -> TotalsFit:
-    """Fit thresholds."""
-    raise BadUsage("thresholds cannot be fitted to noisy totals yet")
+    """Fit thresholds to noisy totals of categories and moments of scores.
+
+    Parameters
+    ----------
+    forms
+        Released values, form by form.
+    steps
+        Per item, its highest category.
+    model
+        ``"rating-scale"`` gives every item the same steps around its location.
+    standard_errors
+        Whether to bootstrap them; the thresholds are the same bit for bit without.
+    measure
+        How statistics of simulated persons are computed, for the bootstrap.
+    """
+    problem = pose_problem(forms, steps, model)
+    state, rounds = settle(problem, start_state(problem))
+    covariance, inflation = None, float("nan")
+    if standard_errors:
+        covariance, inflation = bootstrap_covariance(problem, state, _need(measure))
+    return TotalsFit(
+        thresholds=np.where(problem.ladders.open, state.thresholds, np.nan),
+        threshold_covariance=covariance,
+        steps=tuple(int(step) for step in steps),
+        location_spread=state.spreads.location,
+        step_spread=state.spreads.step,
+        ability_mean=state.shapes[:, 0],
+        ability_spread=np.exp(state.shapes[:, 1]),
+        inflation=inflation,
+        rounds=rounds,
+    )
+
+
+def _need(measure: Measure | None) -> Measure:
+    if measure is None:
+        raise BadUsage(
+            "standard errors need `measure`, which computes the statistics of simulated persons; "
+            "pass it, or ask for no standard errors"
+        )
+    return measure

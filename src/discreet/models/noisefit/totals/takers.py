@@ -1,0 +1,98 @@
+"""Who took an item: by how much its takers are abler than all, from their mean standing.
+
+In: released standings of the takers of each item, and what the model expects. Out: a shift of
+ability for each item. The shifts follow the difficulties by a common slope, which is likely to be
+exactly zero, and each has a deviation of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.models.noisefit.totals import FormTotals
+from discreet.models.noisefit.totals.equations import Expected, Numbers
+from discreet.types import FloatArray, IndexArray
+
+SLAB = 0.4
+"""Standard deviation of the slope on difficulty, where there is one."""
+LARGEST_SLOPE = 0.85
+LARGEST_SHIFT = 2.5
+SMALLEST_RISE = 0.03
+"""A standing is thought to rise by this share of the best score per logit, at least."""
+STANDING_VARIANCE = 0.06
+"""Of one answer around its expectation, in shares of the best score: between one step (.25 at
+most) and many."""
+RELAXATION = 0.7
+SHAPE_BLUR = 0.12
+"""Where items follow abilities by this slope, lean and bunching can hardly be told any more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shifts:
+    """By how much the takers of each item are abler than all, and the common slope."""
+
+    value: FloatArray
+    slope: float
+
+    @property
+    def tightness(self) -> float:
+        """Factor for the doubt about lean and bunching."""
+        return float(1 / (1 + (self.slope / SHAPE_BLUR) ** 4))
+
+
+def expected_standing(
+    expected: Expected, numbers: Numbers, steps: IndexArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean standing of the takers of each item, and how it rises with their ability."""
+    share = expected.score / steps[:, None]
+    mass = expected.takers[:, None] * expected.weight
+    sums, everybody = (mass * share).sum(axis=0), mass.sum(axis=0) + 1e-300
+    own = 1 / max(numbers.answers, 2.0)
+    others = (sums - mass * share) / np.maximum(everybody - mass, 1e-300)
+    standing = (expected.weight * (own * share + (1 - own) * others)).sum(axis=1) - 0.5
+    rise = expected.weight @ np.gradient(sums / everybody, expected.ability)
+    return standing, np.asarray(np.maximum(rise, SMALLEST_RISE) * (1 - own))
+
+
+def shift_takers(
+    form: FormTotals,
+    numbers: Numbers,
+    expected: Expected,
+    steps: IndexArray,
+    location: FloatArray,
+    old: Shifts,
+) -> Shifts:
+    """Move the shifts towards what the released standings say."""
+    if form.takers is None:
+        return old
+    standing, rise = expected_standing(expected, numbers, steps)
+    answers = max(numbers.answers, 2.0)
+    variance = form.takers_noise / expected.takers**2
+    variance = (variance + STANDING_VARIANCE / answers / expected.takers) / rise**2
+    raw = old.value + (form.takers / expected.takers - standing) / rise
+    raw = raw - np.average(raw, weights=1 / variance)
+    slope = _common_slope(raw, variance, location - location.mean())
+    wanted = _shrink_deviations(raw, variance, slope * location)
+    wanted = wanted - np.average(wanted, weights=expected.takers)
+    wanted = np.clip(wanted, -LARGEST_SHIFT, LARGEST_SHIFT)
+    return Shifts(old.value + RELAXATION * (wanted - old.value), slope)
+
+
+def _common_slope(raw: FloatArray, variance: FloatArray, location: FloatArray) -> float:
+    """Slope of the shifts on difficulty: zero, or normal, whichever explains them better."""
+    doubt = 1 / max(float((location**2 / variance).sum()), 1e-12)
+    seen = float((raw * location / variance).sum()) * doubt
+    trust = SLAB**2 / (SLAB**2 + doubt)
+    odds = 0.5 * np.log(doubt / (doubt + SLAB**2)) + 0.5 * seen**2 / doubt * trust
+    chance = 1 / (1 + np.exp(-np.clip(odds, -50, 50)))
+    return float(np.clip(seen * trust * chance, -LARGEST_SLOPE, LARGEST_SLOPE))
+
+
+def _shrink_deviations(raw: FloatArray, variance: FloatArray, line: FloatArray) -> FloatArray:
+    """Shrink each item's deviation from the line by how far deviations exceed their noise."""
+    away = raw - line
+    inflated = variance * (1 + 1.4 / np.sqrt(len(raw)))
+    own = max(float(np.average(away**2 - inflated, weights=1 / variance**2)), 1e-4)
+    return np.asarray(line + away * own / (own + variance))
