@@ -339,3 +339,21 @@ def _read_digits(digits, largest, total):
             for bit in range(min(64, len(total) - start)):
                 total[start + bit] += np.int64((bits >> np.uint64(bit)) & np.uint64(1)) << digit
             digit += 1
+
+
+@compiled_loop
+def add_values(plane, rows, values, total):
+    """Set ``total`` to the sum of the values of the persons whose bits are set in some rows.
+
+    ``plane[row, word]``; ``values[person]``; ``total[k]`` is for ``rows[k]``.
+    """
+    for place in range(len(rows)):
+        row = plane[rows[place]]
+        found = 0
+        for word in range(len(row)):
+            left = row[word]
+            while left:
+                others = left & (left - np.uint64(1))
+                found += values[64 * word + np.int64(ones_in((left ^ others) - np.uint64(1)))]
+                left = others
+        total[place] = found

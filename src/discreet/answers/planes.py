@@ -173,7 +173,7 @@ class BitPlanes:
         """Count the bits of each person in a plane of these persons, 64 of them to a word."""
         counts = np.zeros(plane.shape[0] * self.block_persons, dtype=np.int64)
         by_block = counts.reshape(plane.shape[0], self.block_persons)
-        count = _count_persons
+        count = add_up_bits
         if worth_compiling(PLAIN_PERSON_WORD * plane.size):
             from discreet.answers.pack_kernels import count_persons as count
         list(map_tasks(lambda block: count(plane[block], by_block[block]), range(plane.shape[0])))
@@ -191,7 +191,7 @@ def _item_counts(plane: UInt64Array) -> Int64Array:
     return np.asarray(totals.sum(axis=0))
 
 
-def _count_persons(plane: UInt64Array, total: Int64Array) -> None:
+def add_up_bits(plane: UInt64Array, total: Int64Array) -> None:
     """Set ``total[person]`` to the number of bits of a person, with NumPy alone."""
     total[:] = 0
     for power, digit in enumerate(_add_bits(plane)):

@@ -322,27 +322,37 @@ def calibrate_scale(
 
 
 def calibrate_blocks(
-    moves: Iterable[tuple[int, int]],
-    ratio: Fraction,
+    moves: Iterable[Sequence[int]],
+    ratios: Sequence[Fraction],
     budget: Budget,
     *,
     coordinates: int,
     mechanism: str,
 ) -> tuple[Fraction, Spend]:
-    """Return the sigma of the first of two blocks of numbers, and the spend of both.
+    """Return the scale of several blocks of numbers, and the spend of all of them together.
 
-    ``moves`` are the squared lengths of the extreme moves in the two blocks; the second block's
-    sigma is ``ratio`` times the first's.
+    ``moves`` are the squared lengths of the extreme moves in every block; a block's sigma is its
+    ratio times the scale.
+
+    Examples
+    --------
+    >>> ratios = [Fraction(1), Fraction(2)]
+    >>> scale, _ = calibrate_blocks(
+    ...     [(5000, 0), (0, 20000)], ratios, Budget(1.0, 1e-4), coordinates=99, mechanism="two"
+    ... )
+    >>> float(scale)
+    225.28125
     """
-    lengths = list(moves)
+    lengths = [tuple(one) for one in moves]
 
     def blocks(scale: Fraction) -> list[Blocks]:
-        return [[(one, scale), (other, scale * ratio)] for one, other in lengths]
+        sigmas = [scale * ratio for ratio in ratios]
+        return [list(zip(one, sigmas, strict=True)) for one in lengths]
 
     def bound_at(scale: Fraction) -> GaussianBound:
         return bound_moves(blocks(scale), coordinates=coordinates)
 
-    scale = calibrate_scale(bound_at, budget, smallest=SMALLEST_SIGMA / min(ratio, Fraction(1)))
+    scale = calibrate_scale(bound_at, budget, smallest=SMALLEST_SIGMA / min(ratios))
     rho = moves_rho(blocks(scale))
     return scale, moves_spend(bound_at(scale), rho=rho, budget=budget, mechanism=mechanism)
 

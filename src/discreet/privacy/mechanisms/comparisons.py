@@ -13,6 +13,7 @@ objects were compared and never on who won, so that it costs no bias. Proofs: do
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import ceil, isqrt, sqrt
 from typing import Any, ClassVar
 
@@ -150,7 +151,7 @@ class NetWins(AdditiveMechanism):
         ratio = round_ratio(root)
         cells = len(public.items) * (len(public.items) + 1) // 2
         scale, spend = calibrate_blocks(
-            [moves], ratio, budget, coordinates=cells, mechanism=self.name
+            [moves], (Fraction(1), ratio), budget, coordinates=cells, mechanism=self.name
         )
         laws = {
             "net_wins": NoiseLaw("gaussian", scale),

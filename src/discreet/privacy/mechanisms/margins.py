@@ -169,7 +169,7 @@ class Margins(AdditiveMechanism):
         ratio = round_ratio(1 / sqrt(share * typical))
         cells = len(public.items) * (len(public.items) + 1) // 2
         scale, spend = calibrate_blocks(
-            moves, ratio, budget, coordinates=cells, mechanism=self.name
+            moves, (Fraction(1), ratio), budget, coordinates=cells, mechanism=self.name
         )
         return Calibration(self._laws(scale, ratio), spend, settings=self._settings(weights))
 

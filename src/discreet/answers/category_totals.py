@@ -1,0 +1,159 @@
+"""Weighted totals of categories and moments of scores, as sums over whole persons. Confidential.
+
+In: answers wherever they are, and integer tables made from public parameters. Out: integers. What
+a person adds depends on that person's answers and the tables alone: not on the batch, the place or
+the order, so memory, disk and a cluster give the same sums, bit for bit.
+
+A person belongs to the first form that has all of the person's answers. Somebody with more answers
+than the tables know of adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.answers.person_chunks import Cells, Chunk, cut_chunks
+from discreet.answers.planes import AnswerStore
+from discreet.answers.protocol import SumJob
+from discreet.answers.score_moments import contribute, multiply_means, power_table
+from discreet.jit import map_tasks
+from discreet.types import BoolArray, IndexArray, Int64Array
+
+FACTS = ("persons", "silent", "misfits")
+"""What is counted of all persons: how many, those without answers, those who fit no form."""
+
+
+@dataclass(frozen=True, eq=False)
+class FormTable:
+    """What somebody with so many answers to one form adds; the last entry is beyond the cap: 0.
+
+    Attributes
+    ----------
+    columns
+        The form's items.
+    weight
+        ``[answered]``: added to the cell of every answer.
+    factors
+        ``[answered, moment, product]``: see :mod:`discreet.answers.score_moments`.
+    contributing
+        ``[answered]``: how much of the person is in the moments; added beside them. None where
+        that is public.
+    has_takers
+        Whether the person's standing is added for every answered item.
+    is_complete
+        Whether only persons with all answers belong to the form.
+    """
+
+    columns: IndexArray
+    weight: Int64Array
+    factors: Int64Array
+    contributing: Int64Array | None
+    has_takers: bool
+    is_complete: bool
+
+    def index(self, answered: Int64Array) -> Int64Array:
+        """Return where in the tables persons with so many answers are."""
+        return np.minimum(answered, len(self.weight) - 1)
+
+    def sizes(self, cells: Cells) -> dict[str, int]:
+        """Return how many numbers of each kind are summed."""
+        moments = self.factors.shape[1] + (self.contributing is not None)
+        return {
+            "members": 1,
+            "category": len(cells.of_items(self.columns)),
+            "moment": moments,
+            "takers": len(self.columns) if self.has_takers else 0,
+        }
+
+
+class CategoryTotals(SumJob):
+    """One integer array: facts about all persons, then the sums of every form."""
+
+    def __init__(self, steps: Sequence[int], forms: Sequence[FormTable]) -> None:
+        self.cells, self.forms = Cells(tuple(steps)), tuple(forms)
+        self.powers = power_table(self.cells.kinds)
+
+    def block(self, store: AnswerStore) -> Int64Array:
+        """Return the sums over some persons."""
+        size = len(FACTS) + sum(sum(form.sizes(self.cells).values()) for form in self.forms)
+        total = np.zeros(size, dtype=np.int64)
+        for part in map_tasks(self._add_up, cut_chunks(store, self.cells)):
+            total += part
+        return total
+
+    def _add_up(self, chunk: Chunk) -> Int64Array:
+        counts = chunk.count_kinds()
+        answered = counts.sum(axis=0)
+        person = Person(counts, answered, multiply_means(counts, self.powers), self.cells)
+        silent = answered == 0
+        free, parts = ~silent, []
+        for form in self.forms:
+            mine = free & self._belongs(chunk, form, answered)
+            free = free & ~mine
+            parts += list(_sum_form(chunk, form, person, mine))
+        facts = [chunk.persons, int(silent.sum()), int(free.sum())]
+        return np.concatenate([np.array(facts, dtype=np.int64), *parts])
+
+    def _belongs(self, chunk: Chunk, form: FormTable, answered: Int64Array) -> BoolArray:
+        """Say who can belong to a form."""
+        can = np.ones(chunk.persons, dtype=bool)
+        if form.is_complete:
+            can[:] = answered == len(form.columns)
+        if len(form.columns) == len(self.cells.steps):
+            return can
+        return np.asarray(can & ~chunk.answers_other(form.columns))
+
+    def read(self, sums: Int64Array) -> dict[str, Int64Array]:
+        """Return the sums by name, those of all forms one after the other; and the facts."""
+        found: dict[str, list[Int64Array]] = {
+            "members": [], "category": [], "moment": [], "takers": []
+        }  # fmt: skip
+        start = len(FACTS)
+        for form in self.forms:
+            for name, size in form.sizes(self.cells).items():
+                found[name].append(sums[start : start + size])
+                start += size
+        facts = {name: sums[place] for place, name in enumerate(FACTS)}
+        return {**facts, **{name: np.concatenate(parts) for name, parts in found.items()}}
+
+
+@dataclass(frozen=True, eq=False)
+class Person:
+    """Of each of some persons: answers of every kind, their number, products of means."""
+
+    counts: Int64Array
+    answered: Int64Array
+    products: Int64Array
+    cells: Cells
+
+    def standing(self, weight: Int64Array) -> Int64Array:
+        """Return the weight times 2 (share of the best score) - 1, rounded: at most the weight."""
+        most, category = np.array(self.cells.kinds).T
+        score, best = category @ self.counts, np.maximum(most @ self.counts, 1)
+        return np.asarray((2 * weight * (2 * score - best) + best) // (2 * best))
+
+
+def _sum_form(
+    chunk: Chunk, form: FormTable, person: Person, mine: BoolArray
+) -> Iterator[Int64Array]:
+    """Yield members, cells, moments and takers of one form."""
+    answered = form.index(person.answered)
+    weight = np.where(mine, form.weight[answered], 0)
+    yield np.array([mine.sum()], dtype=np.int64)
+    yield chunk.add_values(weight, form.columns)
+    yield _sum_moments(form, answered[mine], person.products[:, mine])
+    if form.has_takers:
+        cells = chunk.add_values(np.where(mine, person.standing(weight), 0), form.columns)
+        own = np.concatenate([[0], np.cumsum([person.cells.steps[i] + 1 for i in form.columns])])
+        yield np.add.reduceat(cells, own[:-1])
+
+
+def _sum_moments(form: FormTable, answered: Int64Array, products: Int64Array) -> Int64Array:
+    factors = np.moveaxis(form.factors[answered], 0, -1)
+    sums = contribute(factors, products[None]).sum(axis=1)
+    if form.contributing is None:
+        return np.asarray(sums)
+    return np.append(sums, form.contributing[answered].sum())

@@ -1,0 +1,187 @@
+"""Released totals as numbers for the fit, and exact ones of simulated persons in the same form.
+
+In: a release, or made-up answers. Out: :class:`~discreet.models.noisefit.totals.FormTotals`, in
+units of one answer. Nothing here sees real answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from discreet.answers.category_totals import CategoryTotals
+from discreet.answers.steps import store_codes
+from discreet.models.noisefit.totals import FormTotals
+from discreet.privacy.mechanisms.total_tables import (
+    GRID,
+    MOMENT_GRID,
+    SCALE_PARTS,
+    FormShape,
+    common_categories,
+)
+from discreet.privacy.protocol import Public
+from discreet.privacy.wall import Release
+from discreet.types import FloatArray, Int8Array
+
+
+def read_forms(release: Release, shapes: Sequence[FormShape]) -> list[FormTotals]:
+    """Return the released values of every form, with the covariance of their noise."""
+    public, values = release.public, release.values
+    variance = {name: law.variance for name, law in release.laws.items()}
+    if "category" in values:
+        counts: Iterator[Any] = iter(_split(values["category"] / GRID, _cells(shapes, public)))
+        noise = [variance["category"] / GRID**2 * np.eye(step + 1) for step in public.steps]
+    else:
+        counts = iter(_join_counts(release, shapes))
+        noise = _join_noise(variance, public.steps)
+    moments = _split(values["moment"], [_moments(shape) for shape in shapes])
+    takers = _split(values.get("takers"), [len(shape.columns) for shape in shapes])
+    persons = values.get("persons")
+    found = []
+    for number, shape in enumerate(shapes):
+        known = float(public.persons or 0), 0.0
+        noisy = None if persons is None else persons[number] / GRID
+        number_of = known if noisy is None else (float(noisy), variance["persons"] / GRID**2)
+        own = FormSums(next(counts), moments[number], takers[number], number_of)
+        form = fill_form(own, shape, public)
+        found.append(_add_noise(form, shape, public, noise, variance))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class FormSums:
+    """Numbers of one form: cells in units, moments and takers on their grids, persons."""
+
+    cells: FloatArray
+    moment: Any
+    takers: Any
+    persons: tuple[float, float]
+
+
+def fill_form(sums: FormSums, shape: FormShape, public: Public) -> FormTotals:
+    """Return sums in units of one answer, without any noise but that of the number of persons."""
+    steps = [public.steps[column] for column in shape.columns]
+    widest = max(public.steps) + 1
+    there = np.arange(widest) <= np.array(steps)[:, None]
+    category = np.zeros(there.shape)
+    category[there] = sums.cells
+    units = np.array([*shape.scales, shape.contributing or SCALE_PARTS]) / SCALE_PARTS * MOMENT_GRID
+    moments = len(shape.scales)
+    contributing = sums.persons
+    if shape.contributing:
+        contributing = float(sums.moment[moments] / units[moments]), 0.0
+    return FormTotals(
+        columns=np.array(shape.columns),
+        category=category,
+        category_noise=np.zeros((len(steps), widest, widest)),
+        moment=sums.moment[:moments] / units[:moments],
+        moment_noise=np.zeros(moments),
+        contributing=contributing[0],
+        contributing_noise=contributing[1],
+        takers=None if sums.takers is None else sums.takers / (2 * GRID),
+        takers_noise=0.0,
+        persons=sums.persons[0],
+        persons_noise=sums.persons[1],
+        max_answers=shape.cap,
+        typical=float(shape.typical),
+        complete=public.design == "complete",
+        least_answers=shape.least,
+    )
+
+
+def _add_noise(
+    form: FormTotals,
+    shape: FormShape,
+    public: Public,
+    noise: Sequence[FloatArray],
+    variance: dict[str, float],
+) -> FormTotals:
+    """Return a form with the variances of its noise."""
+    covariance = form.category_noise.copy()
+    for place, column in enumerate(shape.columns):
+        own = public.steps[column] + 1
+        covariance[place, :own, :own] = noise[column]
+    units = np.array([*shape.scales, shape.contributing or SCALE_PARTS]) / SCALE_PARTS * MOMENT_GRID
+    own_noise = variance["moment"] / units**2
+    released = shape.contributing > 0
+    return replace(
+        form,
+        category_noise=covariance,
+        moment_noise=own_noise[:-1],
+        contributing_noise=own_noise[-1] if released else form.contributing_noise,
+        takers_noise=variance.get("takers", 0.0) / (2 * GRID) ** 2,
+    )
+
+
+def _cells(shapes: Sequence[FormShape], public: Public) -> list[int]:
+    return [sum(public.steps[column] + 1 for column in shape.columns) for shape in shapes]
+
+
+def _moments(shape: FormShape) -> int:
+    return len(shape.scales) + (shape.contributing > 0)
+
+
+def _split(values: Any, sizes: Sequence[int]) -> list[Any]:
+    """Return the parts of the forms; None for each where there are no such values."""
+    return [None] * len(sizes) if values is None else np.split(values, np.cumsum(sizes)[:-1])
+
+
+def _join_counts(release: Release, shapes: Sequence[FormShape]) -> list[FloatArray]:
+    """Put differences of categories and numbers of answers together; add-remove."""
+    public = release.public
+    whole = common_categories(public.steps)
+    contrasts = _split(release.values["contrast"] / (whole * GRID), _cells(shapes, public))
+    answered = _split(release.values["answered"] / GRID, [len(one.columns) for one in shapes])
+    found = []
+    for shape, contrast, number in zip(shapes, contrasts, answered, strict=True):
+        own = np.array([public.steps[column] + 1 for column in shape.columns])
+        # Differences sum to zero; what noise puts there says nothing.
+        middle = np.add.reduceat(contrast, np.cumsum(own) - own) / own
+        found.append(contrast + np.repeat(number / own - middle, own))
+    return found
+
+
+def _join_noise(variance: dict[str, float], steps: Sequence[int]) -> list[FloatArray]:
+    """Return the covariance of an item's counts that were put together."""
+    contrast = variance["contrast"] / (common_categories(steps) * GRID) ** 2
+    answered = variance["answered"] / GRID**2
+    found = []
+    for own in (step + 1 for step in steps):
+        same = np.full((own, own), 1 / own)
+        found.append(contrast * (np.eye(own) - same) + answered / own * same)
+    return found
+
+
+@dataclass(frozen=True)
+class Measurer:
+    """Exact statistics of simulated persons, with the very code that sums over real ones."""
+
+    public: Public
+    shapes: Sequence[FormShape]
+    has_takers: bool
+
+    def __call__(self, codes: Int8Array, form: int) -> FormTotals:
+        """Return the statistics of persons in a form: codes ``[person, own item]``."""
+        shape = self.shapes[form]
+        job = self._job(form)
+        sums = job.read(job.block(store_codes(codes, job.cells.steps)))
+        takers = sums["takers"] if self.has_takers else None
+        own = FormSums(sums["category"] / GRID, sums["moment"], takers, (float(len(codes)), 0.0))
+        return fill_form(own, shape, self.public)
+
+    def _job(self, form: int) -> CategoryTotals:
+        return _measuring_job(
+            self.shapes[form],
+            tuple(self.public.steps[i] for i in self.shapes[form].columns),
+            self.has_takers,
+        )
+
+
+@lru_cache(maxsize=64)
+def _measuring_job(shape: FormShape, steps: tuple[int, ...], has_takers: bool) -> CategoryTotals:
+    alone = replace(shape, columns=tuple(range(len(steps))))
+    return CategoryTotals(steps, [alone.table(has_takers=has_takers, is_complete=False)])
