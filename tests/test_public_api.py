@@ -109,6 +109,8 @@ def public_results():
         sim, answers, estimate, published, published.guarantee, published.noisy, budget, compared,
         discreet.count_pairs(answers),
         discreet.rank(estimate, top=60),
+        discreet.rank_ranges(estimate),
+        discreet.compare_items(estimate, items[0], items[1]),
         discreet.score(answers, estimate),
         discreet.Scale.from_points({0: 500, 1: 600}),
         discreet.fit_anchored(answers, known),

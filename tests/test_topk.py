@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
-from discreet.results import estimate
-from discreet.results import ranking as topk
+from discreet.results import differences
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.ranking import rank
 
@@ -134,7 +133,7 @@ def test_the_ranking_of_a_calibration_is_repeatable():
 
 
 def test_surely_in_is_rarely_wrong_even_when_all_items_are_equal(monkeypatch):
-    monkeypatch.setattr(estimate, "ERROR_DRAWS", 2000)
+    monkeypatch.setattr(differences, "ERROR_DRAWS", 2000)
     rng = np.random.default_rng(4)
     m = 8
     covariance = centred(0.2, m)
@@ -151,6 +150,6 @@ def test_a_few_items_at_a_time_give_the_same_ranking(monkeypatch):
     answers = rng.random((600, 30)) < 1 / (1 + np.exp(b - rng.normal(size=(600, 1))))
     estimate = fit(answers.astype(np.int8))
     whole = rank(estimate, top=5)
-    monkeypatch.setattr(topk, "BLOCK_CELLS", 70)
+    monkeypatch.setattr(differences, "BLOCK_CELLS", 70)
     assert rank(estimate, top=5) == whole
     assert 0 < len(whole.surely_in) <= 5 <= len(whole.possibly_in)

@@ -20,6 +20,8 @@ BUDGET = discreet.Budget(epsilon=1.0)
 # Every public function that takes a calibration, and a number or two of what it finds.
 TAKING = {
     "rank": lambda c: discreet.rank(c, top=2).gap,
+    "rank_ranges": lambda c: discreet.rank_ranges(c).difficulty,
+    "compare_items": lambda c: discreet.compare_items(c, "0", "1").difference,
     "score": lambda c: discreet.score(CELLS, c).ability,
     "measure_fit": lambda c: analysis.measure_fit(CELLS, c).items.infit,
     "check_model": lambda c: [one.p_value for one in analysis.check_model(CELLS, c).tests[:1]],

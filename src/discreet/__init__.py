@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     from discreet.publishing.release import release, release_comparisons
     from discreet.publishing.verification import read_release, read_released_ranking, verify
     from discreet.results.estimate import Estimate
+    from discreet.results.rank_ranges import (
+        ItemComparison,
+        RankRanges,
+        compare_items,
+        rank_ranges,
+    )
     from discreet.results.ranking import Ranking, Strengths, rank
     from discreet.simulation import simulate, simulate_comparisons
     from discreet.sklearn import PrivateRasch, Rasch, SpectralRasch
@@ -68,6 +74,7 @@ _NAMES = {
     "publishing.release": "release release_comparisons",
     "publishing.verification": "read_release read_released_ranking verify",
     "results.estimate": "Estimate",
+    "results.rank_ranges": "ItemComparison RankRanges compare_items rank_ranges",
     "results.ranking": "Ranking Strengths rank",
     "simulation": "simulate_comparisons simulate",
     "sklearn": "PrivateRasch Rasch SpectralRasch",
@@ -85,6 +92,7 @@ __all__ = [
     "Drift",
     "Estimate",
     "Guarantee",
+    "ItemComparison",
     "Ledger",
     "Link",
     "PairCounts",
@@ -93,6 +101,7 @@ __all__ = [
     "PrivateRasch",
     "Published",
     "PublishedRanking",
+    "RankRanges",
     "Ranking",
     "Rasch",
     "ReadingWords",
@@ -102,6 +111,7 @@ __all__ = [
     "Strengths",
     "__version__",
     "adaptive",
+    "compare_items",
     "count_comparisons",
     "count_pairs",
     "create_bank",
@@ -117,6 +127,7 @@ __all__ = [
     "plan",
     "rank",
     "rank_comparisons",
+    "rank_ranges",
     "read_bank",
     "read_comparisons",
     "read_release",

@@ -61,6 +61,7 @@ _KINDS = {
     "analysis.tables": "Table",
     "privacy.accounting": "Guarantee Neighbours",
     "results.estimate": "Estimate Kind Notice Solution Status",
+    "results.rank_ranges": "ItemComparison RankRanges",
     "results.ranking": "Ranking Strengths",
     "results.thresholds": "Thresholds",
 }

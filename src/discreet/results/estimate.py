@@ -357,19 +357,37 @@ def describe_access(guarantee: Guarantee | None) -> str:
 
 
 def draw_errors(
-    covariance: FloatArray, rng: np.random.Generator | None, degrees: int | None = None
+    covariance: FloatArray,
+    rng: np.random.Generator | None,
+    degrees: int | None = None,
+    *,
+    drawn: int | None = None,
 ) -> FloatArray:
     """Draw Gaussian errors with a covariance that may be singular, ``float[draw, item]``.
 
     Of a covariance that is estimated with so many degrees of freedom, draw Student's instead.
     """
     source = np.random.default_rng(0) if rng is None else rng
-    values, vectors = np.linalg.eigh(covariance)
-    factor = vectors * np.sqrt(np.maximum(values, 0.0))
-    draws = source.standard_normal((ERROR_DRAWS, len(values))) @ factor.T
+    factor, drawn = _take_root(covariance), ERROR_DRAWS if drawn is None else drawn
+    draws = source.standard_normal((drawn, len(factor))) @ factor.T
     if degrees is not None:
-        draws /= np.sqrt(source.chisquare(degrees, (ERROR_DRAWS, 1)) / degrees)
+        draws /= np.sqrt(source.chisquare(degrees, (drawn, 1)) / degrees)
     return np.asarray(draws)
+
+
+def _take_root(covariance: FloatArray) -> FloatArray:
+    """Return a matrix whose product with its transpose is the covariance.
+
+    Eigenvectors of equal eigenvalues are any, so that another machine would draw otherwise; a
+    triangular root is one only, once a singular covariance is kept from being so.
+    """
+    try:
+        return np.asarray(
+            np.linalg.cholesky(covariance + np.diag(1e-10 * covariance.diagonal())), np.float64
+        )
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(covariance)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def two_sided_quantile(outside: float, degrees: int | None = None) -> float:

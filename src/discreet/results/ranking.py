@@ -4,28 +4,25 @@ In: an estimate, confidential or released. Out: a :class:`Ranking`, or the same 
 that fit comparisons (an object that is hard to beat is difficult). Both may be shown to whom the
 estimate may be shown; neither needs answers.
 
-All differences between two items are bounded at once: with probability ``level`` every true
-difference lies within ``quantile`` standard errors of the estimated one. An item is surely in
-the top K when it is surely harder than all but K - 1 of the others; it is possibly in when
-fewer than K items are surely harder. Both statements then hold together, for all items.
+An item is surely in the top K when it is surely harder than all but K - 1 of the others; it is
+possibly in when fewer than K items are surely harder. Both statements hold together, for all items:
+:mod:`discreet.results.differences` says how large a difference must be for that.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from html import escape
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet.errors import BadUsage
 from discreet.markup import HtmlColumn, Tabular, brief_repr, name_some, preview_table
 from discreet.privacy.accounting import Guarantee
 from discreet.results.calibrated import as_estimate
+from discreet.results.differences import Bars, Differences, find_differences, sort_out
 from discreet.results.estimate import (
     Estimate,
     Kind,
@@ -34,19 +31,8 @@ from discreet.results.estimate import (
     Status,
     check_level,
     describe_access,
-    draw_errors,
-    two_sided_quantile,
 )
 from discreet.types import FloatArray
-
-Errors = Callable[[slice], FloatArray]
-"""Standard errors of the differences between some items and all, a row an item."""
-
-BLOCK_CELLS = 4_000_000
-"""Differences looked at together: 32 MB."""
-EXACT_ITEMS = 100
-"""Items up to which the quantile comes from draws; above, from Bonferroni's inequality, which
-for so many comparisons is only a few percent wider and takes no time."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +58,10 @@ class Ranking(Tabular):
         Items without a number; nothing is said about them.
     level, easiest, quantile
         The confidence, the direction, and the half-width of the intervals in standard errors.
+    bar
+        How many standard errors a difference needs for ``surely_in`` and ``possibly_in``. Lower
+        than ``quantile``, since only comparisons across the line can put an item on its wrong
+        side.
     """
 
     top: tuple[str, ...]
@@ -84,6 +74,7 @@ class Ranking(Tabular):
     level: float
     easiest: bool
     quantile: float
+    bar: float = float("nan")
 
     __repr__ = brief_repr
 
@@ -113,7 +104,9 @@ def rank(
     estimate
         From :func:`discreet.fit`, a release, a bank, or a data frame with the columns item,
         difficulty and se. Without its covariance the errors of two items are taken as
-        independent. Without standard errors nothing is sure.
+        independent, and the probabilities of all errors are added up (Bonferroni), which makes
+        statements a little more cautious; so it is above 2,000 items. Without standard errors
+        nothing is sure.
     top
         How many items, from 0 to the number of items with a difficulty.
     easiest
@@ -133,27 +126,26 @@ def rank(
     """
     level = check_level(level)
     estimate = as_estimate(estimate, "a ranking")
-    where = np.flatnonzero(estimate.estimated)
-    top = _check_top(top, len(where))
-    value = estimate.difficulty[where] * (-1.0 if easiest else 1.0)
-    order = np.argsort(-value, kind="stable")
-    errors = partial(_difference_errors, estimate, where)
-    quantile = _quantile(estimate, errors, level, rng)
-    surely, possibly = _sure_sets(value, errors, quantile, top)
-    names = [estimate.items[i] for i in where]
-    gap, half = _gap(value, order, errors, top)
-    half *= quantile
+    differences = find_differences(estimate, easiest=easiest)
+    top = _check_top(top, len(differences.value))
+    bars = Bars(differences, level, rng)
+    bar = bars.top(top)
+    surely, possibly = sort_out(differences, bar, top)
+    names = [estimate.items[i] for i in differences.order]
+    value, half = differences.value, bars.interval
+    gap, error = _gap(differences, top)
     return Ranking(
-        top=tuple(names[i] for i in order[:top]),
-        surely_in=tuple(names[i] for i in order if surely[i]),
-        possibly_in=tuple(names[i] for i in order if possibly[i]),
+        top=tuple(names[:top]),
+        surely_in=tuple(names[i] for i in np.flatnonzero(surely)),
+        possibly_in=tuple(names[i] for i in np.flatnonzero(possibly)),
         gap=gap,
-        gap_interval=(gap - half, gap + half),
-        tied=tuple(names[i] for i in order[top:] if top and value[i] == value[order[top - 1]]),
+        gap_interval=(gap - half * error, gap + half * error),
+        tied=tuple(names[i] for i in range(top, len(names)) if top and value[i] == value[top - 1]),
         excluded=tuple(np.array(estimate.items, dtype=object)[~estimate.estimated]),
         level=level,
         easiest=easiest,
-        quantile=quantile,
+        quantile=half,
+        bar=bar,
     )
 
 
@@ -170,74 +162,13 @@ def _check_top(top: int, available: int) -> int:
     return top
 
 
-def _difference_errors(estimate: Estimate, where: npt.NDArray[np.intp], rows: slice) -> FloatArray:
-    """Return the standard error of the differences between some items and all.
-
-    Infinite where it is unknown.
-    """
-    m = len(where)
-    if estimate.covariance is not None:
-        own = estimate.covariance.diagonal()
-        variance = own[rows, None] + own[None, :] - 2 * estimate.covariance[rows]
-    else:
-        # Difficulties with mean zero are slightly negatively correlated: m / (m - 1).
-        own = estimate.se[where] ** 2
-        variance = (own[rows, None] + own[None, :]) * (m / max(m - 1, 1))
-    error = np.sqrt(np.maximum(variance, 0.0))
-    return np.where(np.isnan(error), np.inf, error)
-
-
-def _quantile(
-    estimate: Estimate, errors: Errors, level: float, rng: np.random.Generator | None
-) -> float:
-    """Return the quantile of the largest standardised error of a difference."""
-    m = int(estimate.estimated.sum())
-    pairs = m * (m - 1) / 2
-    if estimate.covariance is None or not 2 <= m <= EXACT_ITEMS:
-        return two_sided_quantile((1 - level) / max(pairs, 1), estimate.degrees)
-    first, second = np.triu_indices(m, 1)
-    error = errors(slice(None))[first, second]
-    scale = 1.0 / np.maximum(error, np.finfo(float).tiny)
-    draws = draw_errors(estimate.covariance, rng, estimate.degrees)
-    largest = [
-        np.abs((block[:, first] - block[:, second]) * scale).max(axis=1)
-        for block in np.array_split(draws, max(1, len(draws) // _block_size(m)))
-    ]
-    return float(np.quantile(np.concatenate(largest), level))
-
-
-def _block_size(m: int) -> int:
-    """Draws compared together: about 8 MB of pairs."""
-    return max(1, 2 * 10**6 // (m * m))
-
-
-def _sure_sets(
-    value: FloatArray, errors: Errors, quantile: float, top: int
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Which items are surely, and which possibly, among the ``top`` largest values."""
-    m = len(value)
-    below, above = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
-    # Some items at a time: with many of them a matrix between all would fill the memory.
-    size = max(1, BLOCK_CELLS // max(m, 1))
-    for start in range(0, m, size):
-        rows = slice(start, start + size)
-        surely_above = value[rows, None] - value[None, :] > quantile * errors(rows)
-        here = np.arange(len(surely_above))
-        surely_above[here, start + here] = False
-        below[rows] = surely_above.sum(axis=1)
-        above += surely_above.sum(axis=0)
-    return (below >= m - top) & (top > 0), above < top
-
-
-def _gap(
-    value: FloatArray, order: npt.NDArray[np.intp], errors: Errors, top: int
-) -> tuple[float, float]:
+def _gap(differences: Differences, top: int) -> tuple[float, float]:
     """Return the gap at ``top`` and its standard error."""
-    if not 0 < top < len(value):
+    if not 0 < top < len(differences.value):
         return float("nan"), float("nan")
-    last, following = int(order[top - 1]), int(order[top])
-    error = errors(slice(last, last + 1))[0, following]
-    return float(value[last] - value[following]), float(error)
+    last, following = differences.value[top - 1 : top + 1]
+    error = differences.errors(slice(top - 1, top))[0, top]
+    return float(last - following), float(error)
 
 
 STATUS_WORDS = {

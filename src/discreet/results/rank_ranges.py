@@ -1,0 +1,263 @@
+"""Ranks as far as they are sure, items that cannot be told apart, and any two items compared.
+
+In: an estimate, confidential or released. Out: for every item the first and the last rank that it
+may have, groups of items of which none is surely above another, and the difference between two
+items with its interval and the probability of their order. Each may be shown to whom the estimate
+may be shown; none needs answers.
+
+The ranges hold together: with probability ``level`` every item has a rank within its own
+(:mod:`discreet.results.differences`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import BadUsage
+from discreet.markup import Tabular, count_of, list_columns, name_some
+from discreet.results.calibrated import as_estimate
+from discreet.results.differences import Bars, Differences, count_sure, find_differences
+from discreet.results.estimate import Estimate, check_level, two_sided_quantile
+from discreet.types import FloatArray, Int64Array
+
+
+@dataclass(frozen=True, eq=False)
+class RankRanges(Tabular):
+    """Which ranks items may have, the hardest (or easiest) first.
+
+    Attributes
+    ----------
+    items
+        Those with a number, in the order of their estimates.
+    difficulty
+        The estimates.
+    first, last
+        The ranks that an item may have, from 1; with probability ``level`` all of them hold.
+    groups
+        Runs of neighbours, in the order of the estimates, of which none is surely harder than
+        another; as long as possible, so that they may overlap. An item that is surely apart
+        from both its neighbours is a group of its own.
+    excluded
+        Items without a number; nothing is said about them.
+    level, easiest
+        The confidence and the direction.
+    bar
+        How many standard errors a difference needs to be sure.
+    quantile
+        Half-width of intervals of all differences at once, in standard errors.
+    """
+
+    items: tuple[str, ...]
+    difficulty: FloatArray
+    first: Int64Array
+    last: Int64Array
+    groups: tuple[tuple[str, ...], ...]
+    excluded: tuple[str, ...]
+    level: float
+    easiest: bool
+    bar: float
+    quantile: float
+
+    def __repr__(self) -> str:
+        return f"<RankRanges: {self.describe()[0]}>"
+
+    def describe(self) -> list[str]:
+        """Return the sentence that a summary begins with."""
+        most = "easiest" if self.easiest else "hardest"
+        groups = count_of(len(self.groups), "group")
+        said = f"{count_of(len(self.items))}, {groups} that cannot be told apart within"
+        return [f"{said}, {most} first, {self.level:.0%} for all ranks together"]
+
+    @property
+    def sure(self) -> tuple[str, ...]:
+        """Items at the head whose ranks are sure: the hardest, the second hardest, and so on."""
+        known = (self.first == self.last) & (self.first == np.arange(1, len(self.items) + 1))
+        return self.items[: int(np.argmin([*known, False]))]
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column: item, difficulty, first, last."""
+        columns = list_columns(self, "items", "difficulty", "first", "last")
+        return {"item": columns.pop("items"), **columns}
+
+
+def rank_ranges(
+    estimate: Any,
+    *,
+    level: float = 0.95,
+    easiest: bool = False,
+    rng: np.random.Generator | None = None,
+) -> RankRanges:
+    """Say which ranks items may have, and which of them cannot be told apart.
+
+    Parameters
+    ----------
+    estimate
+        As for :func:`discreet.rank`, with the same care where there is no covariance.
+    level
+        Probability that all ranges hold together.
+    easiest
+        Count ranks from the easiest item instead of from the hardest.
+    rng
+        Source of the draws; by default always the same one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discreet.models.calibrate import fit
+    >>> answers = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 1], [1, 0, 1], [1, 0, 0]] * 40)
+    >>> found = rank_ranges(fit(answers))
+    >>> [*zip(found.items, found.first.tolist(), found.last.tolist())]
+    [('1', 1, 2), ('2', 1, 2), ('0', 3, 3)]
+    >>> found.groups
+    (('1', '2'), ('0',))
+    """
+    level, estimate = check_level(level), as_estimate(estimate, "ranks")
+    differences = find_differences(estimate, easiest=easiest)
+    bars = Bars(differences, level, rng)
+    above, below, beaten = count_sure(differences, bars.order)
+    names = tuple(estimate.items[i] for i in differences.order)
+    return RankRanges(
+        items=names,
+        difficulty=estimate.difficulty[differences.order],
+        first=above + 1,
+        last=len(names) - below,
+        groups=tuple(names[run] for run in _find_runs(beaten)),
+        excluded=tuple(np.array(estimate.items, dtype=object)[~estimate.estimated]),
+        level=level,
+        easiest=easiest,
+        bar=bars.order,
+        quantile=bars.interval,
+    )
+
+
+def _find_runs(beaten: Int64Array) -> list[slice]:
+    """Return the longest runs without an item that is surely above another of the run.
+
+    ``beaten`` is, for each item, the first one that is surely below it.
+    """
+    ends = np.minimum.accumulate(beaten[::-1])[::-1]
+    longest = np.diff(ends, prepend=0) > 0
+    return [slice(start, int(ends[start])) for start in np.flatnonzero(longest).tolist()]
+
+
+@dataclass(frozen=True)
+class ItemComparison(Tabular):
+    """Two items of one estimate.
+
+    Attributes
+    ----------
+    first, second
+        Their names.
+    difference, se
+        First less second, in logits, and its standard error.
+    lower, upper
+        Interval of the difference.
+    probability
+        That the first is the harder one (of objects, the stronger), as far as this estimate
+        tells: the normal (or Student's) probability of a difference above zero.
+    level
+        Probability of the interval.
+    simultaneous
+        Whether it holds for all pairs of items at once, as it must where the two were chosen
+        by looking at the numbers.
+    """
+
+    first: str
+    second: str
+    difference: float
+    se: float
+    lower: float
+    upper: float
+    probability: float
+    level: float
+    simultaneous: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def compare_items(
+    estimate: Any, first: str, second: str, *, level: float = 0.95, simultaneous: bool = False
+) -> ItemComparison:
+    """Compare two items: the difference, its interval, and the probability of the order.
+
+    Parameters
+    ----------
+    estimate
+        As for :func:`discreet.rank`.
+    first, second
+        Names of items.
+    level
+        Probability of the interval.
+    simultaneous
+        Whether the interval shall hold for all pairs at once: right where these two were chosen
+        because of their numbers.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> found = compare_items(discreet.fit(discreet.datasets.lsat()), "Item3", "Item2")
+    >>> round(found.difference, 2), found.lower > 0, found.probability > 0.999
+    (0.76, True, True)
+    """
+    level, estimate = check_level(level), as_estimate(estimate, "a comparison of items")
+    differences = find_differences(estimate)
+    one, other = (_find_place(estimate, differences, name) for name in (first, second))
+    if one == other:
+        raise BadUsage(f"{first} is compared with itself; name two items")
+    difference = float(differences.value[one] - differences.value[other])
+    se = float(differences.errors(slice(one, one + 1))[0, other])
+    bar = (
+        Bars(differences, level).interval
+        if simultaneous
+        else two_sided_quantile(1 - level, differences.degrees)
+    )
+    half = bar * se
+    return ItemComparison(
+        first=str(first),
+        second=str(second),
+        difference=difference,
+        se=se,
+        lower=difference - half,
+        upper=difference + half,
+        probability=find_probability(difference, se, differences.degrees),
+        level=level,
+        simultaneous=simultaneous,
+    )
+
+
+def _find_place(estimate: Estimate, differences: Differences, name: str) -> int:
+    if name not in estimate.items:
+        raise BadUsage(
+            f"there is no item {name!r} among the {len(estimate.items):,} of this calibration: "
+            f"{name_some(estimate.items)}"
+        )
+    place = np.flatnonzero(differences.order == estimate.items.index(name))
+    if not len(place):
+        raise BadUsage(f"{name!r} has no number here, so it cannot be compared")
+    return int(place[0])
+
+
+def find_probability(difference: float, se: float, degrees: int | None = None) -> float:
+    """Return the probability that a true difference is above zero; a half where nothing is known.
+
+    Examples
+    --------
+    >>> find_probability(0.0, 0.1), round(find_probability(0.1645, 0.1), 3)
+    (0.5, 0.95)
+    """
+    if not np.isfinite(se):
+        return 0.5
+    if se == 0:
+        return 0.5 if difference == 0 else float(difference > 0)
+    if degrees is not None:
+        from scipy.special import stdtr
+
+        return float(stdtr(degrees, difference / se))
+    from statistics import NormalDist
+
+    return NormalDist().cdf(difference / se)
