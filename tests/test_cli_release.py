@@ -12,7 +12,7 @@ from discreet.datasets import lsat
 from discreet.errors import BadUsage
 from discreet.privacy.audit import AuditReport
 from discreet.privacy.ledger import Ledger
-from discreet.tables.opener import read_list
+from discreet.tables.lists import read_list
 
 BUNDLE = ["difficulties.csv", "privacy.json", "registry.yaml", "report.html", "statement.md"]
 

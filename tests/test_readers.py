@@ -33,7 +33,7 @@ NO_ANSWER = (
 SCALE = (
     "are steps of a rating scale or points, say from which score on they count as right with "
     "at_least=SCORE (--at-least SCORE); codes for missing answers must be named too, or they count "
-    "as right."
+    "as right; a release is told the steps of its items with the list of items."
 )
 SCORES = (
     "If answers are scores, say from which score on they count as right with at_least=SCORE "

@@ -220,9 +220,9 @@ def test_a_release_never_looks_which_values_there_are(tmp_path, codes):
     budget = discreet.Budget(epsilon=1.0, delta=1e-6)
     with pytest.raises(BadResponses, match="where an answer should be"):
         discreet.release(path, budget, items=ITEMS)
-    with pytest.raises(BadUsage, match="these have steps"):
+    with pytest.raises(BadResponses, match="read with 4 steps, and the list has 1"):
         discreet.release(Responses.from_array(codes, ITEMS), budget, items=ITEMS)
-    with pytest.raises(BadUsage, match="these have steps"):
+    with pytest.raises(BadUsage, match="the list names none"):
         discreet.release(path, budget, items=ITEMS, model="partial-credit")
 
 

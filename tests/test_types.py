@@ -16,7 +16,7 @@ from discreet.output import figures
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.simulation.designs import DESIGNS
-from discreet.tables.roles import ReadingWords
+from discreet.tables.words import ReadingWords
 
 CHOSEN = {
     *("adjustment", "design", "engine", "layout", "mechanism", "method"),

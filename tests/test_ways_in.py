@@ -119,7 +119,7 @@ def test_the_functions_that_are_walked_over_are_all_that_take_the_keywords_of_re
     taking = {
         name
         for name, value in public.items()
-        if re.search(r"Unpack\[(Reading|Fit)Words\]", str(inspect.signature(value)))
+        if re.search(r"Unpack\[(Reading|Fit|Listed)Words\]", str(inspect.signature(value)))
     }
     assert taking == FUNCTIONS.keys() | NEEDS_A_KEY | NEEDS_STEPS | FROM_THE_LEDGER
     about_answers = {

@@ -10,7 +10,7 @@ from commandline import discreet
 from discreet import fit_anchored, read_comparisons, read_responses
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.tables import workbook
-from discreet.tables.opener import read_list
+from discreet.tables.lists import read_list
 from spreadsheet_files import write_ods, write_xlsx
 
 HEAD = ["id", "Q1", "Q2", "Q3"]

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from discreet.results.ranking import Ranking, Strengths, rank
     from discreet.simulation import simulate, simulate_comparisons
     from discreet.sklearn import PrivateRasch, Rasch, SpectralRasch
-    from discreet.tables.roles import ReadingWords
+    from discreet.tables.words import ReadingWords
 
 __version__ = "0.2.0"
 
@@ -78,7 +78,7 @@ _NAMES = {
     "results.ranking": "Ranking Strengths rank",
     "simulation": "simulate_comparisons simulate",
     "sklearn": "PrivateRasch Rasch SpectralRasch",
-    "tables.roles": "ReadingWords",
+    "tables.words": "ReadingWords",
 }
 """Modules and the public names that each holds."""
 

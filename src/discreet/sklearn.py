@@ -32,8 +32,8 @@ from discreet.models.steps import match_categories
 from discreet.privacy.accounting import Budget
 from discreet.publishing.release import release
 from discreet.results.estimate import Estimate
-from discreet.tables.roles import StepWords
 from discreet.tables.values import Codes, Scoring, make_scoring
+from discreet.tables.words import StepWords
 from discreet.types import AnswerMechanism, Method, Model, Relation
 
 try:

@@ -42,7 +42,7 @@ from discreet.models.methods import AUTO
 from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
-from discreet.tables.roles import ReadingWords
+from discreet.tables.words import ReadingWords
 from discreet.types import AnchorMethod, BoolArray, Engine, FloatArray, IndexArray, Int64Array
 
 METHODS_WITH_ANCHORS = get_args(AnchorMethod)

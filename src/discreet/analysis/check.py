@@ -28,7 +28,7 @@ from discreet.markup import Tabular, brief_repr, count_of
 from discreet.models.calibrate import fit
 from discreet.results.calibrated import as_estimate
 from discreet.results.estimate import Estimate
-from discreet.tables.roles import ReadingWords
+from discreet.tables.words import ReadingWords
 
 HOLDS, UNTESTED = "holds", "not tested"
 """Verdicts where there is no finding; the others are words of its severity."""

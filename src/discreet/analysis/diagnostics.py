@@ -49,7 +49,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.models.steps import match_categories
 from discreet.results.estimate import Estimate, two_sided_quantile
-from discreet.tables.roles import ReadingWords
+from discreet.tables.words import ReadingWords
 from discreet.types import FloatArray
 
 Difference = tuple[str, str, str, str, float, str]

@@ -20,7 +20,7 @@ from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.calibrate import fit
 from discreet.results.dropped import saying_it_otherwise
 from discreet.results.estimate import Estimate, Kind, Notice
-from discreet.tables.roles import FitWords
+from discreet.tables.words import FitWords
 from discreet.types import Adjustment, BoolArray, FloatArray, Method, Model
 
 DELTA = 2.35

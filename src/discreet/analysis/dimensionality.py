@@ -24,7 +24,7 @@ from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr
 from discreet.models.categories import category_chances, score_moments
 from discreet.results.estimate import Kind, Notice
-from discreet.tables.roles import ReadingWords
+from discreet.tables.words import ReadingWords
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
 
 COMPONENTS = 5

@@ -20,7 +20,7 @@ from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, list_columns, name_some
 from discreet.models.calibrate import fit
 from discreet.results.estimate import Estimate
-from discreet.tables.roles import ReadingWords
+from discreet.tables.words import ReadingWords
 from discreet.types import FloatArray
 
 GROUPS = 5

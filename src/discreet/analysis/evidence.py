@@ -156,7 +156,9 @@ def _sample(responses: Responses) -> Responses:
     step = -(-cells // CELL_LIMIT)
     groups = {name: labels[::step] for name, labels in responses.groups.items()}
     store = responses.store.pick(np.arange(0, responses.n_persons, step))
-    return Responses(responses.items, responses.persons[::step], store, groups=groups)
+    return Responses(
+        responses.items, responses.persons[::step], store, groups=groups, lowest=responses.lowest
+    )
 
 
 def _correlate(responses: Responses, estimate: Estimate) -> ResidualCorrelations | None:

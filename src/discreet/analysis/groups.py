@@ -30,7 +30,7 @@ from discreet.models.steps import (
 )
 from discreet.results.dropped import saying_it_otherwise, warn_of_dropped
 from discreet.results.estimate import Kind, Notice
-from discreet.tables.roles import FitWords, ReadingWords
+from discreet.tables.words import FitWords, ReadingWords
 from discreet.types import Adjustment, BoolArray, FloatArray, Model, Texts
 
 SCORE_SPLITS = ("mean score", "median score")
@@ -150,7 +150,7 @@ def _label_by_score(responses: Responses, split: str) -> Texts:
 def take_persons(responses: Responses, chosen: BoolArray) -> Responses:
     """Return the answers of some of the persons."""
     store = responses.store.pick(np.flatnonzero(chosen))
-    return Responses(responses.items, responses.persons[chosen], store)
+    return Responses(responses.items, responses.persons[chosen], store, lowest=responses.lowest)
 
 
 ADJUSTMENTS: tuple[str, ...] = get_args(Adjustment)

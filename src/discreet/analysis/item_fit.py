@@ -27,7 +27,7 @@ from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.categories import slope_terms
 from discreet.results.estimate import Notice
-from discreet.tables.roles import ReadingWords
+from discreet.tables.words import ReadingWords
 from discreet.types import FloatArray, Int64Array, ScoreMethod
 
 MEASURED = "measured"

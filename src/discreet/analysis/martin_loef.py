@@ -22,7 +22,7 @@ from discreet.models.conditional import find_maximum
 from discreet.models.steps import category_totals, refuse_steps
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Kind, Notice
-from discreet.tables.roles import ReadingWords
+from discreet.tables.words import ReadingWords
 from discreet.types import FloatArray, Int64Array
 
 MEDIAN = "median difficulty"

@@ -35,7 +35,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, count_of, list_columns, minus, name_some
 from discreet.models.steps import refuse_steps
-from discreet.tables.roles import ReadingWords
+from discreet.tables.words import ReadingWords
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 if TYPE_CHECKING:

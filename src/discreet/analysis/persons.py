@@ -39,7 +39,7 @@ from discreet.models.categories import as_thresholds, count_steps
 from discreet.models.patterns import Patterns, group_patterns
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Kind, Notice
-from discreet.tables.roles import ReadingWords
+from discreet.tables.words import ReadingWords
 from discreet.types import FloatArray, Int64Array, ScoreMethod, Texts
 
 SCORINGS: tuple[str, ...] = get_args(ScoreMethod)

@@ -21,7 +21,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.categories import score_moments
-from discreet.tables.roles import ReadingWords
+from discreet.tables.words import ReadingWords
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array, ScoreMethod
 
 CHUNK_CELLS = 1 << 20

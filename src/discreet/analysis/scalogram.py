@@ -16,7 +16,7 @@ from discreet.analysis.residuals import prepare
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr
 from discreet.models.steps import refuse_steps
-from discreet.tables.roles import ReadingWords
+from discreet.tables.words import ReadingWords
 from discreet.types import BoolArray, FloatArray
 
 MOST_ITEMS, MOST_ROWS = 40, 120

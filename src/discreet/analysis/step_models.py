@@ -23,7 +23,7 @@ from discreet.models.steps import (
 )
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Kind, Notice
-from discreet.tables.roles import ReadingWords
+from discreet.tables.words import ReadingWords
 
 
 @dataclass(frozen=True, eq=False)

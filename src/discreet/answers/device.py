@@ -73,6 +73,11 @@ class DeviceAnswers(Held):
         return self._memory.steps
 
     @property
+    def lowest(self) -> int:
+        """The value that category 0 had where the answers were read."""
+        return self._memory.lowest
+
+    @property
     def persons(self) -> Texts:
         """Ids of the persons."""
         return self._memory.persons

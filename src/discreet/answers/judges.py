@@ -249,6 +249,11 @@ class Comparisons:
         """Per object, how many steps a comparison has: it was preferred or not."""
         return (1,) * self.n_items
 
+    @property
+    def lowest(self) -> int:
+        """The value of an object that was not preferred."""
+        return 0
+
     def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the judges' keyed digests, and how many were added."""
         made = np.diff(self._starts).tolist()

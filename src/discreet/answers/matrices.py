@@ -23,7 +23,7 @@ from discreet.answers.pack import (
 from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.answers.steps import store_steps
 from discreet.errors import BadResponses
-from discreet.tables.scales import AskedSteps, find_scale
+from discreet.tables.scales import AskedSteps, Scale, Tally, find_scale
 from discreet.tables.values import BAD, MISSING, Codes, Scoring, drop_codes, score_value, spell
 
 Store = BitPlanes | SparseRows
@@ -32,27 +32,34 @@ _PACKED_AS_THEY_ARE = frozenset({"bool", "int8", "uint8", "int64", "float32", "f
 
 
 def store_array(
-    X: Any, items: tuple[str, ...] | None, missing: Codes = (), asked: AskedSteps | None = None
-) -> AnswerStore:
-    """Return the answers of a matrix in the form that takes less memory."""
+    X: Any,
+    items: tuple[str, ...] | None,
+    missing: Codes = (),
+    asked: AskedSteps | None = None,
+    scale: Scale | None = None,
+) -> tuple[AnswerStore, int]:
+    """Return the answers of a matrix in the form that takes less memory, and the lowest value.
+
+    Where the scale is known, nothing is looked for.
+    """
     if missing not in ((), [], {}):
         X = drop_codes(X if hasattr(X, "tocoo") else _check_shape(np.ma.asarray(X)), items, missing)
     said = asked or AskedSteps()
-    if said.is_said:
-        stepped = _store_categories(X, items, said)
+    if said.is_said or scale is not None:
+        stepped = _store_categories(X, items, said, scale)
         if stepped is not None:
             return stepped
     try:
         if hasattr(X, "tocoo"):
-            return _store_sparse(X.tocoo(), items)
-        return compact(pack_rows(_as_matrix(X)))
+            return _store_sparse(X.tocoo(), items), 0
+        return compact(pack_rows(_as_matrix(X))), 0
     except BadCell as bad:
         return _try_categories(X, items, said, bad)
 
 
 def _try_categories(
     X: Any, items: tuple[str, ...] | None, asked: AskedSteps, bad: BadCell
-) -> AnswerStore:
+) -> tuple[AnswerStore, int]:
     """Return answers with steps, or refuse the entry that is neither right nor wrong."""
     told = bad.row, bad.column, bad.value, items
     try:
@@ -66,9 +73,9 @@ def _try_categories(
 
 
 def _store_categories(
-    X: Any, items: tuple[str, ...] | None, asked: AskedSteps
-) -> AnswerStore | None:
-    """Return answers with steps; None where the entries are no steps."""
+    X: Any, items: tuple[str, ...] | None, asked: AskedSteps, scale: Scale | None = None
+) -> tuple[AnswerStore, int] | None:
+    """Return answers with steps and the lowest value; None where the entries are no steps."""
     person, item, values, (n_persons, n_items) = _list_entries(X)
     if values.dtype.kind not in "buif":
         return None
@@ -76,16 +83,33 @@ def _store_categories(
     ends = np.cumsum(np.bincount(item, minlength=n_items))
     columns = np.split(np.argsort(item, kind="stable"), ends)
     tally = {name: _tally(values[own]) for name, own in zip(names, columns, strict=False)}
-    scale = find_scale(tally, asked)
-    if scale is None:
+    found = find_scale(tally, asked) if scale is None else _check_listed(tally, scale)
+    if found is None:
         return None
     code = np.zeros(len(values), dtype=np.int8)
     for name, own in zip(names, columns, strict=False):
         if len(own):
-            table = {float(word): category for word, category in scale.codes[name].items()}
-            found, place = np.unique(values[own], return_inverse=True)
-            code[own] = np.array([table[float(one)] for one in found], dtype=np.int8)[place]
-    return store_steps(person, item, code, n_persons, scale.steps_of(names))
+            table = {float(word): category for word, category in found.codes[name].items()}
+            used, place = np.unique(values[own], return_inverse=True)
+            code[own] = np.array([table[float(one)] for one in used], dtype=np.int8)[place]
+    store = store_steps(person, item, code, n_persons, found.steps_of(names))
+    return store, found.lowest
+
+
+def _check_listed(tally: Tally, scale: Scale) -> Scale:
+    """Return a scale that was told, if it has all values."""
+    for item, own in tally.items():
+        if own and item not in scale.codes:
+            raise BadResponses(f"column {item!r} is not on the item list")
+        unlisted = [value for value in own if value not in scale.codes.get(item, {})]
+        if unlisted:
+            known = ", ".join(scale.codes[item])
+            raise BadResponses(
+                f"item {item!r} has the answer {unlisted[0]}, which is none of its categories: "
+                f"{known}. Correct it, name codes for missing answers with missing=, or say the "
+                "lowest category with lowest="
+            )
+    return scale
 
 
 def _list_entries(X: Any) -> tuple[Any, Any, Any, tuple[int, int]]:

@@ -22,8 +22,9 @@ from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, log_answers, name_source
-from discreet.tables.roles import FitWords, Reading, ReadingWords, make_reading
+from discreet.tables.roles import Reading, make_reading
 from discreet.tables.sources import is_records, is_spark
+from discreet.tables.words import FitWords, ListedWords, ReadingWords
 from discreet.types import Engine, WeightingName
 
 if TYPE_CHECKING:
@@ -134,10 +135,19 @@ def say_folds(counts: PairCounts, tally: Tally | None) -> PairCounts:
 
 @contextmanager
 def opened(
-    source: Any, engine: str = "auto", words: ReadingWords | None = None
+    source: Any,
+    engine: str = "auto",
+    words: ListedWords | None = None,
+    settle: Callable[[Reading], Reading] | None = None,
 ) -> Iterator[Answers]:
-    """Give answers as :func:`open_answers` does; close them unless the caller had them open."""
-    answers = open_answers(source, engine, reading=plan_words(source, words))
+    """Give answers as :func:`open_answers` does; close them unless the caller had them open.
+
+    ``settle`` may change how a source is read that was not read already.
+    """
+    reading = plan_words(source, words)
+    if settle is not None and not isinstance(source, Held | PairCounts):
+        reading = settle(reading or Reading())
+    answers = open_answers(source, engine, reading=reading)
     try:
         yield answers
     finally:
@@ -205,7 +215,8 @@ def open_memory(source: Any, reading: Reading | None = None) -> Responses:
     if is_matrix(source):
         matrix = source if hasattr(source, "tocoo") else _in_main_memory(source)
         said = reading or Reading()
-        return Responses.from_store(store_array(matrix, None, said.codes, said.asked))
+        store, lowest = store_array(matrix, None, said.codes, said.asked, said.scale)
+        return Responses.from_store(store, lowest=lowest)
     return read_frame(source, reading or Reading())
 
 
@@ -277,7 +288,7 @@ def check_words(words: Mapping[str, Any]) -> None:
         raise BadUsage(f"there is no keyword {word}= for reading answers; {known}")
 
 
-def plan_words(source: Any, words: ReadingWords | None) -> Reading | None:
+def plan_words(source: Any, words: ListedWords | None) -> Reading | None:
     """Return how to read a source; refuse words about columns of what has none."""
     if not words:
         return None

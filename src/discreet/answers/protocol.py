@@ -130,6 +130,11 @@ class Contributions(Protocol):
         ...
 
     @property
+    def lowest(self) -> int:
+        """The value that category 0 had where the answers were read."""
+        ...
+
+    @property
     def n_persons(self) -> int:
         """Number of persons, those without any answer included."""
         ...
@@ -222,6 +227,11 @@ class Held:
 
     lasts = True
     in_memory = False
+
+    @property
+    def lowest(self) -> int:
+        """The value that category 0 had where the answers were read."""
+        return 0
 
     def reduce(self, job: Job[T]) -> T:
         """Fold a job over blocks of whole persons."""

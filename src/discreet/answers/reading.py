@@ -169,7 +169,7 @@ def read_planned(
 
     said, table = read_steps(said, lambda reading: read(partial(_take, reading), reading), read)
     check_named_items(said, table.items)
-    return Responses(*table, choices=read_choices(path, said, table))
+    return Responses(*table, choices=read_choices(path, said, table), lowest=said.lowest)
 
 
 def read_steps(
@@ -240,7 +240,7 @@ def read_frame(frame: Any, reading: Reading) -> Responses:
         lambda take, said: take(iter([source])),  # noqa: ARG005
     )
     check_named_items(reading, made.items)
-    return Responses(*made, choices=read_choices(whole, reading, made))
+    return Responses(*made, choices=read_choices(whole, reading, made), lowest=reading.lowest)
 
 
 def _take_frame(source: FrameSource, plan: LongPlan | WidePlan, reading: Reading) -> RawTable:

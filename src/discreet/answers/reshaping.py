@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ABSENT = -1
 CHUNK_CELLS = 1 << 24
-"""Cells unfolded together: 16 MB."""
+"""Cells unfolded or compared together: 16 MB."""
 
 
 def take_persons(responses: Responses, rows: Any) -> Responses:
@@ -41,6 +41,7 @@ def take_persons(responses: Responses, rows: Any) -> Responses:
         take_store(responses.store, where),
         {name: texts[where] for name, texts in responses.groups.items()},
         None if chosen is None else replace(chosen, chosen=chosen.chosen[where]),
+        responses.lowest,
     )
 
 
@@ -53,8 +54,14 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
         )
     if not parts:
         raise BadResponses("Nothing to put together: give at least one set of answers.")
-    steps = join_items(parts)
-    about = join_groups(parts), join_choices([(p.choices, p.n_persons) for p in parts])
+    steps, lowest = join_items(parts), {part.lowest for part in parts}
+    if len(lowest) > 1:
+        raise BadResponses(
+            f"some of these answers were read with {min(lowest)} as the lowest category and others "
+            f"with {max(lowest)}, so that the same category does not mean the same. Say lowest= "
+            "where they are read"
+        )
+    about = join_groups(parts), join_choices([(p.choices, p.n_persons) for p in parts]), min(lowest)
     return type(parts[0])(tuple(steps), join_persons(parts), join_stores(parts, steps), *about)
 
 
@@ -220,3 +227,17 @@ def list_answers(responses: Responses, layout: Layout) -> Mapping[str, Any]:
         )
     columns = zip(responses.items, cells.T, strict=True)
     return {**about, **{item: np.ma.masked_less(one, 0) for item, one in columns}}
+
+
+def hold_the_same(one: Responses, other: Responses) -> bool:
+    """Say whether two hold the same answers of the same persons to the same items."""
+    sizes = [(part.items, part.n_persons, part.n_answers) for part in (one, other)]
+    if sizes[0] != sizes[1] or not np.array_equal(one.persons, other.persons):
+        return False
+    if one.groups.keys() != other.groups.keys():
+        return False
+    if not all(np.array_equal(known, other.groups[name]) for name, known in one.groups.items()):
+        return False
+    step = max(64, CHUNK_CELLS // one.n_items)
+    starts = range(0, one.n_persons, step)
+    return all(np.array_equal(one.rows(s, s + step), other.rows(s, s + step)) for s in starts)

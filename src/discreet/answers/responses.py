@@ -28,8 +28,9 @@ from discreet.errors import BadResponses
 from discreet.names import name_id
 from discreet.secure import RandomSource
 from discreet.tables.ids import check_codes, check_groups, check_items, check_persons, make_ids
-from discreet.tables.roles import Reading, ReadingWords, StepWords
+from discreet.tables.roles import Reading
 from discreet.tables.values import Codes
+from discreet.tables.words import ReadingWords, StepWords
 from discreet.types import Layout, Texts
 
 if TYPE_CHECKING:
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
     from discreet.answers.pairs import Weighting
     from discreet.counts import PairCounts
     from discreet.counts.folds import Tally
-
-_SAME_CELLS = 1 << 24
-"""Cells compared together by ``==``: 16 MB on each side."""
 
 
 class Responses(Held):
@@ -63,6 +61,8 @@ class Responses(Held):
         Further facts, one text per person ("" where unknown), by column name.
     choices
         What was chosen, where a key turned it into right and wrong.
+    lowest
+        The value that category 0 had where the answers were read.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Responses(Held):
 
     in_memory = True
     __slots__ = (
-        *("_choices", "_groups", "_items", "_n_answers", "_persons", "_persons_made"),
+        *("_choices", "_groups", "_items", "_lowest", "_n_answers", "_persons", "_persons_made"),
         "_store",
     )
 
@@ -87,6 +87,7 @@ class Responses(Held):
     _persons_made: Texts | None
     _n_answers: int
     _choices: Choices | None
+    _lowest: int
 
     def __init__(
         self,
@@ -95,6 +96,7 @@ class Responses(Held):
         store: AnswerStore,
         groups: Mapping[str, npt.ArrayLike] | None = None,
         choices: Choices | None = None,
+        lowest: int = 0,
     ) -> None:
         n_persons = store.n_persons
         values = {
@@ -105,6 +107,7 @@ class Responses(Held):
             "_persons_made": None,
             "_n_answers": store.n_answers,
             "_choices": choices,
+            "_lowest": lowest,
         }
         for slot, value in values.items():
             object.__setattr__(self, slot, value)
@@ -116,7 +119,7 @@ class Responses(Held):
         raise AttributeError(f"Responses cannot be changed; build a new one instead of '{name}'.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        about = (dict(self._groups), self._choices)
+        about = (dict(self._groups), self._choices, self._lowest)
         return Responses, (self._items, self._persons, self._store, *about)
 
     # -- made from ---------------------------------------------------------------------------
@@ -153,7 +156,8 @@ class Responses(Held):
         from discreet.tables.scales import make_asked
 
         names = None if items is None else tuple(map(name_id, items))
-        return cls.from_store(store_array(X, names, missing, make_asked(**steps)), names, persons)
+        store, lowest = store_array(X, names, missing, make_asked(**steps))
+        return cls.from_store(store, names, persons, lowest)
 
     @classmethod
     def from_store(
@@ -161,10 +165,11 @@ class Responses(Held):
         store: AnswerStore,
         items: Sequence[object] | None = None,
         persons: Sequence[object] | None = None,
+        lowest: int = 0,
     ) -> Responses:
-        """Name the answers of a store; both default to "0", "1", ..."""
+        """Name the answers of a store; items and persons default to "0", "1", ..."""
         names = map(str, range(store.n_items)) if items is None else map(name_id, items)
-        return cls(tuple(names), persons, store)
+        return cls(tuple(names), persons, store, lowest=lowest)
 
     @classmethod
     def from_long(
@@ -244,6 +249,11 @@ class Responses(Held):
         return self._store.steps
 
     @property
+    def lowest(self) -> int:
+        """The value that category 0 had where the answers were read: 0, or 1 of scores 1 to 5."""
+        return self._lowest
+
+    @property
     def choices(self) -> Choices | None:
         """What was chosen, of answers that were read with a key; else None."""
         return self._choices
@@ -300,7 +310,7 @@ class Responses(Held):
         names = tuple(self._items[place[name]] if name in place else name for name in asked)
         store = select_columns(self._store, columns)
         choices = None if self._choices is None else self._choices.select(names)
-        return Responses(names, self._persons, store, self._groups, choices)
+        return Responses(names, self._persons, store, self._groups, choices, self._lowest)
 
     def select_persons(self, rows: Any) -> Responses:
         """Return some of the persons, in this order.
@@ -347,7 +357,7 @@ class Responses(Held):
         if most >= self.n_items:
             return self
         store = cap_answers(self._store, most, source)
-        return Responses(self._items, self._persons, store, self._groups)
+        return Responses(self._items, self._persons, store, self._groups, lowest=self._lowest)
 
     # -- what it is asked --------------------------------------------------------------------
 
@@ -417,21 +427,11 @@ class Responses(Held):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Responses):
             return NotImplemented
-        sizes = (self._items, self.n_persons, self._n_answers)
-        if sizes != (other._items, other.n_persons, other._n_answers):
-            return False
-        if not np.array_equal(self.persons, other.persons) or not self._same_groups(other):
-            return False
-        step = max(64, _SAME_CELLS // self.n_items)
-        starts = range(0, self.n_persons, step)
-        return all(np.array_equal(self.rows(s, s + step), other.rows(s, s + step)) for s in starts)
+        from discreet.answers.reshaping import hold_the_same
+
+        return hold_the_same(self, other)
 
     __hash__ = None  # type: ignore[assignment]  # equal by content, and content is large
-
-    def _same_groups(self, other: Responses) -> bool:
-        return self._groups.keys() == other._groups.keys() and all(
-            np.array_equal(values, other._groups[name]) for name, values in self._groups.items()
-        )
 
     def _summary(self) -> str:
         cells = self.n_persons * self.n_items

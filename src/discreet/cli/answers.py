@@ -6,9 +6,9 @@ and its fields go to the reader under their own names.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -165,18 +165,6 @@ def plan_reading(reading: Reading) -> ReadingPlan:
     return make_reading(**{**vars(reading), **said})
 
 
-def as_binary(reading: Reading) -> Reading:
-    """Return how a release reads: right and wrong, without looking which values there are."""
-    if reading.steps or reading.reverse or reading.merge or reading.lowest is not None:
-        raise BadUsage("--steps, --lowest, --reverse and --merge are not for a release yet")
-    if reading.model not in ("auto", "rasch"):
-        raise BadUsage(
-            f"a release is of right and wrong answers, so --model {reading.model} is not for it; "
-            "say from which score on answers count as right with --at-least"
-        )
-    return reading if reading.at_least is not None else replace(reading, model="rasch")
-
-
 def _split_sets(texts: list[str]) -> dict[str, list[str]]:
     """Return sets of categories by item: "Q1:2+3"."""
     found: dict[str, list[str]] = {}
@@ -206,13 +194,13 @@ def check_engine(limits: Limits) -> None:
         raise BadUsage(f"there is no engine {limits.engine!r} here; choose auto, memory or disk")
 
 
-def goes_out_of_core(source: str, limits: Limits, reading: Reading) -> bool:
+def goes_out_of_core(source: str, limits: Limits, plan: ReadingPlan) -> bool:
     """Say whether answers are to stay where they are."""
     if limits.engine != "auto":
         return limits.engine in DISK
     from discreet.tables.dataset import is_too_large
 
-    return is_too_large(source, plan_reading(reading))
+    return is_too_large(source, plan)
 
 
 def make_resources(limits: Limits) -> Resources:
@@ -225,10 +213,17 @@ def make_resources(limits: Limits) -> Resources:
 
 
 @contextmanager
-def open_answers(source: str, reading: Reading, limits: Limits, label: str) -> Iterator[Answers]:
+def open_answers(
+    source: str,
+    reading: Reading,
+    limits: Limits,
+    label: str,
+    settle: Callable[[ReadingPlan], ReadingPlan] | None = None,
+) -> Iterator[Answers]:
     """Give answers, large ones where they are, and show progress while they are used.
 
-    A file of counts is given as the counts: what needs the answers themselves says so.
+    A file of counts is given as the counts: what needs the answers themselves says so. ``settle``
+    may change how answers are read.
     """
     from discreet.counts import PairCounts, holds_counts
 
@@ -236,14 +231,16 @@ def open_answers(source: str, reading: Reading, limits: Limits, label: str) -> I
         counts: Any = PairCounts.load(source)
         yield counts
         return
-    if not goes_out_of_core(source, limits, reading):
-        answers = read_answers(source, reading)
+    plan = plan_reading(reading)
+    plan = plan if settle is None else settle(plan)
+    if not goes_out_of_core(source, limits, plan):
+        answers = _read_planned(source, plan)
         with working(label):
             yield answers
         return
     from discreet.answers.streamed import open_stream
 
-    plan, resources = plan_reading(reading), make_resources(limits)
+    resources = make_resources(limits)
     with (
         counting_rows(label) as progress,
         open_stream(source, reading=plan, resources=resources, progress=progress) as streamed,
@@ -263,17 +260,21 @@ def name_answers(source: str) -> str:
 
 def read_answers(source: str, reading: Reading) -> Responses:
     """Return the answers in a file, folder or pattern, in a database, or of a query."""
+    return _read_planned(source, plan_reading(reading))
+
+
+def _read_planned(source: str, plan: ReadingPlan) -> Responses:
     from discreet.tables.dataset import is_query, names_database
 
     if is_query(source) or names_database(source):
         from discreet.answers.streamed import load_responses
 
         with working(f"Reading {name_answers(source)}"):
-            return load_responses(source, reading=plan_reading(reading))
+            return load_responses(source, reading=plan)
     from discreet.answers.reading import read_planned
 
     with counting_bytes(f"Reading {Path(source).name}", lambda: _measure(source)) as progress:
-        return read_planned(source, plan_reading(reading), progress)
+        return read_planned(source, plan, progress)
 
 
 def _measure(source: str) -> int:
@@ -332,7 +333,8 @@ def counts(
     check_engine(limits)
     weights, tally = plan_count(weighting, folds)
     goes_on = checkpoint is not None and limits.engine == "auto"
-    if goes_out_of_core(source, limits, reading) or goes_on:
+    plan = plan_reading(reading)
+    if goes_out_of_core(source, limits, plan) or goes_on:
         from discreet.answers.streamed.counting import count_source
 
         with counting_rows("Counting") as progress:
@@ -340,13 +342,13 @@ def counts(
                 source,
                 weighting=weights,
                 tally=tally,
-                reading=plan_reading(reading),
+                reading=plan,
                 resources=make_resources(limits),
                 checkpoint=checkpoint,
                 progress=progress,
             )
     else:
-        found = read_answers(source, reading).count(weights, tally)
+        found = _read_planned(source, plan).count(weights, tally)
     _save(say_folds(found, tally), out, as_json=as_json)
 
 

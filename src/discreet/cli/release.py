@@ -6,7 +6,7 @@ What every release is asked for, of answers or of comparisons, stands in two gro
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,6 @@ from discreet.cli.answers import (
     Columns,
     Limits,
     Reading,
-    as_binary,
     check_engine,
     open_answers,
     read_votes,
@@ -34,6 +33,7 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import list_rows, note, print_columns, print_json, say
 from discreet.results.kinds import find_kind
+from discreet.types import Design
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
@@ -46,7 +46,12 @@ class Terms:
     """What is released, and what it may cost."""
 
     items: Annotated[
-        Path, option("LIST", "A file with one item per line, fixed without looking at the data.")
+        Path,
+        option(
+            "LIST",
+            "A file with one item per line, or a table with the columns item and steps, fixed "
+            "without looking at the data.",
+        ),
     ]
     epsilon: Epsilon
     delta: Delta = 1e-6
@@ -80,9 +85,9 @@ def settle(terms: Terms, delivery: Delivery, kind: str = "answers") -> dict[str,
     from discreet.privacy.accounting import Budget
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.mechanisms import check_mechanism
-    from discreet.tables.opener import read_list
+    from discreet.tables.lists import read_items, read_list
 
-    listed = read_list(terms.items)
+    listed = read_items(terms.items) if kind == "answers" else read_list(terms.items)
     budget = Budget(terms.epsilon, terms.delta, terms.neighbours)
     check_mechanism(terms.mechanism, kind)
     return {
@@ -109,18 +114,37 @@ def release(
             "N", "The public number of persons, fixed in advance. Default: counted in the data."
         ),
     ] = None,
+    forms: Annotated[
+        Path | None,
+        option("FILE", "A table with the columns form and item: each person was given one form."),
+    ] = None,
+    design: Annotated[
+        Design,
+        flag("Who answered what. complete: everybody all items of a form. random: a part that "
+             "does not depend on ability."),
+    ] = "unknown",
     terms: Terms,
     delivery: Delivery,
     limits: Limits,
     reading: Reading,
-) -> None:
+) -> None:  # fmt: skip
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
     check_engine(limits)
     settled = settle(terms, delivery)
-    with open_answers(file, as_binary(reading), limits, "Releasing") as answers:
-        from discreet.publishing.release import release as publish
+    from discreet.publishing.listing import make_listing
+    from discreet.publishing.release import release as publish
+    from discreet.tables.lists import read_forms
 
-        released = publish(answers, max_answers=max_answers, persons=persons, **settled)
+    told = {
+        "items": settled.pop("items"),
+        "forms": None if forms is None else read_forms(forms),
+        "design": design,
+        "lowest": reading.lowest or 0,
+        "model": reading.model,
+    }
+    listing, said = make_listing(**told), replace(reading, lowest=None, model="auto")
+    with open_answers(file, said, limits, "Releasing", listing.read) as answers:
+        released = publish(answers, max_answers=max_answers, persons=persons, **told, **settled)
     show_release(released, delivery)
 
 
@@ -263,15 +287,17 @@ def resume(
     check_place(delivery.out, force=delivery.force)
     check_engine(limits)
     from discreet.privacy.ledger import Ledger
-    from discreet.publishing.delivery import resume_release
+    from discreet.publishing.delivery import read_order, resume_release
+    from discreet.publishing.listing import list_public
 
     book = Ledger.open(file)
-    order = book.find(release).order
+    order = read_order(book, book.find(release))
     opened: AbstractContextManager[Any] = nullcontext()
-    if answers is not None and order is not None and order["kind"] == "comparisons":
+    if answers is not None and order.kind == "comparisons":
         opened = nullcontext(read_votes(answers, columns))
     elif answers is not None:
-        opened = open_answers(answers, as_binary(reading), limits, "Releasing")
+        told = list_public(order.public)
+        opened = open_answers(answers, reading, limits, "Releasing", told.read)
     with opened as data:
         released = resume_release(book, release, data, out=delivery.out, force=delivery.force)
     show_release(released, delivery)

@@ -34,7 +34,7 @@ from discreet.models.uncertainty import (
 )
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, Kind, Notice, Solution
-from discreet.tables.roles import FitWords, ReadingWords
+from discreet.tables.words import FitWords, ReadingWords
 from discreet.types import Ability, Engine, FloatArray, Method, Model
 
 if TYPE_CHECKING:

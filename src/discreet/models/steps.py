@@ -270,7 +270,9 @@ def match_known(responses: Responses, known: Mapping[str, tuple[int, ...]]) -> R
     store = recode_store(store, recoding)
     if store is responses.store:
         return responses
-    return Responses(responses.items, responses.person_ids, store, responses.groups)
+    return Responses(
+        responses.items, responses.person_ids, store, responses.groups, lowest=responses.lowest
+    )
 
 
 def category_totals(store: AnswerStore) -> Int64Array:

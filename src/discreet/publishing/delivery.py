@@ -44,17 +44,19 @@ from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order
 from discreet.privacy.wall import Release, release_statistics, restore_release
 from discreet.publishing.bundle import PUBLISHED, Published, bundle_texts, describe_release
-from discreet.tables.roles import ReadingWords
+from discreet.publishing.listing import Listing, list_public
+from discreet.tables.words import ListedWords
 from discreet.types import Engine
 
 BUNDLE_BYTES, ITEM_BYTES = 40_000, 1_200
 """A bundle's size, generously: the page with its styles, and each item in every file. Measured:
 19 kB with 5 items, 125 kB with 300, 507 kB with 1,500 of 27 letters each."""
 
-Words = ReadingWords | None
-OPENERS: dict[str, Callable[[Any, str, Words], AbstractContextManager[Contributions]]] = {
-    "answers": opened,
-    "comparisons": lambda data, _engine, _words: nullcontext(open_comparisons(data)),
+Words = ListedWords | None
+Opener = Callable[[Any, str, Words, Listing], AbstractContextManager[Contributions]]
+OPENERS: dict[str, Opener] = {
+    "answers": lambda data, engine, words, listing: opened(data, engine, words, listing.read),
+    "comparisons": lambda data, _engine, _words, _listing: nullcontext(open_comparisons(data)),
 }
 """Opens what whole persons contribute to a release of each kind."""
 
@@ -198,7 +200,7 @@ def resume_release(
     force: bool = False,
     engine: Engine = "auto",
     noise: Noise | None = None,
-    **reading: Unpack[ReadingWords],
+    **reading: Unpack[ListedWords],
 ) -> Published:
     """Return a release that was paid for, and write its bundle; nothing is charged.
 
@@ -224,7 +226,7 @@ def resume_release(
     """
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
     entry = book.find(release)
-    order = _read_order(book, entry)
+    order = read_order(book, entry)
     with open_delivery(
         order, book, out=out, force=force, reservation=entry.reservation
     ) as delivery:
@@ -238,7 +240,7 @@ def resume_release(
                 f"{book.path}: release {entry.number} stopped before its values were stored, so "
                 "it needs the answers again (--answers FILE, in Python data=)."
             )
-        with OPENERS[order.kind](data, engine, reading) as source:
+        with OPENERS[order.kind](data, engine, reading, list_public(order.public)) as source:
             if not entry.is_about(*book.recognise(source)):
                 raise BadResponses(
                     f"{book.path}: these are not the answers that release {entry.number} was "
@@ -247,7 +249,8 @@ def resume_release(
             return delivery.draw(source, noise or ExactNoise())
 
 
-def _read_order(book: Ledger, entry: Entry) -> Order:
+def read_order(book: Ledger, entry: Entry) -> Order:
+    """Return what was asked for in a release that the ledger knows."""
     if entry.order is None:
         raise BadUsage(
             f"{book.path}: release {entry.number} was made by a version that did not record what "

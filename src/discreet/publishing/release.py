@@ -16,12 +16,10 @@ from os import PathLike
 from typing import Any, Unpack, cast
 
 from discreet.answers.judges import Comparisons
-from discreet.answers.protocol import Contributions, Held
-from discreet.counts import PairCounts
+from discreet.answers.protocol import Contributions
 from discreet.errors import BadResponses, BadUsage
 from discreet.log import LOG
 from discreet.models.released import check_estimator
-from discreet.names import name_id
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.history import EVERYONE
@@ -32,9 +30,10 @@ from discreet.privacy.protocol import PUBLIC, Order, number_people
 from discreet.privacy.wall import check_answers, check_noise
 from discreet.publishing.bundle import Published, PublishedRanking
 from discreet.publishing.delivery import OPENERS, open_delivery
+from discreet.publishing.listing import Forms, Items, Listing, make_listing
 from discreet.results.kinds import KINDS
-from discreet.tables.roles import ReadingWords
-from discreet.types import AnswerMechanism, ComparisonMechanism, Engine
+from discreet.tables.words import ListedWords
+from discreet.types import AnswerMechanism, ComparisonMechanism, Design, Engine, Model
 
 LARGE_EPSILON = 5.0
 
@@ -43,7 +42,11 @@ def release(
     source: Any,
     budget: Budget,
     *,
-    items: Sequence[str],
+    items: Items,
+    lowest: int = 0,
+    forms: Forms | None = None,
+    design: Design = "unknown",
+    model: Model = "auto",
     max_answers: int | None = None,
     persons: int | Iterable[object] | None = None,
     mechanism: AnswerMechanism | CompleteMechanism = "auto",
@@ -53,7 +56,7 @@ def release(
     noise: Noise | None = None,
     out: str | PathLike[str] | None = None,
     force: bool = False,
-    **reading: Unpack[ReadingWords],
+    **reading: Unpack[ListedWords],
 ) -> Published:
     """Release item difficulties under differential privacy.
 
@@ -69,7 +72,18 @@ def release(
         Epsilon, delta and the neighbouring relation.
     items
         The public item list; the release keeps its order. Items that nobody answered are fine.
-        Never the data's own list, which names an item that only one person answered.
+        Never the data's own list, which names an item that only one person answered. With steps
+        (rating scales, points) each item with its number of steps: ``{"Q1": 4, "Q2": 4}``.
+    lowest
+        The lowest category as the data has it, 0 or 1 mostly. A release never looks for it.
+    forms
+        The sets of items of which every person was given one, where there are several.
+    design
+        Who answered what: ``"complete"``, everybody all items of a form; ``"random"``, a part that
+        does not depend on ability; ``"unknown"``. Only the mechanism ``"totals"`` uses it.
+    model
+        With steps: ``"partial-credit"`` (also ``"auto"``), or ``"rating-scale"``, whose items have
+        their steps at the same distances.
     max_answers
         The public cap: a person with more answers keeps that many, chosen at random. By
         default every listed item.
@@ -108,7 +122,8 @@ def release(
     >>> published.guarantee.epsilon
     1.0
     """
-    wanted = _Wanted(budget, items, max_answers, persons, mechanism)
+    listing = make_listing(items, forms, design, lowest, model)
+    wanted = _Wanted(budget, listing, max_answers, persons, mechanism)
     terms = Terms(ledger, population, noise or ExactNoise(), out, force=force)
     return charge_and_release(source, "answers", wanted, terms, engine=engine, words=reading)
 
@@ -172,7 +187,7 @@ def release_comparisons(
     >>> released.guarantee.unit
     "one judge's whole set of comparisons"
     """
-    wanted = _Wanted(budget, items, max_comparisons, judges, mechanism)
+    wanted = _Wanted(budget, make_listing(items), max_comparisons, judges, mechanism)
     terms = Terms(ledger, population, noise or ExactNoise(), out, force=force)
     return cast(PublishedRanking, charge_and_release(data, "comparisons", wanted, terms))
 
@@ -182,7 +197,7 @@ class _Wanted:
     """What shall be released: everything that is public but the number of persons in the data."""
 
     budget: Budget
-    items: Sequence[str]
+    listing: Listing
     cap: int | None
     people: int | Iterable[object] | None
     mechanism: str | CompleteMechanism
@@ -217,23 +232,6 @@ class Terms:
         return Ledger.open(self.ledger) if isinstance(self.ledger, str | PathLike) else self.ledger
 
 
-NO_STEPS = (
-    "a release is of right and wrong answers, and these have steps: say from which score on they "
-    "count as right with at_least= (--at-least)"
-)
-
-
-def as_right_and_wrong(words: ReadingWords | None) -> ReadingWords:
-    """Return how to read answers of a release, which never looks which values they have."""
-    said: ReadingWords = {**(words or {})}
-    named = set(said) & {"steps", "lowest", "reverse", "merge"}
-    if named or said.get("model", "rasch") not in (None, "auto", "rasch"):
-        raise BadUsage(NO_STEPS)
-    if said.get("at_least") is None:
-        said["model"] = "rasch"
-    return said
-
-
 def charge_and_release(
     source: Any,
     kind: str,
@@ -241,7 +239,7 @@ def charge_and_release(
     terms: Terms,
     *,
     engine: str = "auto",
-    words: ReadingWords | None = None,
+    words: ListedWords | None = None,
 ) -> Published:
     """Do every step between what was asked for and a result, in the only order that is safe."""
     if not isinstance(wanted.budget, Budget):
@@ -251,14 +249,11 @@ def charge_and_release(
     if isinstance(wanted.mechanism, str):
         check_mechanism(wanted.mechanism, kind)
     book = terms.book
-    if kind == "answers" and not isinstance(source, Held | PairCounts):
-        words = as_right_and_wrong(words)
-    with OPENERS[kind](source, engine, words) as data:
+    with OPENERS[kind](source, engine, words, wanted.listing) as data:
         order = _make_order(data, kind, wanted, terms.noise)
         if order.public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")
-        if any(step > 1 for step in data.steps):
-            raise BadUsage(NO_STEPS)
+        wanted.listing.check_lowest(data)
         check_estimator(order.name)
         check_noise(order.calibration)
         check_answers(data, order.public, order.require_mechanism())
@@ -280,15 +275,15 @@ def _log_order(order: Order) -> None:
 
 def _make_order(data: Contributions, kind: str, wanted: _Wanted, noise: Noise) -> Order:
     """Settle everything that is public: parameters, mechanism, noise."""
-    if isinstance(wanted.items, str) or not isinstance(wanted.items, Iterable):
-        found = "one string" if isinstance(wanted.items, str) else type(wanted.items).__name__
-        raise BadUsage(f"items must be a list of item names, found {found}")
-    words, budget = KINDS[kind], wanted.budget
-    listed = tuple(map(name_id, wanted.items))
-    cap = len(listed) if wanted.cap is None else wanted.cap
+    words, budget, listing = KINDS[kind], wanted.budget, wanted.listing
+    cap = len(listing.items) if wanted.cap is None else wanted.cap
     number = number_people(data, budget, wanted.people, words.persons)
     public = PUBLIC[kind](
-        listed, cap, budget.neighbours, number, is_fixed=wanted.people is not None
+        max_answers=cap,
+        neighbours=budget.neighbours,
+        persons=number,
+        is_fixed=wanted.people is not None,
+        **vars(listing),
     )
     chosen, choice = choose_mechanism(wanted.mechanism, public, kind)
     calibration = chosen.calibrate(public, budget, noise.source)

@@ -180,6 +180,9 @@ def explain_bad_answer(found: Found, scoring: Scoring) -> str:
         f"{found.where}, column '{found.column}': found {show(found.value)} where an answer should "
         "be."
     )
+    if scoring.codes is not None:
+        known = ", ".join(scoring.codes)
+        return f"{start} The categories of this item are {known}. {_join([_correct(found)])}"
     if scoring.at_least is not None:
         return (
             f"{start} With at_least={scoring.at_least:g} every answer must be a number or missing "
@@ -331,7 +334,8 @@ def _name_scale(found: Found) -> str:
     )
     return (
         f"if {named} are steps of a rating scale or points, say from which score on they count as "
-        f"right with {first if apart else second}{because}"
+        f"right with {first if apart else second}{because}; a release is told the steps of its "
+        "items with the list of items"
     )
 
 

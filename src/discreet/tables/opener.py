@@ -28,7 +28,7 @@ from discreet.tables.form import Form
 from discreet.tables.ids import IdCodes, read_ids, spell_ids
 from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.order import OrderKeys
-from discreet.tables.paths import find_files, peek, read_head, read_text, sniff, warn_encoding
+from discreet.tables.paths import find_files, read_head, sniff, warn_encoding
 from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
 from discreet.tables.separators import refuse_answers_as_names
 from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
@@ -265,34 +265,6 @@ def read_rows(path: Path, form: Form | None = None) -> tuple[list[str], list[lis
         return names, rows
 
     return read_tables(path, take, form=form)
-
-
-def _list_lines(path: Path) -> list[str]:
-    """Return the lines of a text file, or the first cells of another table, header or not."""
-    if sniff(path, peek(path)) != "workbook":
-        return read_text(path).splitlines()
-    _, rows = read_rows(path, Form(header=False))
-    return [row[0] or "" for row in rows]
-
-
-def read_list(path: Path) -> list[str]:
-    """Return the names in a file with one item per line; empty lines do not count.
-
-    Of a workbook the first column is read.
-    """
-    first_seen: dict[str, int] = {}
-    for number, line in enumerate(_list_lines(path), start=1):
-        name = line.strip()
-        if name in first_seen:
-            raise BadUsage(
-                f"{path}, line {number}: item '{name}' is on the list already, in line "
-                f"{first_seen[name]}; each item has one line."
-            )
-        if name:
-            first_seen[name] = number
-    if not first_seen:
-        raise BadUsage(f"{path} names no item; it must have one item per line.")
-    return list(first_seen)
 
 
 def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypedDict, get_args
+from typing import Any, get_args
 
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.form import Form, make_form
@@ -24,7 +24,7 @@ from discreet.tables.values import (
     score_by_item,
     split_missing,
 )
-from discreet.types import Int8Array, Layout, Model, OneMeans, Repeats
+from discreet.types import Int8Array, Repeats
 
 _PERSON = frozenset({"person", "id", "subject", "user", "student"})
 _ITEM = frozenset({"item", "question", "problem"})
@@ -98,6 +98,11 @@ class Reading:
         settled = self.scale is not None or self.at_least is not None
         return not (settled or self.asked.is_binary or self.one_means == "wrong")
 
+    @property
+    def lowest(self) -> int:
+        """The value that category 0 has in the data."""
+        return 0 if self.scale is None else self.scale.lowest
+
     def steps_of(self, items: Sequence[str]) -> tuple[int, ...]:
         """Return the highest category of each item: 1 for right and wrong."""
         return (1,) * len(items) if self.scale is None else self.scale.steps_of(items)
@@ -116,46 +121,6 @@ class Reading:
         if self.by_item:
             return score_by_item(column, items, self.scoring_of)
         return score_array(column, self.scoring)
-
-
-class StepWords(TypedDict, total=False):
-    """The keywords about answers with steps."""
-
-    model: Model | None
-    steps: int | Mapping[str, int] | None
-    lowest: int | None
-    reverse: str | Sequence[str]
-    merge: Mapping[str, Any] | None
-
-
-class FitWords(TypedDict, total=False):
-    """The keywords of :func:`discreet.read_responses` but for the model, which a fit has itself."""
-
-    layout: Layout | None
-    person: str | None
-    item: str | None
-    response: str | None
-    ignore: str | Sequence[str]
-    group: str | Sequence[str] | None
-    repeats: Repeats
-    one_means: OneMeans
-    at_least: float | None
-    missing: Codes
-    key: KeyLike
-    sheet: str | None
-    delimiter: str | None
-    header: bool
-    order_by: str | None
-    steps: int | Mapping[str, int] | None
-    lowest: int | None
-    reverse: str | Sequence[str]
-    merge: Mapping[str, Any] | None
-
-
-class ReadingWords(FitWords, total=False):
-    """The keywords of :func:`discreet.read_responses`, which whatever takes answers has too."""
-
-    model: Model
 
 
 @dataclass(frozen=True)

@@ -73,10 +73,13 @@ class Scale:
         :func:`discreet.tables.values.spell` does.
     steps
         By item, its highest category.
+    lowest
+        The lowest value of the scale, whichever category that is.
     """
 
     codes: Mapping[str, Mapping[str, int]]
     steps: Mapping[str, int]
+    lowest: int = 0
 
     @property
     def is_binary(self) -> bool:
@@ -101,7 +104,7 @@ def list_scale(steps: Mapping[str, int], lowest: int = 0, reverse: Iterable[str]
     for item, most in steps.items():
         order = range(most, -1, -1) if item in turned else range(most + 1)
         codes[item] = {str(lowest + place): code for place, code in enumerate(order)}
-    return Scale(codes, dict(steps))
+    return Scale(codes, dict(steps), lowest)
 
 
 def make_asked(
@@ -317,7 +320,7 @@ def _build(
         joined = _join(values, [*asked.merge.get(EVERYWHERE, ()), *asked.merge.get(item, ())], item)
         codes[item] = {str(value): code for value, code in joined.items()}
         steps[item] = max(joined.values())
-    return Scale(codes, steps)
+    return Scale(codes, steps, lowest)
 
 
 def _find_most(

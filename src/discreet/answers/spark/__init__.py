@@ -106,6 +106,11 @@ class SparkAnswers(Held):
         """Per item, how many steps it has: 1 for right and wrong."""
         return self._rows.layout.reading.steps_of(self.items)
 
+    @property
+    def lowest(self) -> int:
+        """The value that category 0 has in the data."""
+        return self._rows.layout.reading.lowest
+
     @cached_property
     def _totals(self) -> Int64Array:
         return np.asarray(self._add_up(ItemTotals()))

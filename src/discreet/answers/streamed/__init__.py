@@ -108,7 +108,7 @@ def load_responses(
 
     plan, table = read_steps(plan, make, go_through)
     choices = go_through(partial(take_choices, plan, table), plan) if plan.key else None
-    return Responses(*table, choices=choices)
+    return Responses(*table, choices=choices, lowest=plan.lowest)
 
 
 def _load(shards: Sequence[Shard], plan: Reading) -> RawTable:
@@ -251,6 +251,11 @@ class StreamedAnswers(Held):
     def steps(self) -> tuple[int, ...]:
         """Per item, how many steps it has: 1 for right and wrong."""
         return self._source.passes.reading.steps_of(self.items)
+
+    @property
+    def lowest(self) -> int:
+        """The value that category 0 has in the data."""
+        return self._source.passes.reading.lowest
 
     @property
     def n_persons(self) -> int:

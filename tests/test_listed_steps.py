@@ -1,0 +1,195 @@
+"""A release is told which values are which categories, and never looks for them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet import Responses
+from discreet.answers.opening import opened
+from discreet.errors import BadResponses, BadUsage
+from discreet.privacy.accounting import Neighbours
+from discreet.privacy.protocol import Public
+from discreet.publishing.listing import list_public, make_listing
+from discreet.tables.lists import read_forms, read_items
+
+ITEMS = {"a": 2, "b": 2, "c": 1}
+ROWS = ["person,a,b,c", "1,1,3,2", "2,2,,1", "3,3,1,1"]
+CODES = [[0, 2, 1], [1, -1, 0], [2, 0, 0]]
+
+
+def write(tmp_path, rows, name="survey.csv"):
+    path = tmp_path / name
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+def read(source, listing, engine="auto", **words):
+    with opened(source, engine, words, listing.read) as answers:
+        if engine == "disk":
+            assert answers.n_persons == 3
+            listing.check_lowest(answers)
+            return answers.steps
+        listing.check_lowest(answers)
+        return answers.to_array().tolist()
+
+
+def test_values_become_the_categories_that_were_listed(tmp_path):
+    listing = make_listing(ITEMS, lowest=1)
+    path = write(tmp_path, ROWS)
+    assert read(path, listing) == CODES
+    assert read(path, listing, "disk") == (2, 2, 1)
+    frame = discreet.read_responses(path, lowest=1).to_dataframe("wide")
+    assert frame["a"].tolist() == [0, 1, 2]
+
+
+def test_a_matrix_is_read_as_listed():
+    listing = make_listing({"0": 2, "1": 2}, lowest=1)
+    assert read(np.array([[1, 3], [2, 2]]), listing) == [[0, 2], [1, 1]]
+    with pytest.raises(BadResponses, match="none of its categories: 1, 2, 3"):
+        read(np.array([[1, 4], [2, 2]]), listing)
+    with pytest.raises(BadResponses, match="'2' is not on the item list"):
+        read(np.array([[1, 3, 1], [2, 2, 1]]), listing)
+
+
+def test_a_scale_without_its_lowest_value_is_not_shifted(tmp_path):
+    """The answers are 1 and 2 of a scale from 0 to 2: nobody chose 0, and 1 stays 1."""
+    path = write(tmp_path, ["a,b", "1,2", "2,1", "1,1"])
+    assert read(path, make_listing({"a": 2, "b": 2})) == [[1, 2], [2, 1], [1, 1]]
+
+
+def test_a_scale_that_runs_the_other_way_is_turned(tmp_path):
+    path = write(tmp_path, ROWS)
+    turned = read(path, make_listing(ITEMS, lowest=1), reverse="b")
+    assert [row[1] for row in turned] == [0, -1, 2]
+    with pytest.raises(BadUsage, match="names 'z', which is not on the list"):
+        read(path, make_listing(ITEMS, lowest=1), reverse="z")
+
+
+def test_a_value_beyond_the_list_is_refused_where_it_stands(tmp_path):
+    path = write(tmp_path, [*ROWS, "4,4,1,1"])
+    for engine in ("memory", "disk"):
+        with pytest.raises(BadResponses, match=r"row 5|line 5"):
+            read(path, make_listing(ITEMS, lowest=1), engine)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"at_least": 2}, "make answers right and wrong"),
+        ({"one_means": "wrong"}, "make answers right and wrong"),
+    ],
+)
+def test_words_that_contradict_the_list_are_refused(tmp_path, words, message):
+    with pytest.raises(BadUsage, match=message):
+        read(write(tmp_path, ROWS), make_listing(ITEMS, lowest=1), **words)
+
+
+@pytest.mark.filterwarnings("ignore:Answers from 1")
+def test_answers_that_a_reader_shifted_by_itself_are_not_released():
+    """Whether anybody chose 0 would decide how everybody's answers are read."""
+    answers = Responses.from_array([[1, 3], [2, 2], [3, 1]], ["a", "b"])
+    assert answers.lowest == 1
+    assert answers.select(["a"]).lowest == 1
+    assert answers.select_persons([0, 1]).lowest == 1
+    with pytest.raises(BadResponses, match="with 1 as the lowest category, and the release was"):
+        make_listing({"a": 2, "b": 2}).check_lowest(answers)
+    make_listing({"a": 2, "b": 2}, lowest=1).check_lowest(answers)
+
+
+@pytest.mark.filterwarnings("ignore:Answers from 1")
+def test_answers_with_different_lowest_categories_are_not_put_together():
+    one = Responses.from_array([[1, 3], [2, 2]], ["a", "b"], persons=["x", "y"])
+    other = Responses.from_array([[0, 2], [2, 1]], ["a", "b"], persons=["u", "v"])
+    with pytest.raises(BadResponses, match="does not mean the same"):
+        Responses.concat([one, other])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("b\na\n", ["b", "a"]),
+        ("item,steps\nb,4\na,1\n", {"b": 4, "a": 1}),
+        ("Steps;Item\n4;b\n1;a\n", {"b": 4, "a": 1}),
+        ("item\nsteps\n", ["item", "steps"]),
+    ],
+)
+def test_a_list_of_items_may_name_steps(tmp_path, text, found):
+    assert read_items(write(tmp_path, text.splitlines(), "items.csv")) == found
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["item,steps", "a,4", "a,3"], "line 3: item 'a' is on the list already"),
+        (["item,steps", "a,four"], "line 2: item 'a' has the steps 'four'"),
+        (["item,steps", "a,1.5"], "line 2: item 'a' has the steps"),
+        (["item,steps", ",4"], "line 2: there is no item"),
+    ],
+)
+def test_a_list_of_steps_is_checked_line_by_line(tmp_path, rows, message):
+    with pytest.raises(BadUsage, match=message):
+        read_items(write(tmp_path, rows, "items.csv"))
+
+
+def test_forms_are_a_table(tmp_path):
+    path = write(tmp_path, ["form,item", "A,q1", "A,q2", "B,q2", "B,q3"], "forms.csv")
+    assert read_forms(path) == {"A": ["q1", "q2"], "B": ["q2", "q3"]}
+
+
+def public(**more):
+    return Public(("a", "b", "c"), 3, Neighbours.REPLACE_ONE, 10, **more)
+
+
+def test_a_list_without_steps_is_of_right_and_wrong_answers():
+    assert public().steps == (1, 1, 1)
+    assert not public().has_steps
+    assert public(steps=(2, 1, 1)).has_steps
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"steps": (1, 2)}, "3 items need 3 numbers of steps"),
+        ({"steps": (0, 1, 1)}, "must be from 1"),
+        ({"steps": (10, 1, 1)}, "to 9"),
+        ({"forms": (("a", "b"),)}, "1 listed items are in no form, for example 'c'"),
+        ({"forms": (("a", "b"), ("c", "z"))}, "'z', which is not on the item list"),
+        ({"forms": (("a", "b"), ("c", "c"))}, "each of them once"),
+        ({"design": "none"}, "design must be one of complete, random, unknown"),
+        ({"model": "rasch"}, "model must be one of"),
+    ],
+)
+def test_what_is_public_is_checked(more, message):
+    with pytest.raises(BadUsage, match=message):
+        public(**more)
+
+
+def test_the_cap_is_at_most_the_longest_form():
+    assert public(forms=(("a", "b"), ("b", "c"))).max_answers == 2
+
+
+def test_what_was_told_can_be_told_again():
+    told = make_listing(ITEMS, {"A": ["a", "b"], "B": ["b", "c"]}, "complete", 1, "rating-scale")
+    whole = Public(max_answers=3, neighbours=Neighbours.REPLACE_ONE, persons=5, **vars(told))
+    assert list_public(whole) == told
+    assert json.loads(json.dumps(vars(told)))["forms"] == [["a", "b"], ["b", "c"]]
+
+
+@pytest.mark.parametrize(
+    ("items", "more", "message"),
+    [
+        ("abc", {}, "found one string"),
+        ({"a": "4", "b": 1}, {}, "must be a whole number"),
+        (["a", "b"], {"lowest": 0.5}, "lowest must be a whole number"),
+        (["a", "b"], {"model": "partial-credit"}, "the list names none"),
+        ({"a": 2, "b": 2}, {"model": "rasch"}, "is for right and wrong answers"),
+        (["a", "b"], {"model": "other"}, "there is no model called 'other'"),
+        (["a", "b"], {"forms": ["ab"]}, "a form must be a list of items"),
+        (["a", "b"], {"forms": 3}, "forms must be lists"),
+    ],
+)
+def test_what_is_said_about_items_is_checked(items, more, message):
+    with pytest.raises(BadUsage, match=message):
+        make_listing(items, **more)
