@@ -107,21 +107,16 @@ def pose_problem(forms: Sequence[FormTotals], steps: Sequence[int], model: StepM
 
 
 def start_state(problem: Problem) -> State:
-    """Equal items whose steps rise a little, standard normal abilities."""
+    """Equal items with the usual steps, standard normal abilities."""
     ladders = problem.ladders
-    steps = ladders.steps[:, None]
-    place = (np.arange(ladders.open.shape[1]) + 0.5) / steps - 0.5
-    thresholds = np.where(ladders.open, 0.6 * place, 0.0)
-    contrasts = ladders.pattern
-    pattern = np.einsum("ija,ij->a", contrasts, thresholds)
-    pattern /= np.maximum((contrasts**2).sum(axis=(0, 1)), 1.0)
+    thresholds = ladders.pattern @ ladders.usual
     shifts = tuple(
         None if form.takers is None else Shifts(np.zeros(len(form.columns)), 0.0)
         for form in problem.forms
     )
     shapes = np.zeros((len(problem.forms), SHAPE_SIZE))
     step = NO_STEP_SPREAD if problem.rating_scale else 0.25
-    return State(thresholds, pattern, shapes, shifts, Spreads(0.9, step))
+    return State(thresholds, ladders.usual, shapes, shifts, Spreads(0.9, step))
 
 
 def linearise(problem: Problem, state: State) -> Linearised:

@@ -22,9 +22,9 @@ from discreet.models.noisefit.totals.prior import Spreads
 from discreet.types import FloatArray, IndexArray
 
 PATTERN_SPREAD = 0.8
-"""Prior standard deviation of the contrasts of the common pattern of steps."""
+"""Prior standard deviation of the contrasts of the common pattern around the usual one."""
 
-SHAPE_DOUBT = np.array([0.3, 0.4, 1.0])
+SHAPE_DOUBT = np.array([0.4, 0.4, 1.0])
 """Prior standard deviations of log scale, lean and bunching."""
 
 FORMS_DIFFER = np.array([0.5, 0.5, 0.5])
@@ -131,7 +131,8 @@ def add_prior(
     cross[:, :, places] = -pulled
     common[places, places] = np.tensordot(ladders.pattern, pulled, axes=((0, 1), (0, 1)))
     common[places, places] += np.eye(len(pattern)) / PATTERN_SPREAD**2
-    target[places] = np.einsum("ija,ij->a", pulled, away) - pattern / PATTERN_SPREAD**2
+    target[places] = np.einsum("ija,ij->a", pulled, away)
+    target[places] -= (pattern - ladders.usual) / PATTERN_SPREAD**2
     forms = np.arange(len(means)) * SHAPE_SIZE
     common[np.ix_(forms, forms)] += (np.eye(len(means)) - 1 / len(means)) / MEANS_DIFFER**2
     target[forms] -= (means - means.mean()) / MEANS_DIFFER**2

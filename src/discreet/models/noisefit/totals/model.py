@@ -20,6 +20,9 @@ TIE = 0.4
 """How much of the squared lean is taken from the bunching: without it the density of leaning
 abilities climbs again at an end of the grid."""
 
+USUAL_GAP = 0.5
+"""From one threshold of an item to the next: categories are meant to come in order."""
+
 SHAPE_SIZE = 4
 """Numbers that describe abilities: mean, logarithm of the scale, lean, bunching."""
 
@@ -36,6 +39,8 @@ class Ladders:
         ``[item, step]``: which steps an item has.
     pattern
         ``[item, step, coefficient]``: contrasts of steps that all items with as many steps share.
+    usual
+        The coefficients of steps that rise by the usual gap.
     location, contrast
         ``[item, step, step]``: prior precision of the thresholds of an item whose location, or
         whose steps around the pattern, have spread 1.
@@ -44,6 +49,7 @@ class Ladders:
     steps: IndexArray
     open: BoolArray
     pattern: FloatArray
+    usual: FloatArray
     location: FloatArray
     contrast: FloatArray
 
@@ -78,10 +84,11 @@ def describe_items(steps: Sequence[int]) -> Ladders:
         (count == many)[:, None, None] * block
         for many, block in zip(np.unique(count), columns, strict=True)
     ]
+    usual = np.concatenate([USUAL_GAP * np.arange(widest) @ block for block in columns])
     both = is_open[:, :, None] & is_open[:, None, :]
     mean = both / count[:, None, None] ** 2
     contrast = both * np.eye(widest) - mean * count[:, None, None]
-    return Ladders(count, is_open, np.concatenate(blocks, axis=2), mean, contrast)
+    return Ladders(count, is_open, np.concatenate(blocks, axis=2), usual, mean, contrast)
 
 
 def _contrasts(steps: int, widest: int) -> FloatArray:

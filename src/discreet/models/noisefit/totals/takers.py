@@ -24,6 +24,10 @@ SMALLEST_RISE = 0.03
 STANDING_VARIANCE = 0.06
 """Of one answer around its expectation, in shares of the best score: between one step (.25 at
 most) and many."""
+OWN_SPREADS = np.exp(np.linspace(np.log(0.01), np.log(2.0), 33))
+USUAL_OWN_SPREAD = 0.07
+"""Spreads of what an item's shift is beside the line, and the mean of their prior: where persons
+choose by difficulty, or are given items by it, hardly anything is left."""
 RELAXATION = 0.7
 SHAPE_BLUR = 0.12
 """Where items follow abilities by this slope, lean and bunching can hardly be told any more."""
@@ -91,8 +95,10 @@ def _common_slope(raw: FloatArray, variance: FloatArray, location: FloatArray) -
 
 
 def _shrink_deviations(raw: FloatArray, variance: FloatArray, line: FloatArray) -> FloatArray:
-    """Shrink each item's deviation from the line by how far deviations exceed their noise."""
+    """Shrink each item's deviation from the line, averaged over how far deviations spread."""
     away = raw - line
-    inflated = variance * (1 + 1.4 / np.sqrt(len(raw)))
-    own = max(float(np.average(away**2 - inflated, weights=1 / variance**2)), 1e-4)
-    return np.asarray(line + away * own / (own + variance))
+    total = OWN_SPREADS[:, None] ** 2 + variance
+    log = -0.5 * (np.log(total) + away**2 / total).sum(axis=1) - OWN_SPREADS / USUAL_OWN_SPREAD
+    weight = np.exp(log - log.max())
+    trust = (weight / weight.sum()) @ (OWN_SPREADS[:, None] ** 2 / total)
+    return np.asarray(line + away * trust)
