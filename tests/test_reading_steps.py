@@ -4,14 +4,20 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
 import discreet
 from commandline import discreet as typed
 from discreet import Responses, read_responses
-from discreet.answers.streamed import batches
+from discreet.answers.streamed import batches, blocks
+from discreet.answers.streamed.counting import count_source
 from discreet.errors import BadResponses, BadUsage
+from discreet.tables.roles import Reading
+from discreet.tables.scales import Scale
+from discreet.tables.sources import FrameSource
+from discreet.tables.tally import Tallied
 from stepped import draw_codes
 
 STEPS = (4, 3, 2, 4, 1, 4)
@@ -82,6 +88,45 @@ def test_compiled_loops_store_the_same_steps(monkeypatch):
     assert np.array_equal(found.rows(0, persons), codes)
     twice = [np.append(part, part[rows[2] >= 0][:1]) for part in rows]
     assert batches._mark_steps(*twice, persons, steps) is None
+
+
+def test_compiled_loops_read_the_same_numbers_as_words_do(tmp_path, monkeypatch, codes):
+    rows = melt(frame(codes, 1)).assign(item=lambda long: long["item"].str[1:].astype(int) + 10)
+    rows["response"] = rows["response"].astype(int)
+    rows.loc[rows.index[::50], "response"] = 9
+    said = {"missing": 9, "lowest": 1, "reverse": "12", "merge": {"13": "2+3"}}
+    rows.to_parquet(tmp_path / "numbers.parquet")
+    rows.assign(response=rows["response"].astype(str)).to_csv(tmp_path / "words.csv", index=False)
+    monkeypatch.setattr(batches, "worth_compiling", lambda _: True)
+    monkeypatch.setattr(blocks, "worth_compiling", lambda _: True)
+    paths = [str(tmp_path / name) for name in ("numbers.parquet", "words.csv")]
+    found, words = (discreet.count_pairs(path, engine="disk", **said) for path in paths)
+    assert found.steps == words.steps == (4, 3, 4, 3, 1, 4)
+    assert np.array_equal(found.right_wrong, words.right_wrong)
+
+
+def test_a_number_that_is_no_category_is_named_by_compiled_loops_too(tmp_path, monkeypatch):
+    rows = pd.DataFrame({"person": np.repeat(range(50), 2), "item": [1, 2] * 50, "response": 1})
+    rows["response"] += rows["person"] % 3
+    rows.loc[77, "response"] = 12
+    rows.to_parquet(tmp_path / "answers.parquet")
+    monkeypatch.setattr(blocks, "worth_compiling", lambda _: True)
+    with pytest.raises(BadResponses, match="Answers go from 1 to 3, and 12 stands apart"):
+        discreet.count_pairs(tmp_path / "answers.parquet", engine="disk")
+    said = Reading(scale=Scale({name: {"1": 0, "2": 1, "3": 2} for name in "12"}, {"1": 2, "2": 2}))
+    with pytest.raises(BadResponses, match="row 78, column 'response': found 12"):
+        count_source(tmp_path / "answers.parquet", reading=said)
+
+
+def test_numbers_are_tallied_as_their_words_are():
+    rng = np.random.default_rng(4)
+    items, values = rng.integers(0, 300, 5000), rng.integers(0, 5, 5000)
+    numbers, words = Tallied(Reading()), Tallied(Reading())
+    source = [FrameSource(pa.table({"person": items, "item": items, "response": values}))]
+    numbers.take(iter(source))
+    words.add_long(pa.array(items).cast("string"), pa.array(values).cast("string"))
+    assert numbers.by_item == words.by_item
+    assert sum(map(sum, (own.values() for own in words.by_item.values()))) == 5000
 
 
 def test_a_workbook_has_steps_too(tmp_path, codes):

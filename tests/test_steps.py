@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
+from discreet.answers import pairs
 from discreet.answers.pack import Repeated
 from discreet.answers.steps import StepStore, store_codes, store_long_codes
 from discreet.counts.nodes import keep_used
@@ -68,6 +69,16 @@ def test_pairs_of_nodes_are_counted_as_defined(made):
         assert np.array_equal(counts.right_wrong, (at @ below.T) * other)
         expected = [(codes == k).sum(axis=0) for k in range(max(steps) + 1)]
         assert np.array_equal(counts.categories, np.stack(expected, axis=1))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+@pytest.mark.parametrize("persons", [700, 40_000])
+def test_compiled_loops_count_the_same_pairs(monkeypatch, persons, missing):
+    codes = draw_codes(6, persons, (4, 1, 3, 2, 4), missing=missing)
+    store = store_codes(codes, (4, 1, 3, 2, 4))
+    expected = pairs.count_store(store)
+    monkeypatch.setattr(pairs, "worth_compiling", lambda _: True)
+    assert np.array_equal(pairs.count_store(store), expected)
 
 
 @given(tables(), st.integers(1, 3))

@@ -7,14 +7,19 @@ for dense answers, sparse rows for thin ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.counts import matrix
-from discreet.counts.bit_planes import count_both, count_planes, count_planes_weighted
+from discreet.counts.bit_planes import (
+    count_both,
+    count_planes,
+    count_planes_weighted,
+    count_steps,
+)
 from discreet.counts.matrix import prefers_sparse
 from discreet.counts.nodes import clear_within
 from discreet.counts.sparse_rows import count_compressed, count_rows, list_rows, pack_sparse
@@ -53,16 +58,16 @@ def count_matrix(store: AnswerStore, weighting: Weighting | None = None) -> Any:
     20,000 items a dense matrix is not even tried.
     """
     weights = None if weighting is None else weigh_persons(store, weighting)
-    return clear_within(_count_nodes(store.nodes, weights), store.steps)
+    return clear_within(_count_nodes(store.nodes, store.steps, weights), store.steps)
 
 
-def _count_nodes(store: Store, weights: Int64Array | None) -> Any:
+def _count_nodes(store: Store, steps: Sequence[int], weights: Int64Array | None) -> Any:
     if store.n_items <= matrix.SPARSE_ITEMS:
-        return _count_dense(store, weights)
+        return _count_dense(store, steps, weights)
     answered, right = store.person_totals()
     pairs = int(right @ (answered - right))
     if store.n_items <= matrix.LARGE_ITEMS and not prefers_sparse(store.n_items, pairs):
-        return _count_dense(store, weights)
+        return _count_dense(store, steps, weights)
     rows = store if isinstance(store, SparseRows) else list_rows(store)
     return count_compressed(rows, weights, pairs)
 
@@ -80,23 +85,25 @@ def count_store(store: AnswerStore, weighting: Weighting | None = None) -> Int64
         Integer weight per person; None counts every person once.
     """
     weights = None if weighting is None else weigh_persons(store, weighting)
-    return np.asarray(clear_within(_count_dense(store.nodes, weights), store.steps))
+    return np.asarray(clear_within(_count_dense(store.nodes, store.steps, weights), store.steps))
 
 
-def _count_dense(store: Store, weights: Int64Array | None) -> Int64Array:
+def _count_dense(store: Store, steps: Sequence[int], weights: Int64Array | None) -> Int64Array:
     if weights is not None and (weights == weights[:1]).all():
         # One weight for all, as where everybody answered everything: the plain kernels are faster.
-        return _count_dense(store, None) * (weights[0] if len(weights) else 1)
+        return _count_dense(store, steps, None) * (weights[0] if len(weights) else 1)
     if not worth_compiling(PLAIN_PAIR * store.n_persons * store.n_items**2):
         return _count_plain(store, weights)
     if _is_thin(store):
         return count_rows(store if isinstance(store, SparseRows) else list_rows(store), weights)
     total = np.zeros((store.n_items, store.n_items), dtype=np.int64)
     for planes, span in _plane_slices(store):
-        if weights is None:
-            total += count_planes(planes)
-        else:
+        if weights is not None:
             total += count_planes_weighted(planes, weights[span])
+        elif max(steps, default=1) > 1:
+            total += count_steps(planes, steps)
+        else:
+            total += count_planes(planes)
     return total
 
 

@@ -8,7 +8,7 @@ persons are first brought into an order in which the 64 persons of a word have t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from discreet.answers.planes import BitPlanes
 from discreet.jit import map_tasks, thread_count
-from discreet.types import Int64Array, UInt64Array
+from discreet.types import IndexArray, Int64Array, UInt64Array
 
 SPAN_BLOCKS = 2
 """Blocks counted at a time: fewer passes over the matrix, and still in cache."""
@@ -65,7 +65,7 @@ class _Span:
         """Put the words of the blocks side by side, with empty items up to whole tiles."""
         from discreet.counts.kernels import copy_planes
 
-        items = padded_items(self.planes.n_items)
+        items = padded_items(plane.shape[1])
         gathered = self.room[room][: items * self.words].reshape(items, self.words)
         copy_planes(plane, self.first, self.stop, gathered)
         return gathered
@@ -116,15 +116,50 @@ def count_both(plane: UInt64Array, planes: BitPlanes) -> Int64Array:
     return both
 
 
+def count_steps(planes: BitPlanes, steps: Sequence[int]) -> Int64Array:
+    """Do as :func:`count_planes` with nodes (:mod:`discreet.counts.nodes`) of these steps.
+
+    Whoever is just below a step is at the one before it, so that half of a symmetric matrix says
+    nearly all: it is to be counted besides who is in the lowest category. Pairs within an item
+    mean nothing.
+    """
+    first = np.cumsum(steps) - steps
+    both = count_both(planes.right, planes)
+    counts = np.empty_like(both)
+    counts[:, 1:] = both[:, :-1]
+    counts[:, first] = _count_lowest(planes, first, both)
+    return counts
+
+
+def _count_lowest(planes: BitPlanes, first: IndexArray, both: Int64Array) -> Int64Array:
+    """Count who is at a node and below the first step of an item: if all answered, the others."""
+    from discreet.counts.kernels import count_cross, is_complete
+
+    above = np.bitwise_or.reduceat(planes.right, first, axis=1)
+    split = BitPlanes(above, np.take(planes.wrong, first, axis=1), planes.n_persons)
+    if is_complete(split.right, split.wrong, 0, len(above), planes.n_persons):
+        return np.asarray(both.diagonal()[:, None] - np.add.reduceat(both, first, axis=1))
+
+    def count(span: _Span, panels: list[Int64Array]) -> int:
+        right, wrong = span.gather(planes.right, 0), span.gather(split.wrong, 1)
+        count_cross(span.own_rows(right), wrong, panels[0], None)
+        return 0
+
+    (crossed,), _ = _add_up(planes, count, 1, len(first))
+    return crossed
+
+
 def padded_items(items: int) -> int:
     """Return the number of items up to whole tiles."""
     return -(-items // PAD) * PAD
 
 
-def _add_up(planes: BitPlanes, count: CountSpan, results: int) -> tuple[list[Int64Array], set[int]]:
+def _add_up(
+    planes: BitPlanes, count: CountSpan, results: int, columns: int | None = None
+) -> tuple[list[Int64Array], set[int]]:
     """Run ``count`` over all spans and rows; return the sums, and which were added to."""
-    m = planes.n_items
-    totals = [np.zeros((m, m), dtype=np.int64) for _ in range(results)]
+    m, width = planes.n_items, planes.n_items if columns is None else columns
+    totals = [np.zeros((m, width), dtype=np.int64) for _ in range(results)]
     used: set[int] = set()
     lock = Lock()
     size = padded_items(m) * (-(-SPAN_BLOCKS * planes.right.shape[2] // 8) * 8)
@@ -132,7 +167,7 @@ def _add_up(planes: BitPlanes, count: CountSpan, results: int) -> tuple[list[Int
     def work(task: Task) -> None:
         rows, blocks = task
         room = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.uint64)
-        shape = (padded_items(len(rows)), padded_items(m))
+        shape = (padded_items(len(rows)), padded_items(width))
         panels = [np.zeros(shape, dtype=np.int64) for _ in range(results)]
         touched = set()
         for first in range(blocks.start, blocks.stop, SPAN_BLOCKS):
@@ -141,7 +176,7 @@ def _add_up(planes: BitPlanes, count: CountSpan, results: int) -> tuple[list[Int
         with lock:
             used.update(touched)
             for k in touched:
-                totals[k][rows.start : rows.stop] += panels[k][: len(rows), :m]
+                totals[k][rows.start : rows.stop] += panels[k][: len(rows), :width]
 
     list(map_tasks(work, _tasks(m, planes.right.shape[0], SPAN_BLOCKS)))
     return totals, used

@@ -24,11 +24,12 @@ from discreet.answers.select import flip_answers
 from discreet.answers.steps import step_store
 from discreet.answers.streamed.blocks import Block, ItemNames, LongRows
 from discreet.answers.streamed.buckets import Buckets
+from discreet.counts.nodes import item_of_nodes
 from discreet.jit import worth_compiling
 from discreet.tables.resources import run_ahead
 from discreet.tables.roles import Reading
 from discreet.tables.values import read_integers
-from discreet.types import FloatArray, IndexArray, Int8Array, Int32Array, UInt64Array
+from discreet.types import FloatArray, Int8Array, Int32Array, UInt64Array
 
 TARGET_ROWS = 1 << 20
 """Rows of a batch in person order: enough to make counting efficient, some 20 MB."""
@@ -323,23 +324,19 @@ def _mark_steps(
         return None
     if not worth_compiling(PLAIN_STORE * len(person)):
         return None
-    from discreet.answers.streamed.kernels import mark_steps
+    from discreet.answers.streamed.kernels import mark_categories
 
-    answered, _ = empty_planes(n_persons, len(steps))
-    right, wrong = empty_planes(n_persons, sum(steps) + 1)
-    again = mark_steps(
-        person, item, value, _number_nodes(steps), answered, right, wrong, *_find_words(right)
-    )
-    if again:
-        return None
-    return step_store(BitPlanes(right[:, :-1], wrong[:, :-1], n_persons), steps)
+    categories = np.array(steps, dtype=np.uint64) + np.uint64(1)
+    first = np.cumsum(categories) - categories
+    planes, _ = empty_planes(n_persons, int(categories.sum()))
+    mark_categories(person, item, value, first, planes, *_find_words(planes))
+    answered = np.bitwise_or.reduceat(planes, first.astype(np.intp), axis=1)
+    if np.bitwise_count(answered).sum() < (value >= 0).sum():
+        return None  # somebody answered an item twice
+    return step_store(_find_nodes(planes, steps, n_persons), steps)
 
 
-def _number_nodes(steps: tuple[int, ...]) -> IndexArray:
-    """Return ``[right or wrong, item, category + 1]``: a node, or the one behind the last."""
-    most, none = np.array(steps)[:, None], sum(steps)
-    first = np.cumsum(most)[:, None] - most
-    category = np.arange(-1, max(steps) + 1)
-    right = np.where((category > 0) & (category <= most), first + category - 1, none)
-    wrong = np.where((category >= 0) & (category < most), first + category, none)
-    return np.stack([right, wrong])
+def _find_nodes(planes: UInt64Array, steps: tuple[int, ...], n_persons: int) -> BitPlanes:
+    """Return the nodes of planes of categories: right in one, wrong in the one below."""
+    below = np.arange(sum(steps)) + item_of_nodes(steps)
+    return BitPlanes(np.take(planes, below + 1, axis=1), np.take(planes, below, axis=1), n_persons)

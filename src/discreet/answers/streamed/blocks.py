@@ -25,7 +25,7 @@ from discreet.tables.ids import encode_ids, find_numbers, read_ids, spell_ids
 from discreet.tables.opener import RowPlaces, Source, plan_source
 from discreet.tables.order import OrderKeys, no_order
 from discreet.tables.roles import LongPlan, Reading, WidePlan
-from discreet.tables.values import BAD, read_integers
+from discreet.tables.values import BAD, read_integers, score_value
 from discreet.types import FloatArray, Int8Array, Int32Array
 
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
@@ -34,6 +34,8 @@ _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 
 LOOKUP_SIZE = 1 << 18
 """Items that are numbers below this are looked up in a table of one megabyte, not hashed."""
+SMALL_NUMBERS = 16
+"""Answers that are numbers below this are looked up as well: a power of two above 10 categories."""
 PLAIN_ROW = 1e-8
 """Seconds that hashing an item takes per row."""
 
@@ -127,6 +129,34 @@ class ItemNames:
             )
 
 
+class AnswerCodes:
+    """What small whole numbers mean as answers to items that are scored each in its own way."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._table = np.zeros((0, SMALL_NUMBERS), dtype=np.int8)
+
+    def look_up(self, column: Any, item: Int32Array, names: Sequence[str]) -> Int8Array | None:
+        """Return the codes of answers to the items ``names[item]``; None if one has no code."""
+        if not pa.types.is_integer(column.type) or column.null_count:
+            return None
+        if not worth_compiling(PLAIN_ROW * len(column)):
+            return None
+        from discreet.answers.streamed.kernels import look_up_answers
+
+        self._learn(names[len(self._table) :])
+        codes = np.empty(len(item), dtype=np.int8)
+        known = look_up_answers(read_integers(column), item, self._table, codes)
+        return codes if known else None
+
+    def _learn(self, names: Sequence[str]) -> None:
+        """Score every number for items that are new."""
+        if names:
+            scorings = [self._reading.scoring_of(name) for name in names]
+            rows = [[score_value(k, one) for k in range(SMALL_NUMBERS)] for one in scorings]
+            self._table = np.concatenate([self._table, np.array(rows, dtype=np.int8)])
+
+
 class LongRows:
     """The rows of a long table of any size.
 
@@ -158,6 +188,7 @@ class LongRows:
         self._numbers = np.zeros(0, dtype=np.int32)
         self.places = RowPlaces()
         self._order = OrderKeys()
+        self._codes = AnswerCodes(reading)
 
     def blocks(self, skip: int = 0, finished: Sequence[int] = ()) -> Iterator[Block]:
         """Yield all rows from number ``skip`` on.
@@ -199,7 +230,7 @@ class LongRows:
     ) -> Block:
         person = self._read_persons(batch[0], names[0])
         item = self._read_items(batch[1], names[1])
-        value = self._read_answers(batch, names)
+        value = self._read_answers(batch, item, names)
         when = no_order(len(value))
         for column, name in zip(batch[3:], names[3:], strict=True):
             when = self._order.read(column, name, self.places)
@@ -247,8 +278,13 @@ class LongRows:
         table[numbers[small]] = codes[small]
         self._numbers = table[: np.flatnonzero(table >= 0).max(initial=-1) + 1]
 
-    def _read_answers(self, batch: Sequence[Any], names: Sequence[str]) -> Int8Array:
+    def _read_answers(
+        self, batch: Sequence[Any], item: Int32Array, names: Sequence[str]
+    ) -> Int8Array:
         column, said = batch[2], self.reading
+        known = self._codes.look_up(column, item, self.items.names) if said.by_item else None
+        if known is not None:
+            return known
         plain = said.at_least is None and not said.by_item
         if column.type == pa.int8() and not column.null_count and plain:
             values = read_integers(column)

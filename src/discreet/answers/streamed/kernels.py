@@ -48,6 +48,23 @@ def look_up(ids, table, codes):
 
 
 @compiled_loop
+def look_up_answers(values, item, table, codes):
+    """Set ``codes = table[item, values]``; return False if a value has no code there.
+
+    The table is as wide as a power of two.
+    """
+    width = np.uint64(table.shape[1])
+    seen, lowest = np.uint64(0), np.int8(0)
+    for row in range(len(values)):
+        value = np.uint64(values[row])
+        seen |= value
+        code = table[np.uint64(item[row]), value & (width - np.uint64(1))]
+        codes[row] = code
+        lowest = min(lowest, code)
+    return seen < width and lowest >= -1
+
+
+@compiled_loop
 def mark_answers(person, item, value, right, wrong, shift, mask):
     """Set the bit of every answer (1, 0; -1 sets none); return whether one was set before.
 
@@ -71,22 +88,11 @@ def mark_answers(person, item, value, right, wrong, shift, mask):
 
 
 @compiled_loop
-def mark_steps(person, item, value, nodes, answered, right, wrong, shift, mask):
-    """Set the bits of the two nodes of every category (-1 sets none); do as `mark_answers` else.
-
-    ``nodes[0, item, category + 1]`` is the node that is right, ``nodes[1, ...]`` the one that is
-    wrong; where there is none, a plane that nobody reads.
-    """
-    again = np.uint64(0)
+def mark_categories(person, item, value, first, planes, shift, mask):
+    """Set the bit of every category (-1 sets none) in the plane ``first[item] + category``."""
     for row in range(len(person)):
         who = np.uint64(person[row])
-        which = np.uint64(item[row])
         word = who >> np.uint64(6)
-        block, at = word >> shift, word & mask
         given = np.uint64(value[row] >= 0) << (who & np.uint64(63))
-        category = np.uint64(value[row] + 1)
-        again |= answered[block, which, at] & given
-        answered[block, which, at] |= given
-        right[block, nodes[0, which, category], at] |= given
-        wrong[block, nodes[1, which, category], at] |= given
-    return again != 0
+        plane = first[np.uint64(item[row])] + np.uint64(max(value[row], 0))
+        planes[word >> shift, plane, word & mask] |= given
