@@ -123,7 +123,7 @@ def count_steps(planes: BitPlanes, steps: Sequence[int]) -> Int64Array:
     nearly all: it is to be counted besides who is in the lowest category. Pairs within an item
     mean nothing.
     """
-    first = np.cumsum(steps) - steps
+    first = np.cumsum(steps) - np.array(steps, dtype=np.int64)
     both = count_both(planes.right, planes)
     counts = np.empty_like(both)
     counts[:, 1:] = both[:, :-1]
