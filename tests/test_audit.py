@@ -70,8 +70,9 @@ def less_noise(factor, only_if=lambda _: True):
 
 
 def exact_cells(data, mechanism, public, calibration):
-    weighting = mechanism.weighting(public, calibration)
-    return mechanism.cells(data.select(public.items).count(weighting), calibration)
+    return mechanism.cells(
+        mechanism.count(data.select(public.items), public, calibration), calibration
+    )
 
 
 def skips_zeros(data, *, noise, guarantee, **rest):

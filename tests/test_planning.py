@@ -14,21 +14,22 @@ from hypothesis import strategies as st
 import discreet
 from commandline import discreet as discreet_command
 from discreet.analysis import predict as predicting
-from discreet.analysis.planning import order_probability, top_overlap
+from discreet.analysis.planning import order_probability, plannable, top_overlap
 from discreet.analysis.predict import predict_rmse, predict_rmse_without_privacy
 from discreet.analysis.setting import (
     Setting,
     check_setting,
 )
 from discreet.errors import BadUsage
-from discreet.privacy.mechanisms import find_mechanism, mechanisms_for
+from discreet.privacy.accounting import Neighbours
+from discreet.privacy.mechanisms import find_mechanism
 from discreet.privacy.mechanisms.margin_moves import (
     BINS,
     compiled_paired_moves,
     plain_paired_moves,
 )
 
-MECHANISMS = mechanisms_for("answers")
+MECHANISMS = plannable(Neighbours.REPLACE_ONE)
 
 studies = st.builds(
     lambda persons, items, share, epsilon, name: Setting(
@@ -59,7 +60,7 @@ def test_more_persons_and_more_epsilon_never_make_it_worse(setting):
     rises by up to 5% where epsilon doubles.
     """
     rmse = predict_rmse(setting)
-    wiggle = 1.08 if "laplace" in setting.mechanism else 1.001
+    wiggle = 1.08 if "laplace" in setting.mechanism else 1.005
     assert predict_rmse(replace(setting, persons=2 * setting.persons)) <= wiggle * rmse
     assert predict_rmse(replace(setting, epsilon=2 * setting.epsilon)) <= wiggle * rmse
 

@@ -19,7 +19,7 @@ from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms import total_moves, total_tables
 from discreet.privacy.mechanisms.total_moves import find_diameter, longest_moves
 from discreet.privacy.mechanisms.total_tables import GRID, shape_forms, unpack_shapes
-from discreet.privacy.mechanisms.totals import Totals
+from discreet.privacy.mechanisms.totals import Summed, Totals
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
 
@@ -35,6 +35,7 @@ DESIGNS = {
     "weights and a cap": {"steps": (1, 1, 2, 1, 1), "cap": 4, "answers": 2.5},
     "one typical answer": {"steps": (1, 1, 1, 1), "answers": 1.0},
     "six right or wrong": {"steps": (1,) * 6, "answers": 4.0},
+    "a number fixed in advance": {"steps": (1, 2, 1), "fixed": True},
     "random": {"steps": (2, 1, 3, 1), "design": "random"},
     "complete": {"steps": (2, 2, 2, 1), "design": "complete"},
     "forms": {"steps": (1, 2, 1, 1, 1), "forms": ("abc", "cde")},
@@ -43,13 +44,13 @@ DESIGNS = {
 }  # fmt: skip
 
 
-def make_public(neighbours, steps, cap=None, forms=(), design="unknown", answers=None):
+def make_public(neighbours, steps, cap=None, forms=(), design="unknown", answers=None, fixed=False):
     """Return public parameters and the mechanism."""
     items = tuple("abcdefgh"[: len(steps)])
     persons = 100 if neighbours is REPLACE else None
     public = Public(
         items, cap or len(items), neighbours, persons, steps=steps, forms=tuple(map(tuple, forms)),
-        design=design,
+        design=design, is_fixed=fixed and neighbours is REPLACE,
     )  # fmt: skip
     return public, Totals(answers=answers)
 
@@ -74,7 +75,7 @@ def contributions(rows, public, mechanism, calibration, job=None):
     found = []
     for row in rows:
         sums = job.read(job.block(store_codes(row[None], public.steps)))
-        found.append(mechanism.cells((job, sums), calibration))
+        found.append(mechanism.cells(Summed(job, sums), calibration))
     return {name: np.array([one[name] for one in found]) for name in found[0]}
 
 
@@ -103,7 +104,7 @@ def prepare(name, neighbours):
     public, mechanism = make_public(neighbours, **DESIGNS[name])
     calibration = mechanism.calibrate(public, Budget(1.0, 1e-6, neighbours), SeededSource(0))
     shapes = unpack_shapes(public, calibration.settings["forms"])
-    bound = longest_moves(shapes, public.steps, neighbours, has_takers="takers" in calibration.laws)
+    bound = longest_moves(shapes, public.steps, neighbours, calibration.laws)
     return public, mechanism, calibration, bound
 
 
@@ -167,9 +168,8 @@ def test_a_data_set_adds_up_to_its_persons_and_neighbours_differ_by_one_of_them(
     kinds = everybody(public)
     rows = kinds[rng.integers(0, len(kinds), n)]
     job = mechanism.job(public, calibration)
-    whole = mechanism.cells(
-        (job, job.read(job.block(store_codes(rows, public.steps)))), calibration
-    )
+    sums = job.read(job.block(store_codes(rows, public.steps)))
+    whole = mechanism.cells(Summed(job, sums), calibration)
     alone = contributions(rows, public, mechanism, calibration)
     for block in whole:
         assert np.array_equal(whole[block], alone[block].sum(axis=0))
@@ -194,7 +194,7 @@ def test_the_bound_of_moments_holds_for_long_tests_of_random_persons(cap):
             rows += [row, np.where(row < 0, row, middle)]
     cells = contributions(np.array(rows, np.int8), public, mechanism, calibration)
     shapes = unpack_shapes(public, calibration.settings["forms"])
-    bound = longest_moves(shapes, steps, REPLACE, has_takers=True)
+    bound = longest_moves(shapes, steps, REPLACE)
     found = farthest(cells, REPLACE)
     assert 0.9 * bound["moment"] < found["moment"] <= bound["moment"]
     assert largest_mu(cells, calibration.laws, REPLACE) <= float(calibration.spend.bound.mu_squared)
@@ -216,7 +216,7 @@ def test_boxes_find_the_diameter_of_many_points(points):
 def test_short_tests_do_not_make_moments_long(cap, at_most):
     public = Public(tuple(map(str, range(cap))), cap, REPLACE, 100)
     shapes = shape_forms(public, Fraction(cap))
-    bound = longest_moves(shapes, public.steps, REPLACE, has_takers=False)
+    bound = longest_moves(shapes, public.steps, REPLACE)
     assert bound["moment"] / total_tables.MOMENT_GRID**2 < at_most
 
 
@@ -288,9 +288,9 @@ def test_rounding_that_is_not_counted_is_caught(neighbours, monkeypatch):
     public, mechanism = make_public(neighbours, (3, 3, 3), design="random")
     cells = contributions(*_with_noise(public, mechanism))
     shapes = shape_forms(public, Fraction(3))
-    counted = longest_moves(shapes, public.steps, neighbours, has_takers=False)["moment"]
+    counted = longest_moves(shapes, public.steps, neighbours)["moment"]
     monkeypatch.setattr(total_moves, "rounding", lambda shape: 0.0)
-    forgotten = longest_moves(shapes, public.steps, neighbours, has_takers=False)["moment"]
+    forgotten = longest_moves(shapes, public.steps, neighbours)["moment"]
     found = farthest(cells, neighbours)["moment"]
     assert forgotten < found <= counted
 

@@ -58,7 +58,8 @@ Relation = Literal["replace-one", "add-remove"]
 Composition = Literal["gaussian", "basic"]
 """How spends add up."""
 NamedMechanism = Literal[
-    "margins", "laplace-margins", "pairs", "sparse-pairs", "laplace-pairs", "randomized-response"
+    "margins", "laplace-margins", "pairs", "sparse-pairs", "laplace-pairs", "randomized-response",
+    "totals",
 ]  # fmt: skip
 AnswerMechanism = Literal["auto", NamedMechanism]
 ComparisonMechanism = Literal["auto", "net-wins", "win-pairs"]

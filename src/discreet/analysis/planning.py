@@ -21,6 +21,7 @@ from discreet.errors import BadUsage
 from discreet.markup import Tabular
 from discreet.privacy.accounting import Neighbours, as_neighbours
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism, mechanisms_for
+from discreet.privacy.mechanisms.base import has_forecast
 from discreet.results.estimate import Kind, Notice
 from discreet.types import NamedMechanism, Relation
 
@@ -254,9 +255,10 @@ def plan(
 
 
 def plannable(neighbours: Neighbours) -> list[str]:
-    """Names of the mechanisms for answers that can keep a promise between such data sets."""
-    known = mechanisms_for("answers")
-    return [name for name, entry in known.items() if neighbours in entry().relations]
+    """Names of the mechanisms with a forecast that can promise something about such data sets."""
+    made = {name: entry() for name, entry in mechanisms_for("answers").items()}
+    planned = {name: one for name, one in made.items() if has_forecast(one)}
+    return [name for name, one in planned.items() if neighbours in one.relations]
 
 
 def make_plan(setting: Setting, solved: str = "rmse") -> Plan:

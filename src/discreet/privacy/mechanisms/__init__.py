@@ -63,6 +63,11 @@ MECHANISMS: dict[str, Entry] = {
         "response.RandomizedResponse",
         "Every answer is flipped by its own coin; which items were answered is not protected.",
     ),
+    "totals": Entry(
+        "answers",
+        "totals.Totals",
+        "Noise on how often each category was chosen and on how scores spread; items with steps.",
+    ),
     "net-wins": Entry(
         "comparisons",
         "comparisons.NetWins",

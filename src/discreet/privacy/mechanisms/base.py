@@ -128,6 +128,11 @@ class CompleteMechanism(ABC):
         """Return what best tells apart two groups of like persons."""
 
 
+def has_forecast(mechanism: CompleteMechanism) -> bool:
+    """Say whether plans know something about a mechanism."""
+    return type(mechanism).forecast is not CompleteMechanism.forecast
+
+
 class AdditiveMechanism(CompleteMechanism):
     """A mechanism that adds noise to counts: it says which, and how persons are weighted."""
 
@@ -135,13 +140,17 @@ class AdditiveMechanism(CompleteMechanism):
         """Return the integer weight of a person with (answered, right); None for one each."""
         return None
 
+    def count(self, answers: Any, public: Public, calibration: Calibration) -> Any:
+        """Return what the cells are made of: pairs, by default. Confidential."""
+        return answers.count(self.weighting(public, calibration))
+
     @abstractmethod
     def cells(self, counts: Any, calibration: Calibration) -> dict[str, Int64Array]:
         """Return every number that gets noise, zero or not, by name. Confidential."""
 
     def prepare(self, answers: Any, public: Public, calibration: Calibration) -> Draw:
         """Count the cells; the wall's noise comes later."""
-        counts = answers.count(self.weighting(public, calibration))
+        counts = self.count(answers, public, calibration)
         cells = self.cells(counts, calibration)
         return add_noise(cells, calibration, self, persons=counts.persons)
 
@@ -149,8 +158,7 @@ class AdditiveMechanism(CompleteMechanism):
         self, one: Any, public: Public, calibration: Calibration
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Return one made-up person's exact cells."""
-        counts = one.count(self.weighting(public, calibration))
-        return self.cells(counts, calibration)
+        return self.cells(self.count(one, public, calibration), calibration)
 
     def statistic(
         self,

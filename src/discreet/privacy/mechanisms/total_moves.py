@@ -4,7 +4,7 @@ In: the public shapes of the forms, the steps, the relation. Out: one integer pe
 an upper bound for every two neighbouring data sets. With w the weight of somebody with q answers
 and S the largest ``w^2 q``:
 
-    replace-one   category 2 S       takers 4 S (in half units)    persons of forms 2
+    replace-one   category 2 S, takers 4 S (in half units), persons 1, of several forms 2
     add-remove    contrast w^2 times the q largest (N / (M + 1))^2 M (M + 1), answered S,
                   takers S, persons 1
 
@@ -16,7 +16,7 @@ all of them farthest. Proof: docs/privacy.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from math import ceil, sqrt
 
@@ -43,23 +43,25 @@ FLOAT_ERROR = 1e-9
 
 
 def longest_moves(
-    shapes: Sequence[FormShape], steps: Sequence[int], neighbours: Neighbours, *, has_takers: bool
+    shapes: Sequence[FormShape],
+    steps: Sequence[int],
+    neighbours: Neighbours,
+    released: Collection[str] = ("takers", "persons"),
 ) -> dict[str, int]:
     """Return the squared length that one person moves each block by, at most.
 
-    Blocks that are not released are left out: takers where nobody asks for them, persons where
-    their number is public.
+    ``released`` names the blocks that are not always there.
     """
     longest = max(_longest_weight(shape) for shape in shapes)
     if neighbours is Neighbours.REPLACE_ONE:
         found = {"category": 2 * longest, "moment": _round_up(farthest_pair(shapes), shapes, 2)}
-        found |= {"takers": 4 * longest} if has_takers else {}
-        return found | ({"persons": 2 * GRID**2} if len(shapes) > 1 else {})
-    contrast = max(_longest_contrast(shape, steps) for shape in shapes)
-    found = {"contrast": contrast, "answered": longest}
-    found["moment"] = _round_up(max(farthest_single(shape) for shape in shapes), shapes, 1)
-    found |= {"takers": longest} if has_takers else {}
-    return found | {"persons": GRID**2}
+        more = {"takers": 4 * longest, "persons": min(len(shapes), 2) * GRID**2}
+    else:
+        contrast = max(_longest_contrast(shape, steps) for shape in shapes)
+        found = {"contrast": contrast, "answered": longest}
+        found["moment"] = _round_up(max(farthest_single(shape) for shape in shapes), shapes, 1)
+        more = {"takers": longest, "persons": GRID**2}
+    return found | {name: length for name, length in more.items() if name in released}
 
 
 def _longest_weight(shape: FormShape) -> int:

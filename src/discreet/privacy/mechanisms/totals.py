@@ -9,7 +9,7 @@ sensitivity and proof: docs/privacy.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
@@ -20,7 +20,7 @@ import numpy as np
 from discreet.answers.category_totals import CategoryTotals
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.noisefit.totals.fit import fit_totals
-from discreet.privacy.accounting import Budget
+from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.moves import calibrate_blocks, round_ratio
 from discreet.privacy.mechanisms.base import AdditiveMechanism
 from discreet.privacy.mechanisms.total_moves import longest_moves
@@ -50,6 +50,19 @@ TAKERS_NOISE = 4
 
 COUNT_NOISE = 2
 """Under add-remove: noise in the direction "answered at all", against that between categories."""
+
+
+@dataclass(frozen=True, eq=False)
+class Summed:
+    """Exact sums by name, and the job that made them. Confidential."""
+
+    job: CategoryTotals
+    sums: Mapping[str, Int64Array]
+
+    @property
+    def persons(self) -> int:
+        """How many persons were looked at."""
+        return int(self.sums["persons"])
 
 
 @dataclass(frozen=True)
@@ -88,8 +101,7 @@ class Totals(AdditiveMechanism):
         _check_design(public)
         typical = Fraction(self.answers or public.max_answers).limit_denominator(1000)
         shapes = shape_forms(public, typical)
-        has_takers = public.design == "unknown"
-        moves = longest_moves(shapes, public.steps, public.neighbours, has_takers=has_takers)
+        moves = longest_moves(shapes, public.steps, public.neighbours, _name_blocks(public))
         ratios = self._share_out(moves, public)
         scale, spend = calibrate_blocks(
             [tuple(moves.values())],
@@ -124,29 +136,24 @@ class Totals(AdditiveMechanism):
         }
         return CategoryTotals(public.steps, [shape.table(**options) for shape in shapes])
 
+    def count(self, answers: Any, public: Public, calibration: Calibration) -> Summed:
+        """Sum over persons, in one pass. Confidential."""
+        job = self.job(public, calibration)
+        return Summed(job, job.read(answers.reduce(job)))
+
     def prepare(self, answers: Any, public: Public, calibration: Calibration) -> Draw:
-        """Sum over persons in one pass; the wall's noise comes later."""
-        job = self.job(public, calibration)
-        sums = job.read(answers.reduce(job))
-        _check_forms(sums, public)
-        cells = self.cells((job, sums), calibration)
-        return add_noise(cells, calibration, self, persons=int(sums["persons"]))
+        """Sum, and refuse persons who do not fit the design; the wall's noise comes later."""
+        counts = self.count(answers, public, calibration)
+        _check_forms(counts.sums, public)
+        cells = self.cells(counts, calibration)
+        return add_noise(cells, calibration, self, persons=counts.persons)
 
-    def attack_cells(
-        self, one: Any, public: Public, calibration: Calibration
-    ) -> dict[str, Int64Array]:
-        """Return one made-up person's exact cells."""
-        job = self.job(public, calibration)
-        return self.cells((job, job.read(one.reduce(job))), calibration)
-
-    def cells(
-        self, counts: tuple[CategoryTotals, dict[str, Int64Array]], calibration: Calibration
-    ) -> dict[str, Int64Array]:
+    def cells(self, counts: Summed, calibration: Calibration) -> dict[str, Int64Array]:
         """Return every number that gets noise. Confidential."""
-        job, sums = counts
-        found = {**sums, "persons": sums["members"] * GRID}
+        found = {**counts.sums, "persons": counts.sums["members"] * GRID}
         if "contrast" in calibration.laws:
-            found["contrast"], found["answered"] = _split_counts(job, sums["category"])
+            category = counts.sums["category"]
+            found["contrast"], found["answered"] = _split_counts(counts.job, category)
         return {name: found[name] for name in calibration.laws}
 
     def fit(self, release: Release, standard_errors: bool) -> Any:
@@ -161,6 +168,17 @@ class Totals(AdditiveMechanism):
         )
 
 
+def _name_blocks(public: Public) -> list[str]:
+    """Say which blocks are released that are not always there.
+
+    The number of persons with answers is public where it is that of the data, which names them all.
+    """
+    found = ["takers"] if public.design == "unknown" else []
+    fixed = public.is_fixed and public.design != "complete"
+    is_known = public.neighbours is Neighbours.REPLACE_ONE and len(public.forms) < 2 and not fixed
+    return found if is_known else [*found, "persons"]
+
+
 def _check_design(public: Public) -> None:
     """Refuse a cap that takes answers away where everybody is said to answer everything."""
     longest = max(map(len, public.forms), default=len(public.items))
@@ -172,7 +190,7 @@ def _check_design(public: Public) -> None:
         )
 
 
-def _check_forms(sums: dict[str, Int64Array], public: Public) -> None:
+def _check_forms(sums: Mapping[str, Int64Array], public: Public) -> None:
     """Refuse persons who do not fit the design that was stated; for the steward's eyes."""
     misfits = int(sums["misfits"])
     if misfits and public.design == "complete":
