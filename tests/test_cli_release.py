@@ -14,7 +14,10 @@ from discreet.privacy.audit import AuditReport
 from discreet.privacy.ledger import Ledger
 from discreet.tables.lists import read_list
 
-BUNDLE = ["difficulties.csv", "privacy.json", "registry.yaml", "report.html", "statement.md"]
+BUNDLE = [
+    *("difficulties.csv", "noisy.npz", "privacy.json", "registry.yaml", "report.html"),
+    "statement.md",
+]
 
 
 @pytest.fixture

@@ -317,7 +317,8 @@ def test_a_saved_ranking_reads_back_and_speaks_of_judges(tmp_path):
     assert again.strengths.strength == pytest.approx(released.strengths.strength, abs=1e-6)
     assert again.guarantee == released.guarantee
     assert {p.name for p in (tmp_path / "ranking").iterdir()} == {
-        "strengths.csv", "privacy.json", "statement.md", "registry.yaml", "report.html"
+        "strengths.csv", "privacy.json", "statement.md", "registry.yaml", "report.html",
+        "noisy.npz",
     }  # fmt: skip
     statement = (tmp_path / "ranking" / "statement.md").read_text()
     assert "strengths of 10 objects" in statement

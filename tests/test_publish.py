@@ -28,12 +28,15 @@ from discreet.output.statement import write_statement
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise import ExactNoise
-from discreet.publishing.bundle import bundle_texts, write_bundle
+from discreet.publishing.bundle import bundle_files, write_bundle
 from discreet.secure import SeededSource
 
 MECHANISMS = mechanisms_for("answers")
 
-FILES = {"difficulties.csv", "privacy.json", "statement.md", "registry.yaml", "report.html"}
+FILES = {
+    *("difficulties.csv", "privacy.json", "statement.md", "registry.yaml", "report.html"),
+    "noisy.npz",
+}
 ITEMS = ["Item1", "Item2", "Item3", "Item4", "Item5"]
 PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}
 
@@ -120,6 +123,14 @@ def test_a_full_disk_leaves_nothing_behind(answers, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def read_anything(path):
+    """The text of a file, or everything in an archive of arrays as text."""
+    if path.suffix != ".npz":
+        return path.read_text()
+    with np.load(path) as arrays:
+        return "\n".join(str(arrays[name].tolist()) for name in arrays)
+
+
 def test_the_bundle_holds_no_exact_count_no_person_and_no_seed(tmp_path):
     """Counts are made recognisable (six digits), then searched for in every file."""
     rng = np.random.default_rng(4)
@@ -136,7 +147,7 @@ def test_the_bundle_holds_no_exact_count_no_person_and_no_seed(tmp_path):
     secrets |= {str(counts.persons), "20261115", "seed="}
     secrets -= {"0"}
     for path in (tmp_path / "out").iterdir():
-        text = path.read_text()
+        text = read_anything(path)
         numbers = set(re.findall(r"(?<![\d.])\d{5,}(?![\d.])", text))
         assert not secrets & numbers, path.name
         assert "pupil-" not in text
@@ -316,7 +327,7 @@ def test_randomized_response_says_what_it_does_not_protect_and_against_whom(
     mechanism = RandomizedResponse(shuffler=shuffler)
     budget = discreet.Budget(1.0, 1e-6 if shuffler == "trusted" else 0.0)
     made = discreet.release(answers, budget, items=ITEMS, mechanism=mechanism)
-    texts = bundle_texts(made.estimate, made.record)
+    texts = bundle_files(made.estimate, made.record, made.noisy)
     assert "the pattern of answered items of each person" in texts["registry.yaml"]
     assert f"model_name: '{model}'" in texts["registry.yaml"]
     for text in (made.guarantee.summary, texts["statement.md"]):
@@ -326,7 +337,7 @@ def test_randomized_response_says_what_it_does_not_protect_and_against_whom(
 
 def test_other_mechanisms_protect_the_pattern_of_answered_items(answers):
     made = discreet.release(answers, discreet.Budget(1.0), items=ITEMS)
-    registry = bundle_texts(made.estimate, made.record)["registry.yaml"]
+    registry = bundle_files(made.estimate, made.record, made.noisy)["registry.yaml"]
     assert "pattern" not in registry
     assert "model_name: 'Central'" in registry
     assert made.guarantee.summary.endswith("protects one person's whole set of answers")
@@ -474,7 +485,7 @@ def test_an_empty_bundle_target_may_be_filled(answers, tmp_path):
     (tmp_path / "out").mkdir()
     with pytest.raises(BadUsage, match="exists already"):
         made.save(tmp_path / "out")
-    write_bundle(tmp_path / "out", made.estimate, made.record, force=True)
+    write_bundle(tmp_path / "out", made.estimate, made.record, made.noisy, force=True)
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
 
 

@@ -35,7 +35,12 @@ if TYPE_CHECKING:
     from discreet.publishing.bundle import Published, PublishedRanking
     from discreet.publishing.delivery import resume_release
     from discreet.publishing.release import release, release_comparisons
-    from discreet.publishing.verification import read_release, read_released_ranking, verify
+    from discreet.publishing.verification import (
+        read_release,
+        read_released_ranking,
+        refit,
+        verify,
+    )
     from discreet.results.estimate import Estimate
     from discreet.results.rank_ranges import (
         ItemComparison,
@@ -72,7 +77,7 @@ _NAMES = {
     "publishing.bundle": "Published PublishedRanking",
     "publishing.delivery": "resume_release",
     "publishing.release": "release release_comparisons",
-    "publishing.verification": "read_release read_released_ranking verify",
+    "publishing.verification": "read_release read_released_ranking refit verify",
     "results.estimate": "Estimate",
     "results.rank_ranges": "ItemComparison RankRanges compare_items rank_ranges",
     "results.ranking": "Ranking Strengths rank",
@@ -133,6 +138,7 @@ __all__ = [
     "read_release",
     "read_released_ranking",
     "read_responses",
+    "refit",
     "release",
     "release_comparisons",
     "resume_release",

@@ -164,6 +164,7 @@ RELEASE_FILES = {
     "statement.md",
     "registry.yaml",
     "report.html",
+    "noisy.npz",
 }
 """Every file that a release has had: what ``force`` may replace."""
 
@@ -178,11 +179,16 @@ class Place:
     stage: Path
     old: Path
 
-    def fill(self, texts: Mapping[str, str]) -> None:
+    def make_room(self, size: int) -> None:
+        """Set so many more bytes aside."""
+        with (self.stage / "room").open("ab") as file:
+            fill_with_zeros(file.fileno(), size)
+
+    def fill(self, files: Mapping[str, str | bytes]) -> None:
         """Write the files and move them into place, an earlier release out of the way."""
         (self.stage / "room").unlink()
-        for name, text in texts.items():
-            _write_public(self.stage / name, text)
+        for name, content in files.items():
+            _write_public(self.stage / name, as_bytes(content))
         self.stage.chmod(PUBLIC_FOLDER)
         sync_folder(self.stage)
         if self.target.exists():
@@ -244,8 +250,7 @@ def _prove(place: Place, room: int) -> None:
     place.stage.mkdir(0o700)
     (place.stage / place.target.name).mkdir()  # the name may be too long for this disk
     (place.stage / place.target.name).rmdir()
-    with (place.stage / "room").open("wb") as file:
-        fill_with_zeros(file.fileno(), room)
+    place.make_room(room)
 
 
 def _check_target(target: Path, *, force: bool) -> None:
@@ -292,9 +297,14 @@ def fill_with_zeros(handle: int, size: int) -> None:
     os.fsync(handle)
 
 
-def _write_public(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+def as_bytes(content: str | bytes) -> bytes:
+    """Return what a file with this content holds; texts are UTF-8."""
+    return content.encode() if isinstance(content, str) else content
+
+
+def _write_public(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     path.chmod(PUBLIC)

@@ -247,6 +247,19 @@ def minus(number: str) -> str:
     return number.replace("-", "\N{MINUS SIGN}")
 
 
+def show_probability(share: float) -> str:
+    """Return a probability as a percentage that never claims to be certain.
+
+    Examples
+    --------
+    >>> [show_probability(share) for share in (0.5, 0.93321, 0.99957, 0.0)]
+    ['50.0%', '93.3%', 'over 99.9%', 'under 0.1%']
+    """
+    if share > 0.999:
+        return "over 99.9%"
+    return "under 0.1%" if share < 0.001 else f"{100 * share:.1f}%"
+
+
 def isolate(name: str) -> str:
     """Keep letters that run from right to left from turning round what stands beside them."""
     if any(unicodedata.bidirectional(sign) in ("R", "AL", "AN") for sign in name):

@@ -1,4 +1,4 @@
-"""``discreet top``, ``mislabelled``, ``score``, ``dif``: items, abilities, groups."""
+"""``discreet mislabelled``, ``score``, ``dif``: items, abilities, groups."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from discreet.cli.answers import AnswersFile, Reading, read_answers
 from discreet.cli.calibrations import check_method, read_calibration
-from discreet.cli.fit import Regularisation
 from discreet.cli.options import AsJson, Force, Method, OutFolder, flag, option
 from discreet.cli.output import (
-    Column,
     check_writable,
     conclude,
     confidential,
@@ -19,7 +17,6 @@ from discreet.cli.output import (
     note,
     print_columns,
     print_json,
-    print_table,
     say,
     working,
     write_tables,
@@ -38,8 +35,6 @@ if TYPE_CHECKING:
     from discreet.analysis.mislabelled import Mislabelled
     from discreet.analysis.persons import PersonScores
     from discreet.analysis.scale import Scale
-    from discreet.results.estimate import Estimate
-    from discreet.results.ranking import Ranking
     from discreet.types import ScoreMethod
 
 
@@ -48,65 +43,6 @@ TABLE_FILE = "score_table.confidential.csv"
 REGRESSION_FILE = "regression.confidential.csv"
 DIF_FILE = "dif.confidential.csv"
 LABELS_FILE = "mislabelled.confidential.csv"
-
-
-def top(
-    file: AnswersFile,
-    *,
-    k: Annotated[int, option("K", "How many items.", "-k", "--count", min=0)],
-    easiest: Annotated[bool, flag("The easiest instead of the hardest.", "--easiest")] = False,
-    level: Annotated[float, option("P", "How sure 'surely' is.")] = 0.95,
-    method: Method = "auto",
-    regularisation: Regularisation = 0.0,
-    as_json: AsJson = False,
-    reading: Reading,
-) -> None:
-    """Name the K hardest (or easiest) items."""
-    check_method(method)
-    responses = read_answers(file, reading)
-    from discreet.models.calibrate import fit
-    from discreet.results.ranking import rank
-
-    with working("Estimating difficulties"):
-        estimate = fit(
-            responses,
-            method=check_method(method),
-            model=reading.model,
-            regularisation=regularisation,
-        )
-        ranking = rank(estimate, k, easiest=easiest, level=level)
-    if as_json:
-        names = {name: list(getattr(ranking, name)) for name in ("top", "surely_in", "possibly_in")}
-        how = {"method": estimate.method, "choice": estimate.choice}
-        print_json({**names, "gap": ranking.gap, **how})
-    else:
-        _print_ranking(estimate, ranking, "easiest" if easiest else "hardest", level)
-    conclude(estimate.warnings, choice=estimate.choice)
-
-
-def _print_ranking(estimate: Estimate, ranking: Ranking, kind: str, level: float) -> None:
-    best = set(ranking.top)
-    rivals = [item for item in ranking.possibly_in if item not in best]
-    names = [*ranking.top, *rivals]
-    place = {item: index for index, item in enumerate(estimate.items)}
-    rows = [place[name] for name in names]
-    words = dict.fromkeys(ranking.possibly_in, "possibly")
-    words |= dict.fromkeys(ranking.surely_in, "surely")
-    say(f"The {len(best):,} {kind} of {len(estimate.items):,} items, at {level:.0%} confidence")
-    say()
-    ranks = [str(number) for number in range(1, len(best) + 1)]
-    print_table(
-        [
-            Column("rank", [*ranks, *["rival"] * len(rivals)]),
-            Column("item", names),
-            Column("difficulty", estimate.difficulty[rows].tolist(), digits=3),
-            Column("se", estimate.se[rows].tolist(), digits=3),
-            Column(f"among the {kind}", [words.get(name, "no") for name in names]),
-        ]
-    )
-    if ranking.gap == ranking.gap:  # not NaN: there is an item on either side of the line
-        say()
-        say(f"Gap between the last item in and the first one out: {ranking.gap:.3f} logits")
 
 
 def mislabelled(

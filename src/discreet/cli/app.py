@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.main import get_command
 
-from discreet.cli.analysis import dif, mislabelled, score, top
+from discreet.cli.analysis import dif, mislabelled, score
 from discreet.cli.answers import counts, merge
 from discreet.cli.check import check
 from discreet.cli.compare import rank
@@ -24,6 +24,7 @@ from discreet.cli.linking import add_to_bank, create_bank, drift, link, show_ban
 from discreet.cli.options import add_family, register, spread
 from discreet.cli.output import speaking
 from discreet.cli.plan import audit, plan
+from discreet.cli.ranks import compare_items, top
 from discreet.cli.release import create_ledger, release, resume, show_ledger, verify
 from discreet.cli.simulate import demo, simulate
 from discreet.errors import hide_passwords, looks_like_address
@@ -53,6 +54,7 @@ def describe() -> None:
 app.callback()(spread(describe))
 for command in (demo, fit, check, report, top, mislabelled, score, dif, link, drift, simulate):
     register(app, command)
+register(app, compare_items, "compare-items")
 register(app, release, mechanisms="answers")
 register(app, verify)
 register(app, plan, mechanisms="answers")

@@ -224,6 +224,28 @@ def read_calibration(path: Path) -> Any:
     )
 
 
+def find_calibration(path: Path) -> Any:
+    """Return the calibration, the bank or the release, of whatever kind, at a path; or None."""
+    if (path / PRIVACY_FILE).is_file() and not (path / CALIBRATION_FILE).exists():
+        from discreet.publishing.verification import read_published
+
+        return read_published(path)
+    if path.is_dir():
+        is_known = (path / CALIBRATION_FILE).exists()
+    else:
+        is_known = path.is_file() and _is_calibration(path)
+    return read_calibration(path) if is_known else None
+
+
+def _is_calibration(path: Path) -> bool:
+    from discreet.analysis.bank import is_bank
+    from discreet.keeping import FORMAT as SAVED
+
+    if path.name == CALIBRATION_FILE or is_bank(path):
+        return True
+    return path.suffix == ".json" and f'"{SAVED}"' in _first_line(path)[:100]
+
+
 def name_calibration(path: Path) -> str:
     """Return a short name: the folder that holds a calibration, or the file without its ending."""
     place = path.resolve()

@@ -210,7 +210,7 @@ def report(
 
 def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
     from discreet.output.pages import write_public_page
-    from discreet.publishing.bundle import hash_text, seal_record
+    from discreet.publishing.bundle import hash_content, seal_record
     from discreet.publishing.verification import read_published
 
     _check_place(bundle, out, PUBLIC_FILE, force=force)
@@ -218,7 +218,7 @@ def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
     record = published.record
     texts = {PUBLIC_FILE: write_public_page(published.estimate, record)}
     if out is None and "files" in record:  # a later version may write another page
-        files = {**record["files"], PUBLIC_FILE: hash_text(texts[PUBLIC_FILE])}
+        files = {**record["files"], PUBLIC_FILE: hash_content(texts[PUBLIC_FILE])}
         texts[PRIVACY_FILE] = seal_record(record, files)
     path = (out or bundle) / PUBLIC_FILE
     with staged(path.parent, [*texts], private=False) as stage:

@@ -191,14 +191,19 @@ TITLES |= {"scaled_difficulty": "scaled", "scaled_ability": "scaled", "scaled_se
 
 
 def print_columns(
-    columns: Mapping[str, Sequence[Any]], names: Sequence[str], scaled_digits: int = 3
+    columns: Mapping[str, Sequence[Any]],
+    names: Sequence[str],
+    scaled_digits: int = 3,
+    *,
+    titles: Mapping[str, str] | None = None,
 ) -> None:
     """Print these columns of a result in this order; those that it does not have are left out."""
+    called = {**TITLES, **(titles or {})}
     digits = DIGITS | dict.fromkeys((n for n in names if n.startswith("scaled_")), scaled_digits)
     digits |= dict.fromkeys((n for n in names if n.startswith("threshold_")), 3)
     print_table(
         [
-            Column(TITLES.get(name, name), columns[name], digits.get(name))
+            Column(called.get(name, name), columns[name], digits.get(name))
             for name in names
             if name in columns
         ]

@@ -24,13 +24,19 @@ from typing import Any
 import numpy as np
 
 import discreet
-from discreet.atomic import PRIVACY_FILE, hold_place
+from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
 from discreet.markup import brief_repr, spreadsheet_cell
 from discreet.output.pages import write_public_page
 from discreet.output.statement import write_registry_entry, write_statement
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger.file import remove_vault
 from discreet.privacy.wall import Release
+from discreet.publishing.noisy import (
+    COVARIANCE_ITEMS,
+    NOISY_FILE,
+    may_show_values,
+    noisy_bytes,
+)
 from discreet.results.estimate import Estimate
 from discreet.results.kinds import KINDS, find_kind
 from discreet.results.ranking import Strengths
@@ -52,7 +58,8 @@ class Published:
     record
         The public facts of the release, as ``privacy.json`` holds them.
     noisy
-        The noisy values behind the estimate; ``None`` when read back from a bundle.
+        The noisy values behind the estimate; ``None`` when read back from a bundle that does not
+        hold them.
     stored
         Where they wait on disk until the bundle is written; ``None`` without a ledger.
     """
@@ -75,12 +82,12 @@ class Published:
         return self.estimate
 
     def save(self, folder: str | PathLike[str], *, force: bool = False) -> None:
-        """Write the bundle: table, privacy record, statement, registry draft, page.
+        """Write the bundle: table, privacy record, statement, registry draft, page, noisy values.
 
         The folder appears whole or not at all. An existing one is refused; with ``force`` an
         earlier release is replaced, if nothing else is in its folder.
         """
-        write_bundle(folder, self.estimate, self.record, force=force)
+        write_bundle(folder, self.estimate, self.record, self.noisy, force=force)
         if self.stored is not None:  # not needed any more
             remove_vault(self.stored)
 
@@ -136,18 +143,23 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Fraction) else value
 
 
-def bundle_texts(estimate: Estimate, record: Mapping[str, Any]) -> dict[str, str]:
+def bundle_files(
+    estimate: Estimate, record: Mapping[str, Any], noisy: Release | None
+) -> dict[str, str | bytes]:
     """Return the files of a bundle by name; every one of them shows the same numbers."""
-    kind, estimate = find_kind(record), _as_written(estimate)
+    is_shown = noisy is not None and may_show_values(noisy)
+    kind, estimate = find_kind(record), _as_written(estimate, is_shown=is_shown)
     columns = estimate.to_dict()
-    texts = {
+    files: dict[str, str | bytes] = {
         kind.table: table_text({**columns, kind.number: columns["difficulty"]}, kind.columns),
         "statement.md": write_statement(record),
         "registry.yaml": write_registry_entry(record),
         "report.html": write_public_page(estimate, record),
     }
-    files = {name: hash_text(text) for name, text in sorted(texts.items())}
-    return {**texts, PRIVACY_FILE: seal_record(record, files)}
+    if noisy is not None and is_shown:
+        files[NOISY_FILE] = noisy_bytes(noisy, estimate)
+    hashes = {name: hash_content(content) for name, content in sorted(files.items())}
+    return {**files, PRIVACY_FILE: seal_record(record, hashes)}
 
 
 def seal_record(record: Mapping[str, Any], files: Mapping[str, str]) -> str:
@@ -160,33 +172,38 @@ def seal_record(record: Mapping[str, Any], files: Mapping[str, str]) -> str:
 def hash_record(record: Mapping[str, Any]) -> str:
     """Return the hash of a record, the hash itself left out."""
     facts = {name: value for name, value in record.items() if name != "record_sha256"}
-    return hash_text(json.dumps(facts, sort_keys=True))
+    return hash_content(json.dumps(facts, sort_keys=True))
 
 
-def hash_text(text: str) -> str:
-    """Return the SHA-256 of a file with this text."""
-    return hashlib.sha256(text.encode()).hexdigest()
+def hash_content(content: str | bytes) -> str:
+    """Return the SHA-256 of a file with this content."""
+    return hashlib.sha256(as_bytes(content)).hexdigest()
 
 
 def write_bundle(
     folder: str | PathLike[str],
     estimate: Estimate,
     record: Mapping[str, Any],
+    noisy: Release | None = None,
     *,
     force: bool = False,
 ) -> None:
     """Write the files; the folder appears whole or not at all."""
     with hold_place(folder, force=force) as place:
-        place.fill(bundle_texts(estimate, record))
+        place.fill(bundle_files(estimate, record, noisy))
 
 
-def _as_written(estimate: Estimate) -> Estimate:
-    """Round to what the table holds, so that everything in the bundle shows the same numbers."""
+def _as_written(estimate: Estimate, *, is_shown: bool) -> Estimate:
+    """Round to what the table holds, so that everything in the bundle shows the same numbers.
+
+    The covariance is used where it is in the bundle: a page that is made again is the same.
+    """
+    is_shown &= len(estimate.items) <= COVARIANCE_ITEMS
     return replace(
         estimate,
         difficulty=np.array([float(f"{value:.{DECIMALS}f}") for value in estimate.difficulty]),
         se=np.array([float(f"{value:.{DECIMALS}f}") for value in estimate.se]),
-        covariance=None,
+        covariance=estimate.covariance if is_shown else None,
     )
 
 

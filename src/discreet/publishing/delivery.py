@@ -43,14 +43,15 @@ from discreet.privacy.mechanisms import remake_mechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order
 from discreet.privacy.wall import Release, release_statistics, restore_release
-from discreet.publishing.bundle import PUBLISHED, Published, bundle_texts, describe_release
+from discreet.publishing.bundle import PUBLISHED, Published, bundle_files, describe_release
 from discreet.publishing.listing import Listing, list_public
+from discreet.publishing.noisy import COVARIANCE_ITEMS
 from discreet.tables.words import ListedWords
 from discreet.types import Engine
 
 BUNDLE_BYTES, ITEM_BYTES = 40_000, 1_200
-"""A bundle's size, generously: the page with its styles, and each item in every file. Measured:
-19 kB with 5 items, 125 kB with 300, 507 kB with 1,500 of 27 letters each."""
+"""A bundle's size without the noisy values, generously: the page with its styles, and each item in
+every file. Measured: 19 kB with 5 items, 125 kB with 300, 507 kB with 1,500 of 27 letters each."""
 
 Words = ListedWords | None
 Opener = Callable[[Any, str, Words, Listing], AbstractContextManager[Contributions]]
@@ -90,7 +91,10 @@ class Delivery:
         return None if self.book is None else self.book.id
 
     def prepare(self, size: int) -> None:
-        """Take room for the values, then charge the ledger."""
+        """Take room for the values, here and in the bundle, then charge the ledger."""
+        if self.place is not None:
+            items = len(self.order.public.items)
+            self.place.make_room(size + 8 * items**2 * (items <= COVARIANCE_ITEMS))
         if self.book is None or self.vault is None:
             return
         self.vault.make_room(size)
@@ -124,7 +128,7 @@ class Delivery:
         estimate = estimate_release(released)
         record = describe_release(released, estimate, self.order.choice, self.order.kind)
         if self.place is not None:
-            self.place.fill(bundle_texts(estimate, record))
+            self.place.fill(bundle_files(estimate, record, released))
         if self.book is not None:
             self.book.complete(self.reservation)
         stored = None if self.vault is None else self.vault.path

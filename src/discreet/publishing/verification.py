@@ -13,6 +13,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from math import isfinite
 from os import PathLike
 from pathlib import Path
@@ -23,8 +24,10 @@ import numpy as np
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import spreadsheet_cell
+from discreet.models.released import estimate_release
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
+from discreet.privacy.wall import Release
 from discreet.publishing.bundle import (
     PUBLISHED,
     SCHEMA_VERSION,
@@ -32,6 +35,7 @@ from discreet.publishing.bundle import (
     PublishedRanking,
     hash_record,
 )
+from discreet.publishing.noisy import NOISY_FILE, read_noisy
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.kinds import KINDS, Kind, find_kind
 
@@ -74,9 +78,9 @@ def check_bundle(folder: str | PathLike[str]) -> dict[str, Any]:
 
 def read_published(folder: str | PathLike[str]) -> Published:
     """Read a bundle back, whatever it is about."""
-    estimate, record = _read(Path(folder))
+    estimate, record, noisy = _read(Path(folder))
     guarantee = Guarantee.from_dict(record["guarantee"])
-    return PUBLISHED[record.get("kind", "answers")](estimate, guarantee, record)
+    return PUBLISHED[record.get("kind", "answers")](estimate, guarantee, record, noisy)
 
 
 def read_release(folder: str | PathLike[str]) -> Published:
@@ -100,7 +104,39 @@ def read_released_ranking(folder: str | PathLike[str]) -> PublishedRanking:
     )
 
 
-def _read(place: Path) -> tuple[Estimate, dict[str, Any]]:
+def refit(folder: str | PathLike[str]) -> Estimate:
+    """Estimate again from the noisy values of a bundle: the same numbers, before rounding.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> budget = discreet.Budget(epsilon=1.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     released = discreet.release(
+    ...         answers, budget, items=answers.items, out=folder + "/release"
+    ...     )
+    ...     again = discreet.refit(folder + "/release")
+    >>> bool((again.difficulty == released.estimate.difficulty).all())
+    True
+    """
+    found = read_published(folder)
+    if found.noisy is None:
+        raise BadUsage(
+            f"{folder} holds no noisy values ({NOISY_FILE}), so nothing can be fitted to them: "
+            f"{WITHOUT_VALUES}"
+        )
+    return estimate_release(found.noisy)
+
+
+WITHOUT_VALUES = (
+    "it was written by an earlier version, or by a mechanism whose values show who answered which "
+    "items."
+)
+
+
+def _read(place: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
     record = _read_record(place)
     with _damage(place):
         _check_files(place, record)
@@ -109,7 +145,12 @@ def _read(place: Path) -> tuple[Estimate, dict[str, Any]]:
         if record["schema_version"] == 1:
             promised = {"tail": None, **promised}
         _check_values("its guarantee", promised, GUARANTEE)
-        return _read_table(place, record), record
+        estimate = _read_table(place, record)
+        if NOISY_FILE not in record.get("files", ()):
+            return estimate, record, None
+        content = (place / NOISY_FILE).read_bytes()
+        noisy, covariance = read_noisy(content, record, estimate)
+        return replace(estimate, covariance=covariance), record, noisy
 
 
 def _read_record(place: Path) -> dict[str, Any]:

@@ -62,6 +62,10 @@ class RandomizedResponse(CompleteMechanism):
     shuffler
         ``"none"``: the guarantee holds against whoever collects the randomised answers.
         ``"trusted"``: somebody shuffles the rows first, and the guarantee is amplified.
+    public_pattern
+        Whether everybody may know who answered which items. The counts of flipped answers show
+        how many persons answered which two items together, so they are published beside the
+        difficulties only then, or where everybody answers everything.
     """
 
     relations: ClassVar[frozenset[Neighbours]] = frozenset({Neighbours.REPLACE_ONE})
@@ -70,6 +74,7 @@ class RandomizedResponse(CompleteMechanism):
 
     shuffler: Literal["none", "trusted"] = "none"
     name: str = "randomized-response"
+    public_pattern: bool = False
 
     def __post_init__(self) -> None:
         if self.shuffler not in ("none", "trusted"):
@@ -84,7 +89,11 @@ class RandomizedResponse(CompleteMechanism):
         return Calibration(
             laws={},
             spend=spend,
-            settings={"answer_epsilon": share, "shuffler": self.shuffler},
+            settings={
+                "answer_epsilon": share,
+                "shuffler": self.shuffler,
+                "public_pattern": self.public_pattern,
+            },
             conditions=(PATTERN_CONDITION, *([] if shuffled is None else [SHUFFLE_CONDITION])),
         )
 

@@ -1,0 +1,203 @@
+"""``discreet top`` and ``compare-items``: which items are extreme, which can be told apart.
+
+In: answers, a calibration, a bank or a release. Out: names, ranks and differences as far as they
+are sure. What is said of a release may be said to everyone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from discreet.cli.answers import Reading, read_answers
+from discreet.cli.calibrations import check_method, find_calibration
+from discreet.cli.fit import Regularisation
+from discreet.cli.options import AsJson, Method, argument, flag, option
+from discreet.cli.output import (
+    Column,
+    conclude,
+    list_rows,
+    print_columns,
+    print_json,
+    print_table,
+    say,
+    working,
+)
+from discreet.errors import BadUsage
+
+if TYPE_CHECKING:
+    from discreet.results.estimate import Estimate
+    from discreet.results.kinds import Kind
+    from discreet.results.rank_ranges import ItemComparison, RankRanges
+    from discreet.results.ranking import Ranking
+
+Level = Annotated[float, option("P", "How sure 'surely' is.", "--level")]
+
+
+def top(
+    file: Annotated[
+        str, argument("FILE_OR_DIR", "Answers, a calibration, a bank, or a release of `release`.")
+    ],
+    *,
+    k: Annotated[int, option("K", "How many items.", "-k", "--count", min=0)],
+    easiest: Annotated[bool, flag("The easiest instead of the hardest.", "--easiest")] = False,
+    level: Level = 0.95,
+    method: Method = "auto",
+    regularisation: Regularisation = 0.0,
+    as_json: AsJson = False,
+    reading: Reading,
+) -> None:
+    """Name the K hardest (or easiest) items."""
+    check_method(method)
+    known = find_calibration(Path(file))
+    if known is None:
+        estimate = _fit(file, method, regularisation, reading)
+    else:
+        _refuse_options(file, method, regularisation, reading)
+        estimate = _as_estimate(known)
+    from discreet.results.rank_ranges import rank_ranges
+    from discreet.results.ranking import rank
+
+    with working("Comparing items"):
+        ranking = rank(estimate, k, easiest=easiest, level=level)
+        ranges = rank_ranges(estimate, easiest=easiest, level=level)
+    if as_json:
+        print_json(_top_document(estimate, ranking, ranges))
+    else:
+        _print_ranking(estimate, ranking, ranges, find_words(known))
+    conclude(estimate.warnings, choice=estimate.choice)
+
+
+def find_words(known: Any) -> Kind:
+    """Return the words for what a calibration is about: items of persons, or objects of judges."""
+    from discreet.results.kinds import find_kind
+
+    return find_kind(getattr(known, "record", {}))
+
+
+def _fit(file: str, method: str, regularisation: float, reading: Reading) -> Estimate:
+    responses = read_answers(file, reading)
+    from discreet.models.calibrate import fit
+
+    with working("Estimating difficulties"):
+        return fit(
+            responses,
+            method=check_method(method),
+            model=reading.model,
+            regularisation=regularisation,
+        )
+
+
+def _refuse_options(file: str, method: str, regularisation: float, reading: Reading) -> None:
+    """Refuse what would have no effect: these numbers are estimated already."""
+    if method != "auto" or regularisation or reading != Reading():
+        raise BadUsage(
+            f"{file} is a calibration, whose numbers are estimated already: --method, "
+            "--regularisation and the options for reading answers belong to answers. Leave them "
+            "out."
+        )
+
+
+def _as_estimate(known: Any) -> Estimate:
+    from discreet.results.calibrated import as_estimate
+
+    return as_estimate(known, "a ranking")
+
+
+def _top_document(estimate: Estimate, ranking: Ranking, ranges: RankRanges) -> dict[str, Any]:
+    names = {name: list(getattr(ranking, name)) for name in ("top", "surely_in", "possibly_in")}
+    columns = ranges.to_dict()
+    how = {"method": estimate.method, "choice": estimate.choice}
+    ranks = list_rows({name: columns[name] for name in ("item", "first", "last")})
+    return {**names, "gap": ranking.gap, **how, "ranks": ranks}
+
+
+def _print_ranking(estimate: Estimate, ranking: Ranking, ranges: RankRanges, kind: Kind) -> None:
+    best, most = set(ranking.top), kind.least if ranking.easiest else kind.most
+    rivals = [item for item in ranking.possibly_in if item not in best]
+    names = [*ranking.top, *rivals]
+    place = {item: index for index, item in enumerate(estimate.items)}
+    rows = [place[name] for name in names]
+    words = dict.fromkeys(ranking.possibly_in, "possibly")
+    words |= dict.fromkeys(ranking.surely_in, "surely")
+    say(
+        f"The {len(best):,} {most} of {len(estimate.items):,} {kind.items}, at "
+        f"{ranking.level:.0%} confidence"
+    )
+    say()
+    ranks = [str(number) for number in range(1, len(best) + 1)]
+    known = dict(zip(ranges.items, show_ranks(ranges), strict=True))
+    print_table(
+        [
+            Column("rank", [*ranks, *["rival"] * len(rivals)]),
+            Column(kind.item, names),
+            Column(kind.number, estimate.difficulty[rows].tolist(), digits=3),
+            Column("se", estimate.se[rows].tolist(), digits=3),
+            Column(f"among the {most}", [words.get(name, "no") for name in names]),
+            Column("possible ranks", [known[name] for name in names]),
+        ]
+    )
+    if ranking.gap == ranking.gap:  # not NaN: there is an item on either side of the line
+        say()
+        say(f"Gap between the last {kind.item} in and the first one out: {ranking.gap:.3f} logits")
+
+
+def show_ranks(ranges: RankRanges) -> list[str]:
+    """Return the ranks that each item may have, such as "3" or "2-7"."""
+    pairs = zip(ranges.first.tolist(), ranges.last.tolist(), strict=True)
+    return [f"{first}" if first == last else f"{first}-{last}" for first, last in pairs]
+
+
+def compare_items(
+    calibration: Annotated[
+        Path, argument("CALIBRATION", "What `fit --out`, `release` or `bank` wrote.")
+    ],
+    first: Annotated[str, argument("A", "An item.")],
+    second: Annotated[str, argument("B", "Another item.")],
+    *,
+    level: Annotated[float, option("P", "Probability of the intervals.", "--level")] = 0.95,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two items: their difference, its interval, and how sure their order is."""
+    known = find_calibration(calibration)
+    if known is None:
+        raise BadUsage(
+            f"{calibration} is no calibration: give a release, a folder of `discreet fit --out`, "
+            "a bank, or a saved estimate."
+        )
+    from discreet.results.rank_ranges import compare_items as compare
+    from discreet.results.rank_ranges import rank_ranges
+
+    estimate = _as_estimate(known)
+    own = compare(estimate, first, second, level=level)
+    ranges = rank_ranges(estimate, level=level)
+    half = ranges.quantile * own.se
+    every = {"lower": own.difference - half, "upper": own.difference + half}
+    is_sure = abs(own.difference) > ranges.bar * own.se
+    if as_json:
+        plain = {name: value for name, value in own.to_dict().items() if name != "simultaneous"}
+        print_json({**plain, "for_all_pairs": every, "told_apart": is_sure})
+    else:
+        _print_comparison(own, every, find_words(known), is_sure=is_sure)
+
+
+def _print_comparison(
+    own: ItemComparison, every: dict[str, float], kind: Kind, *, is_sure: bool
+) -> None:
+    from discreet.markup import show_probability
+
+    say(f"{own.first} less {own.second}: {own.difference:+.3f} logits (se {own.se:.3f})")
+    say()
+    columns: dict[str, list[Any]] = {
+        "interval": ["of this pair alone", f"of all pairs of {kind.items} at once"],
+        "lower": [own.lower, every["lower"]],
+        "upper": [own.upper, every["upper"]],
+    }
+    print_columns(
+        columns, ("interval", "lower", "upper"), titles={"lower": f"{own.level:.0%} from"}
+    )
+    say()
+    said = show_probability(own.probability)
+    say(f"Probability that {own.first} is the {kind.scale} one, for this pair alone: {said}")
+    verdict = "can" if is_sure else "cannot"
+    say(f"Among all {kind.items}, the two {verdict} be told apart at {own.level:.0%}.")

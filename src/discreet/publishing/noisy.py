@@ -1,0 +1,154 @@
+"""``noisy.npz``: the values that came through the wall, for whoever fits a model of their own.
+
+In: a release and its estimate. Out: the bytes of an archive of NumPy arrays, the same for the same
+release wherever they are written: ``covariance`` of the estimate, ``value/NAME`` for every array of
+noisy integers, and as JSON texts the ``laws`` of their noise, ``public`` parameters and
+``settings`` of the mechanism. And back. All of it is public by construction: nothing is behind it
+but noisy values and what was public before.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+import numpy as np
+
+from discreet.privacy.accounting import Guarantee, Neighbours
+from discreet.privacy.mechanisms import find_mechanism
+from discreet.privacy.protocol import PUBLIC, NoiseLaw, Public
+from discreet.privacy.wall import Release, reread_release
+from discreet.results.estimate import Estimate
+from discreet.types import FloatArray
+
+NOISY_FILE = "noisy.npz"
+COVARIANCE_ITEMS = 2_000
+"""Items up to which the covariance is published: 32 MB."""
+VALUE = "value/"
+EPOCH = (1980, 1, 1, 0, 0, 0)
+"""A date for all files in the archive: two archives of one release are equal byte for byte."""
+
+
+def may_show_values(release: Release) -> bool:
+    """Say whether the values may be published beside what was estimated from them.
+
+    Counts of randomised answers show exactly who answered how many of which items, and that is not
+    covered by the promise: they are kept back unless it was declared public, or is known because
+    everybody answered everything.
+    """
+    known = release.settings.get("public_pattern") or release.settings.get("shuffler") == "trusted"
+    return find_mechanism(release.mechanism).hides_pattern or bool(known)
+
+
+def noisy_bytes(release: Release, estimate: Estimate) -> bytes:
+    """Return the archive as it is written."""
+    texts = {
+        "laws": {name: [law.family, str(law.scale)] for name, law in release.laws.items()},
+        "public": {one.name: getattr(release.public, one.name) for one in fields(release.public)},
+        "settings": {name: _pack(value) for name, value in release.settings.items()},
+    }
+    arrays: dict[str, np.ndarray[Any, Any]] = {
+        name: np.array(json.dumps(values).encode()) for name, values in texts.items()
+    }
+    arrays |= {
+        VALUE + name: array.astype("<i8", order="C") for name, array in release.values.items()
+    }
+    if estimate.covariance is not None:
+        arrays["covariance"] = estimate.covariance.astype("<f8", order="C")
+    file = io.BytesIO()
+    with ZipFile(file, "w", ZIP_STORED) as archive:
+        for name in sorted(arrays):
+            archive.writestr(_entry(name), _array_bytes(arrays[name]))
+    return file.getvalue()
+
+
+def _entry(name: str) -> ZipInfo:
+    entry = ZipInfo(f"{name}.npy", EPOCH)
+    entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix, wherever this runs
+    return entry
+
+
+def _array_bytes(array: np.ndarray[Any, Any]) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, version=(1, 0), allow_pickle=False)
+    return file.getvalue()
+
+
+def _pack(value: Any) -> Any:
+    return {"fraction": str(value)} if isinstance(value, Fraction) else value
+
+
+def read_noisy(
+    content: bytes, record: Mapping[str, Any], estimate: Estimate
+) -> tuple[Release, FloatArray | None]:
+    """Return the release and the covariance of its estimate.
+
+    Raises ``ValueError`` where the archive is damaged, or does not belong to the record.
+    """
+    try:
+        arrays = _read_arrays(content)
+        covariance = arrays.get("covariance")
+        if covariance is not None:
+            _check_covariance(covariance, estimate)
+        return _restore(arrays, record), covariance
+    except (BadZipFile, KeyError, TypeError, MemoryError, OverflowError, ValueError) as error:
+        raise ValueError(f"{NOISY_FILE} cannot be read ({type(error).__name__}: {error})") from None
+
+
+def _read_arrays(content: bytes) -> dict[str, Any]:
+    found = {}
+    with ZipFile(io.BytesIO(content)) as archive:
+        for entry in archive.infolist():
+            if entry.compress_type != ZIP_STORED:
+                raise ValueError("it is compressed, and we do not compress it")
+            file = io.BytesIO(archive.read(entry))
+            array = np.lib.format.read_array(file, allow_pickle=False)
+            found[entry.filename.removesuffix(".npy")] = array
+    return found
+
+
+def _check_covariance(covariance: FloatArray, estimate: Estimate) -> None:
+    known = int(estimate.estimated.sum())
+    if covariance.dtype != np.float64 or covariance.shape != (known, known):
+        raise ValueError(f"its covariance is not one of {known} items")
+    spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+    if not np.allclose(spread, estimate.se[estimate.estimated], rtol=1e-5, atol=1e-6):
+        raise ValueError("its covariance does not fit the standard errors of the table")
+
+
+def _restore(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Release:
+    laws, public, settings = (
+        json.loads(arrays[name].item()) for name in ("laws", "public", "settings")
+    )
+    if public["items"] != record["items"]:
+        raise ValueError("it is about other items than the record")
+    return reread_release(
+        record["mechanism"],
+        _read_public(public, record.get("kind", "answers")),
+        laws={name: NoiseLaw(family, Fraction(scale)) for name, (family, scale) in laws.items()},
+        settings={name: _unpack(value) for name, value in settings.items()},
+        values={
+            name.removeprefix(VALUE): array.astype(np.int64)
+            for name, array in arrays.items()
+            if name.startswith(VALUE) and array.dtype == np.dtype("<i8")
+        },
+        guarantee=Guarantee.from_dict(record["guarantee"]),
+    )
+
+
+def _read_public(values: Mapping[str, Any], kind: str) -> Public:
+    given = {name: _freeze(value) for name, value in values.items()}
+    return PUBLIC[kind](**{**given, "neighbours": Neighbours(values["neighbours"])})
+
+
+def _freeze(value: Any) -> Any:
+    return tuple(_freeze(one) for one in value) if isinstance(value, list) else value
+
+
+def _unpack(value: Any) -> Any:
+    return Fraction(value["fraction"]) if isinstance(value, dict) else value
