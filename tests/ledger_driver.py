@@ -11,9 +11,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from discreet.errors import BudgetExceeded, DiscreetError
+from discreet.errors import BadUsage, BudgetExceeded, DiscreetError
 from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.moves import calibrate_counts
 from discreet.privacy.accounting.spend import Spend
@@ -61,6 +62,33 @@ def compete(path: str, processes: str) -> list[str]:
             return ""
 
     return [answer_of(*child) for child in [fork(release) for _ in range(int(processes))]]
+
+
+def declare(path: str, processes: str) -> list[str]:
+    """All at once, some declare schools, each a part of "all", and others release about them."""
+    ledger, spend = Ledger.open(path), spend_of(0.6)
+    start = time.monotonic() + 0.5
+
+    def say(name: str) -> str:
+        time.sleep(max(0.0, start - time.monotonic()))
+        ledger.declare(name)
+        ledger.declare("all", contains=[name])
+        return ""
+
+    def release(name: str) -> str:
+        for _ in range(200):
+            try:
+                ledger.reserve(spend, fingerprint=name, description="", population=name)
+                return name
+            except BudgetExceeded:
+                return ""
+            except BadUsage:  # not declared yet
+                time.sleep(0.05)
+        return "never declared"
+
+    names = [f"school {number}" for number in range(int(processes))]
+    children = [fork(partial(action, name)) for name in names for action in (say, release)]
+    return [answer_of(*child) for child in children]
 
 
 def watch(path: str, writers: str, readers: str, times: str) -> list[str]:
@@ -141,5 +169,6 @@ def fill_disk(path: str) -> str:
 
 
 if __name__ == "__main__":
-    actions = {one.__name__: one for one in (compete, watch, kill, lack_rights, fill_disk)}
+    every = (compete, declare, watch, kill, lack_rights, fill_disk)
+    actions = {one.__name__: one for one in every}
     print(json.dumps(actions[sys.argv[1]](*sys.argv[2:])))

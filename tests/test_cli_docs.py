@@ -1,4 +1,7 @@
-"""docs/cli.md keeps its word: every command and option is there, every example is real."""
+"""docs/cli.md keeps its word: every command and option is there, every example is real.
+
+So are the examples of docs/stewards.md.
+"""
 
 import re
 import shlex
@@ -16,7 +19,8 @@ from discreet.cli.options import Everywhere
 from discreet.cli.release import Delivery, Terms
 from discreet.models.methods import METHODS
 
-PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "cli.md"
 BLOCK = re.compile(
     r"(?P<varies><!-- output varies -->\n)?(?:<!-- not run[^\n]*\n)?```console\n(?P<code>.*?)```",
     re.S,
@@ -94,16 +98,17 @@ def test_every_method_is_named_in_help_and_page(name):
         assert f"`{method}`" in section("fit")
 
 
-def examples():
-    for block in BLOCK.finditer(PAGE.read_text()):
+def examples(page):
+    for block in BLOCK.finditer(page.read_text()):
         joined = block["code"].replace("\\\n", " ")
         command, _, shown = joined.removeprefix("$ ").partition("\n")
         yield command, None if block["varies"] else shown
 
 
-def test_every_example_is_what_the_program_prints(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["cli.md", "stewards.md"])
+def test_every_example_is_what_the_program_prints(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = list(examples())
+    found = list(examples(DOCS / name))
     assert len(found) >= 10
     for command, shown in found:
         first, *arguments = shlex.split(command)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import warnings
 from math import inf
 
@@ -10,6 +11,8 @@ import pytest
 from commandline import LSAT_ITEMS, discreet
 from discreet.datasets import lsat
 from discreet.errors import BadUsage
+from discreet.privacy.accounting import Budget
+from discreet.privacy.accounting.spend import GaussianAllowance
 from discreet.privacy.audit import AuditReport
 from discreet.privacy.ledger import Ledger
 from discreet.tables.lists import read_list
@@ -22,10 +25,11 @@ BUNDLE = [
 
 @pytest.fixture
 def desk(tmp_path):
-    """A steward's folder: answers, an item list and a ledger with a limit of epsilon 1."""
+    """A steward's folder: answers, half of them, an item list and a ledger with a limit of epsilon 1."""
     rows = lsat().store.rows(0, 1000).tolist()
     lines = [",".join(LSAT_ITEMS), *(",".join(map(str, row)) for row in rows)]
     (tmp_path / "answers.csv").write_text("\n".join(lines))
+    (tmp_path / "half.csv").write_text("\n".join(lines[:501]))
     (tmp_path / "items.txt").write_text("\n".join(LSAT_ITEMS))
     assert discreet("ledger", "create", tmp_path / "spent.db", "--epsilon", 1).code == 0
     return tmp_path
@@ -99,29 +103,81 @@ def test_a_public_number_of_persons_is_published_and_binds(desk):
     assert (record["persons"], record["number_fixed"]) == (1200, True)
 
 
-def test_the_ledger_shows_what_is_left_for_every_population(desk):
-    release(desk, epsilon=0.3, population="grade 8")
-    assert release(desk, epsilon=0.3, out=desk / "second").code == 0
+def declare(desk, name, *options):
+    return discreet("ledger", "population", desk / "spent.db", name, *options)
+
+
+def test_the_ledger_shows_what_is_spent_and_left_in_every_population(desk):
+    for name, options in (
+        ("north", []),
+        ("south", ["--disjoint", "north"]),
+        ("nation", ["--contains", "north, south"]),
+    ):
+        assert declare(desk, name, *options).code == 0
+    release(desk, epsilon=0.3, population="north")
+    assert release(desk, epsilon=0.4, population="nation", out=desk / "second").code == 0
     shown = discreet("ledger", "show", desk / "spent.db").out
-    everyone, grade = (line for line in shown.splitlines() if line.startswith("Left"))
-    assert everyone.endswith("for one more release about 'everyone'")
-    assert grade == everyone.replace("everyone", "grade 8")
-    ended = release(desk, epsilon=1, population="grade 8", out=desk / "third")
+    north, nation = (entry.spend for entry in Ledger.open(desk / "spent.db").releases())
+    allowance = GaussianAllowance(Budget(1.0, 1e-6))
+    both = [f"{count([north, nation]):.4f}" for count in (allowance.spent, allowance.left)]
+    one = [f"{count([nation]):.4f}" for count in (allowance.spent, allowance.left)]
+    pattern = rf"^Spent  epsilon {both[0]} at .* on one person, in north and nation$"
+    assert re.search(pattern, shown, re.M)
+    rows = {line.split()[0]: line.split()[1:4] for line in shown.splitlines() if line.strip()}
+    assert rows["everyone"] == [*both, "0"]
+    assert rows["north"] == rows["nation"] == [*both, "1"]
+    assert rows["south"] == [*one, "0"]
+    ended = release(desk, file="half.csv", epsilon=1, population="south", out=desk / "third")
     assert ended.code == 4
-    assert "'everyone' counts against every population" in ended.err
+    assert "whatever is not declared disjoint from 'south' counts" in ended.err
+
+
+def test_an_undeclared_population_is_refused_before_the_answers_are_read(desk):
+    (desk / "answers.csv").write_text("no answers at all")
+    ended = release(desk, population="grade 8")
+    assert (ended.code, ended.out) == (2, "")
+    assert f"discreet ledger population {desk / 'spent.db'} 'grade 8'" in ended.err
+
+
+def test_a_declaration_says_what_it_means_and_a_contradiction_is_wrong_usage(desk):
+    assert "may overlap with all" in declare(desk, "north").out
+    ended = declare(desk, "south", "--disjoint", "north")
+    assert "disjoint from north" in ended.out
+    assert "whoever replaces a person is in the same populations" in ended.out
+    refused = declare(desk, "south", "--overlaps", "north")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--correct" in refused.err
+    ended = declare(desk, "south", "--overlaps", "north", "--correct")
+    assert (ended.code, "disjoint" in ended.out) == (0, False)
+
+
+def test_a_correction_that_shows_an_excess_warns(desk):
+    declare(desk, "north")
+    declare(desk, "nation", "--disjoint", "north")
+    release(desk, epsilon=0.9, population="north")
+    second = release(desk, file="half.csv", epsilon=0.8, population="nation", out=desk / "second")
+    assert second.code == 0, second.err
+    ended = declare(desk, "nation", "--contains", "north", "--correct")
+    assert ended.code == 0
+    assert "above the limit of epsilon 1" in ended.err
 
 
 def test_the_ledger_is_charged_once_per_release(desk):
     release(desk)
     document = spent(desk)
-    assert list(document) == ["spent", "limit", "releases"]
+    assert list(document) == ["spent", "limit", "largest", "populations", "releases"]
+    assert document["largest"]["epsilon"] == document["spent"]["epsilon"]
+    (row,) = document["populations"]
+    assert row["population"] == "everyone"
+    assert row["spent"] + row["left"] > 1
     assert document["limit"] == {"epsilon": 1.0, "delta": 1e-6}
     assert document["spent"]["epsilon"] == pytest.approx(0.5, rel=1e-6)
     (entry,) = document["releases"]
     assert entry["mechanism"] == "pairs"
     assert entry["completed_at"]
     shown = discreet("ledger", "show", desk / "spent.db").out
-    assert "Left" in shown
+    assert "Spent" in shown
+    assert "left" in shown
     assert "pairs" in shown
 
 

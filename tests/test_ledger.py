@@ -20,9 +20,8 @@ from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_laplace, pure_spend
 from discreet.privacy.accounting.moves import calibrate_counts
 from discreet.privacy.accounting.spend import GaussianAllowance, Spend
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.file import MissingLedger, fingerprint_rows
-from discreet.privacy.ledger.history import EVERYONE
 
 DRIVER = Path(__file__).with_name("ledger_driver.py")
 
@@ -143,9 +142,13 @@ def test_a_first_laplace_release_at_the_limit_is_accepted_by_the_default_rule(le
 
 
 def test_different_data_is_charged_together_unless_declared_disjoint(ledger):
+    ledger.declare("this year")
+    ledger.declare("next year")
     charge(ledger, 0.9, fingerprint="one", population="this year")
-    with pytest.raises(BudgetExceeded):
-        charge(ledger, 0.9, fingerprint="two", population="this year")
+    for name in ("this year", "next year"):
+        with pytest.raises(BudgetExceeded):
+            charge(ledger, 0.9, fingerprint="two", population=name)
+    ledger.declare("next year", disjoint=["this year"])
     charge(ledger, 0.8, fingerprint="two", population="next year")
     assert ledger.spent("this year")[0] == pytest.approx(0.9, rel=1e-3)
     assert ledger.spent("next year")[0] == pytest.approx(0.8, rel=1e-3)
@@ -157,50 +160,60 @@ def test_different_data_is_charged_together_unless_declared_disjoint(ledger):
 def test_everyone_counts_against_every_population(ledger):
     charge(ledger, 1.0, fingerprint="all")
     for name in ("grade 8", "x"):  # a part of everyone, or all but one person
-        with pytest.raises(BudgetExceeded, match="'everyone' counts against every population"):
+        ledger.declare(name)
+        with pytest.raises(BudgetExceeded, match="not declared disjoint"):
             charge(ledger, 0.1, fingerprint=name, population=name)
         assert ledger.left(name) == (0.0, 0.0)
         assert ledger.spent(name) == ledger.spent()
     assert len(ledger.releases()) == 1
 
 
-def test_every_population_counts_against_everyone(ledger):
-    charge(ledger, 0.3, population="grade 7", fingerprint="7")
-    charge(ledger, 0.9, population="grade 8", fingerprint="8")
+@pytest.fixture
+def grades(ledger) -> Ledger:
+    """Three grades, and nobody is in two of them."""
+    for grade in (7, 8, 9):
+        ledger.declare(f"grade {grade}", disjoint=[f"grade {other}" for other in range(7, grade)])
+    return ledger
+
+
+def test_every_population_counts_against_everyone(grades):
+    charge(grades, 0.3, population="grade 7", fingerprint="7")
+    charge(grades, 0.9, population="grade 8", fingerprint="8")
     with pytest.raises(BudgetExceeded, match=r"have spent epsilon 0\.8999"):
-        charge(ledger, 0.5, fingerprint="all")
-    assert ledger.spent() == ledger.spent("grade 8")
-    assert ledger.left() == ledger.left("grade 8")
-    assert ledger.left()[0] < ledger.left("grade 7")[0] < ledger.left("grade 9")[0] == 1.0
-    charge(ledger, 0.1, fingerprint="all")
-    allowance = GaussianAllowance(ledger.limit)
+        charge(grades, 0.5, fingerprint="all")
+    assert grades.spent() == grades.spent("grade 8")
+    assert grades.left() == grades.left("grade 8")
+    assert grades.left()[0] < grades.left("grade 7")[0] < grades.left("grade 9")[0] == 1.0
+    charge(grades, 0.1, fingerprint="all")
+    allowance = GaussianAllowance(grades.limit)
     expected = allowance.spent([spend_of(0.9), spend_of(0.1)])
-    assert ledger.spent() == ledger.spent("grade 8") == (expected, 1e-6)
-    assert ledger.spent("grade 9")[0] == pytest.approx(0.1, rel=1e-3)
+    assert grades.spent() == grades.spent("grade 8") == (expected, 1e-6)
+    assert grades.spent("grade 9")[0] == pytest.approx(0.1, rel=1e-3)
 
 
-@pytest.mark.parametrize("population", [EVERYONE, "grade 7", "grade 8", "new"])
-def test_what_is_left_is_accepted_and_more_is_not_in_every_population(ledger, population):
-    charge(ledger, 0.2, fingerprint="all")
-    charge(ledger, 0.5, population="grade 7", fingerprint="7")
-    charge(ledger, 0.8, population="grade 8", fingerprint="8")
-    left, delta = ledger.left(population)
+@pytest.mark.parametrize("population", [EVERYONE, "grade 7", "grade 8", "grade 9"])
+def test_what_is_left_is_accepted_and_more_is_not_in_every_population(grades, population):
+    charge(grades, 0.2, fingerprint="all")
+    charge(grades, 0.5, population="grade 7", fingerprint="7")
+    charge(grades, 0.8, population="grade 8", fingerprint="8")
+    left, delta = grades.left(population)
     more = calibrate_counts(500, Budget(left * 1.01, delta))[1]
     with pytest.raises(BudgetExceeded, match=f"epsilon {left:.4g} is left"):
-        ledger.reserve(more, fingerprint="p", description="", population=population)
+        grades.reserve(more, fingerprint="p", description="", population=population)
     rest = calibrate_counts(500, Budget(left, delta))[1]
-    ledger.reserve(rest, fingerprint="p", description="", population=population)
-    assert ledger.spent(population)[0] <= 1.0
+    grades.reserve(rest, fingerprint="p", description="", population=population)
+    assert grades.spent(population)[0] <= 1.0
 
 
-def test_the_same_data_cannot_be_declared_disjoint_from_itself(ledger):
-    charge(ledger, 0.1, fingerprint="one", population="spring")
-    with pytest.raises(LedgerError, match="not disjoint"):
-        charge(ledger, 0.1, fingerprint="one", population="a fresh start")
-    assert len(ledger.releases()) == 1
+def test_the_same_data_is_not_charged_to_disjoint_populations(grades):
+    charge(grades, 0.1, fingerprint="one", population="grade 7")
+    with pytest.raises(LedgerError, match="is declared disjoint"):
+        charge(grades, 0.1, fingerprint="one", population="grade 8")
+    assert len(grades.releases()) == 1
 
 
 def test_the_same_data_is_simply_charged_where_populations_overlap(ledger):
+    ledger.declare("spring")
     charge(ledger, 0.1, fingerprint="one")
     charge(ledger, 0.1, fingerprint="one", population="spring")
     charge(ledger, 0.1, fingerprint="one")
@@ -321,9 +334,10 @@ def test_a_changed_history_is_found_and_nothing_can_be_charged(ledger, tampering
 
 
 def test_random_damage_is_refused_or_changes_nothing(ledger):
-    for _ in range(4):
+    for number in range(4):
+        ledger.declare(f"group {number}", disjoint=[f"group {other}" for other in range(number)])
         charge(ledger, 0.1)
-    whole, history = ledger.path.read_bytes(), ledger.releases()
+    whole, history = ledger.path.read_bytes(), ledger.history()
     rng = random.Random(5)
     refused = 0
     for _ in range(60):
@@ -334,12 +348,13 @@ def test_random_damage_is_refused_or_changes_nothing(ledger):
         ledger.path.write_bytes(broken)
         try:
             survived = Ledger.open(ledger.path)
-            spends = [entry.spend for entry in survived.releases()]
+            found = survived.history()
         except LedgerError:
             refused += 1
             continue
         assert survived.limit == ledger.limit
-        assert spends == [entry.spend for entry in history]
+        assert found.populations == history.populations
+        assert [one.spend for one in found.entries] == [one.spend for one in history.entries]
     assert refused > 20
 
 

@@ -12,9 +12,8 @@ from discreet.answers.select import CELLS, ROWS
 from discreet.errors import BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.moves import calibrate_counts
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.file import read_bodies, seal
-from discreet.privacy.ledger.history import EVERYONE
 
 SCHEMA_1 = Path(__file__).parent / "data" / "ledger-schema-1.sql"
 ITEMS = ["b", "a", "d", "c"]
@@ -58,10 +57,11 @@ def charge(ledger: Ledger, data: Responses, epsilon: float, population: str = EV
 
 def test_every_spend_is_kept_and_every_entry_stays_as_it_was_sealed(old):
     entries = "SELECT number, reservation, body, tag, completed_at FROM releases"
-    before = look(old, entries), look(old, "SELECT * FROM ledger")
+    settings = "SELECT settings, key, head FROM ledger"
+    before = look(old, entries), look(old, settings)
     ledger = Ledger.open(old)
-    assert look(old, "PRAGMA user_version") == [(2,)]
-    assert (look(old, entries), look(old, "SELECT * FROM ledger")) == before
+    assert look(old, "PRAGMA user_version") == [(3,)]
+    assert (look(old, entries), look(old, settings)) == before
     assert look(old, "SELECT stored_at FROM releases") == [(None,)] * len(before[0])
     entries = ledger.releases()
     assert [entry.spend for entry in entries] == SPENDS
@@ -72,6 +72,7 @@ def test_every_spend_is_kept_and_every_entry_stays_as_it_was_sealed(old):
 
 def test_what_everyone_and_a_population_spent_before_now_adds_up(old):
     ledger = Ledger.open(old)
+    ledger.declare("grade 7", disjoint=["grade 8"])
     assert ledger.spent()[0] > ledger.spent("grade 7")[0] == pytest.approx(0.75, rel=1e-3)
     assert ledger.spent("grade 8") == ledger.spent()
     with pytest.raises(BudgetExceeded):
@@ -80,6 +81,8 @@ def test_what_everyone_and_a_population_spent_before_now_adds_up(old):
 
 def test_old_entries_are_recognised_by_the_old_rule(old):
     ledger = Ledger.open(old)
+    ledger.declare("grade 9", disjoint=["grade 8"])
+    ledger.declare("grade 10", disjoint=["grade 8", "grade 9"])
     with pytest.raises(LedgerError, match="already charged to population 'grade 8'"):
         charge(ledger, answers(), 0.1, "grade 9")
     charge(ledger, answers(A), 0.1, "grade 9")  # charged to everyone before, so it adds up
@@ -91,6 +94,8 @@ def test_old_entries_are_recognised_by_the_old_rule(old):
 
 def test_new_entries_are_recognised_through_empty_columns_and_empty_rows(old):
     ledger = Ledger.open(old)
+    ledger.declare("grade 9", disjoint=["grade 8"])
+    ledger.declare("grade 10", disjoint=["grade 9"])
     charge(ledger, answers(A), 0.1, "grade 9")
     disguised = np.column_stack([np.full(4, np.nan), A])[:3]
     with pytest.raises(LedgerError, match="already charged to population 'grade 9'"):

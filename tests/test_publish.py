@@ -246,7 +246,9 @@ def test_the_fingerprint_is_that_of_the_answered_cells(cells, data):
 
 def test_the_same_answers_cannot_be_declared_another_population(answers, tmp_path):
     path = tmp_path / "spent.db"
-    discreet.Ledger.create(path, 10.0, 1e-5)
+    ledger = discreet.Ledger.create(path, 10.0, 1e-5)
+    ledger.declare("spring")
+    ledger.declare("autumn", disjoint=["spring"])
     publish(answers, ledger=path, population="spring")
     with pytest.raises(LedgerError, match="already charged"):
         publish(answers, ledger=path, population="autumn")

@@ -266,6 +266,8 @@ def test_digests_of_parts_add_up_to_that_of_the_whole(rows, cut):
 def test_the_ledger_recognises_answers_wherever_they_come_from(tmp_path, ledger):
     folder = write(tmp_path / "answers", table(answered=0.6))
     ordered = write(tmp_path / "ordered", sorted(table(answered=0.6)))
+    ledger.declare("spring")
+    ledger.declare("autumn", disjoint=["spring"])
     values_of(folder, engine="memory", ledger=ledger, population="spring")
     for source in (folder, ordered):
         with pytest.raises(LedgerError, match="already charged to population 'spring'"):

@@ -20,12 +20,13 @@ from discreet.cli.compare import rank
 from discreet.cli.compare import release as release_ranking
 from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
 from discreet.cli.fit import fit, report
+from discreet.cli.ledger import create_ledger, declare_population, resume, show_ledger
 from discreet.cli.linking import add_to_bank, create_bank, drift, link, show_bank
 from discreet.cli.options import add_family, register, spread
 from discreet.cli.output import speaking
 from discreet.cli.plan import audit, plan
 from discreet.cli.ranks import compare_items, top
-from discreet.cli.release import create_ledger, release, resume, show_ledger, verify
+from discreet.cli.release import release, verify
 from discreet.cli.simulate import demo, simulate
 from discreet.errors import hide_passwords, looks_like_address
 
@@ -70,6 +71,7 @@ register(compare, rank)
 register(compare, release_ranking, mechanisms="comparisons")
 ledger = add_family(app, "ledger", "Keep account of the privacy budget.")
 register(ledger, create_ledger, "create")
+register(ledger, declare_population, "population")
 register(ledger, show_ledger, "show")
 register(ledger, resume)
 

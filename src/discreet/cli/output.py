@@ -179,7 +179,7 @@ NUMBERS = (
 )
 MORE_NUMBERS = ("anchor", "displacement", "statistic", "coefficient", "discrimination", "change")
 DIGITS = dict.fromkeys((*NUMBERS, *MORE_NUMBERS), 3) | {"z": 2}
-DIGITS |= dict.fromkeys(("p_value", "p_adjusted", "epsilon", "probability"), 4)
+DIGITS |= dict.fromkeys(("p_value", "p_adjusted", "epsilon", "spent", "left", "probability"), 4)
 """Digits of the columns that are no whole numbers."""
 TITLES = {"lower": "95% from", "upper": "to", "focal": "group", "reason": "why not"}
 TITLES |= {"p_value": "p", "p_adjusted": "adjusted", "ets": "ETS"}

@@ -1,11 +1,10 @@
-"""``discreet release``, ``verify`` and ``ledger``: what is published, and what that has spent.
+"""``discreet release`` and ``verify``: what is published, and whether it is whole.
 
 What every release is asked for, of answers or of comparisons, stands in two groups of options.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,12 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from discreet.atomic import check_place
 from discreet.cli.answers import (
     AnswersFile,
-    Columns,
     Limits,
     Reading,
     check_engine,
     open_answers,
-    read_votes,
 )
 from discreet.cli.options import (
     AsJson,
@@ -26,9 +23,7 @@ from discreet.cli.options import (
     Epsilon,
     Force,
     Neighbouring,
-    Relation,
     argument,
-    flag,
     option,
 )
 from discreet.cli.output import list_rows, note, print_columns, print_json, say
@@ -36,8 +31,6 @@ from discreet.results.kinds import find_kind
 from discreet.types import Design
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger import Ledger
-    from discreet.privacy.ledger.history import History
     from discreet.publishing.bundle import Published
 
 
@@ -64,8 +57,8 @@ class Terms:
         str,
         option(
             "NAME",
-            "Declares that these persons are in no other named population of the ledger; "
-            "'everyone' counts against every population, and every population against it.",
+            "Whom the data is about, as declared with `discreet ledger population`; 'everyone' "
+            "contains every population.",
         ),
     ] = "everyone"
 
@@ -90,11 +83,13 @@ def settle(terms: Terms, delivery: Delivery, kind: str = "answers") -> dict[str,
     listed = read_items(terms.items) if kind == "answers" else read_list(terms.items)
     budget = Budget(terms.epsilon, terms.delta, terms.neighbours)
     check_mechanism(terms.mechanism, kind)
+    ledger = Ledger.open(terms.ledger)
+    ledger.history().check_known(terms.population)
     return {
         "items": listed,
         "budget": budget,
         "mechanism": terms.mechanism,
-        "ledger": Ledger.open(terms.ledger),
+        "ledger": ledger,
         "population": terms.population,
         "out": delivery.out,
         "force": delivery.force,
@@ -193,111 +188,3 @@ def verify(bundle: Annotated[Path, argument("DIR", "What `release` wrote.")]) ->
         say(f"{bundle}: {NO_CHECKSUMS}.")
     else:
         say(f"{bundle} is whole: {len(files) + 1} files are as they were written.")
-
-
-LedgerFile = Annotated[Path, argument("FILE", "The ledger.")]
-
-
-def create_ledger(
-    file: Annotated[Path, argument("FILE", "The new ledger.")],
-    *,
-    epsilon: Epsilon,
-    delta: Delta = 1e-6,
-    neighbours: Annotated[
-        Relation | None,
-        flag("The neighbouring relation that every release must use. Default: the first one's."),
-    ] = None,
-) -> None:
-    """Make a ledger with a total limit. All releases about one population share it."""
-    from discreet.privacy.ledger import Ledger
-
-    ledger = Ledger.create(file, epsilon, delta, neighbours=neighbours)
-    say(
-        f"Made {file} with a limit of epsilon {ledger.limit.epsilon:g} at delta "
-        f"{ledger.limit.delta:g}. Keep it safe: it is the only record of what is spent."
-    )
-
-
-def show_ledger(file: LedgerFile, *, as_json: AsJson = False) -> None:
-    """Show what has been spent and what is left. For the steward's eyes."""
-    from discreet.privacy.ledger import Ledger
-
-    ledger = Ledger.open(file)
-    history = ledger.history()
-    epsilon, delta = history.spent()
-    entries = [entry.to_dict() for entry in history.entries]
-    if as_json:
-        limit = {"epsilon": history.limit.epsilon, "delta": history.limit.delta}
-        spent = {"epsilon": epsilon, "delta": delta}
-        print_json({"spent": spent, "limit": limit, "releases": entries})
-        return
-    say(f"Ledger {ledger.id}, rule: {ledger.rule}")
-    say(f"Limit  epsilon {ledger.limit.epsilon:.4g} at delta {ledger.limit.delta:g}")
-    say(f"Spent  epsilon {epsilon:.4g} at delta {delta:g}")
-    for population in history.populations:
-        about = "" if len(history.populations) == 1 else f" about {population!r}"
-        say(f"Left   epsilon {history.left(population)[0]:.4g} for one more release{about}")
-    say()
-    _print_history(entries)
-    _print_waiting(ledger, history)
-
-
-def _print_history(entries: list[dict[str, Any]]) -> None:
-    if not entries:
-        say("No release yet.")
-        return
-    columns = {name: [entry[name] for entry in entries] for name in entries[0]}
-    columns["finished"] = ["yes" if done else "no" for done in columns["completed_at"]]
-    columns["delta"] = [f"{value:g}" for value in columns["delta"]]
-    names = ("number", "reserved_at", "finished", "mechanism", "epsilon", "delta", "neighbours")
-    print_columns(columns, (*names, "population", "description"))
-
-
-def _print_waiting(ledger: Ledger, history: History) -> None:
-    """Name the releases that were paid for and have no bundle, and say how to get them."""
-    from discreet.privacy.ledger.file import find_vault
-    from discreet.publishing.delivery import explain_resuming
-
-    for entry in history.entries:
-        waits = find_vault(ledger.path, entry.reservation).exists()
-        if entry.order is not None and (waits or entry.completed_at is None):
-            say()
-            say(f"Release {entry.number} has no bundle yet. {explain_resuming(ledger, entry)}")
-
-
-def resume(
-    file: LedgerFile,
-    release: Annotated[
-        str, argument("ID", "The release: its number in `ledger show`, or its reservation.")
-    ],
-    *,
-    answers: Annotated[
-        str | None,
-        option(
-            "FILE",
-            "The same answers again, where the release stopped before its values were stored.",
-        ),
-    ] = None,
-    delivery: Delivery,
-    limits: Limits,
-    columns: Columns,
-    reading: Reading,
-) -> None:
-    """Write a release that was paid for and did not arrive. Charges nothing."""
-    check_place(delivery.out, force=delivery.force)
-    check_engine(limits)
-    from discreet.privacy.ledger import Ledger
-    from discreet.publishing.delivery import read_order, resume_release
-    from discreet.publishing.listing import list_public
-
-    book = Ledger.open(file)
-    order = read_order(book, book.find(release))
-    opened: AbstractContextManager[Any] = nullcontext()
-    if answers is not None and order.kind == "comparisons":
-        opened = nullcontext(read_votes(answers, columns))
-    elif answers is not None:
-        told = list_public(order.public)
-        opened = open_answers(answers, reading, limits, "Releasing", told.read)
-    with opened as data:
-        released = resume_release(book, release, data, out=delivery.out, force=delivery.force)
-    show_release(released, delivery)

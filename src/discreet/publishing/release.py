@@ -21,8 +21,7 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.log import LOG
 from discreet.models.released import check_estimator
 from discreet.privacy.accounting import Budget
-from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.history import EVERYONE
+from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.mechanisms import check_mechanism, choose_mechanism
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.noise import ExactNoise, Noise
@@ -98,8 +97,8 @@ def release(
     ledger
         Where the spend is recorded and limited; ``None`` is allowed and said in the guarantee.
     population
-        Name of this data's persons, who are in no other named population of the ledger.
-        "everyone" counts against every population, and every population against it.
+        Whom this data is about, as declared in the ledger (``ledger.declare``); "everyone", the
+        default, contains every population.
     engine
         Where answers are counted, as for :func:`discreet.count_pairs`: in memory if they fit, and
         otherwise where they are, with bounded memory. The guarantee is the same.
@@ -167,8 +166,8 @@ def release_comparisons(
     ledger
         Where the spend is recorded and limited; ``None`` is allowed and said in the guarantee.
     population
-        Name of this data's judges, who are in no other named population of the ledger.
-        "everyone" counts against every population, and every population against it.
+        Whom this data is about, as declared in the ledger (``ledger.declare``); "everyone", the
+        default, contains every population.
     noise
         Where noise comes from; by default the exact sampler on secure randomness.
     out, force
@@ -249,6 +248,8 @@ def charge_and_release(
     if isinstance(wanted.mechanism, str):
         check_mechanism(wanted.mechanism, kind)
     book = terms.book
+    if book is not None:
+        book.history().check_known(terms.population)
     with OPENERS[kind](source, engine, words, wanted.listing) as data:
         order = _make_order(data, kind, wanted, terms.noise)
         if order.public.persons == 0:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 from operator import le
 from typing import Any, Protocol
 
@@ -171,6 +172,9 @@ SPARE = Fraction(1, 1000)
 class Allowance(Protocol):
     """The caps of one rule."""
 
+    def weigh(self, spends: Sequence[Spend]) -> tuple[Fraction, ...]:
+        """Return the totals that have caps; each of them is a sum over the spends."""
+
     def accepts(self, spends: Sequence[Spend], new: Spend) -> bool:
         """Say whether `new` may follow `spends`."""
 
@@ -224,7 +228,7 @@ class GaussianAllowance:
                 f"{self.limit.delta:g}, found {self.set_aside!r}."
             )
 
-    @property
+    @cached_property
     def cap(self) -> GaussianBound:
         """Return the caps: with all of them reached, the limit just holds."""
         eta = SLACK * min(Fraction(1), Fraction(self.limit.epsilon))
@@ -233,6 +237,10 @@ class GaussianAllowance:
         mu = largest_mu(epsilon, float_down(left * (1 - SPARE) * (1 - 2 * SLACK)))
         extra = Fraction(self.set_aside) + left * SPARE
         return GaussianBound(Fraction(mu) ** 2, eta, SLACK, extra)
+
+    def weigh(self, spends: Sequence[Spend]) -> tuple[Fraction, ...]:
+        """Return the four numbers of the Gaussian curve of all spends together."""
+        return astuple(_total(spends))
 
     def accepts(self, spends: Sequence[Spend], new: Spend) -> bool:
         """Say whether `new` may follow `spends`."""
@@ -268,16 +276,19 @@ class BasicAllowance:
 
     limit: Budget
 
+    def weigh(self, spends: Sequence[Spend]) -> tuple[Fraction, ...]:
+        """Return the sums of the epsilons and of the deltas."""
+        epsilon = sum((Fraction(spend.epsilon) for spend in spends), Fraction(0))
+        return epsilon, sum((Fraction(spend.delta) for spend in spends), Fraction(0))
+
     def accepts(self, spends: Sequence[Spend], new: Spend) -> bool:
         """Say whether `new` may follow `spends`."""
-        every = [*spends, new]
-        epsilon = sum(Fraction(spend.epsilon) for spend in every)
-        delta = sum(Fraction(spend.delta) for spend in every)
+        epsilon, delta = self.weigh([*spends, new])
         return epsilon <= Fraction(self.limit.epsilon) and delta <= Fraction(self.limit.delta)
 
     def spent(self, spends: Sequence[Spend]) -> float:
         """Return the epsilon spent so far."""
-        return float_up(Fraction(sum(Fraction(spend.epsilon) for spend in spends)))
+        return float_up(self.weigh(spends)[0])
 
     def left(self, spends: Sequence[Spend]) -> float:
         """Return the epsilon that is left."""

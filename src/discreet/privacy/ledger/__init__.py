@@ -1,6 +1,7 @@
-"""The ledger: what has been spent on one population, in one SQLite file.
+"""The ledger: what has been spent on any one person, in one SQLite file.
 
-In: spends and keyed fingerprints. Out: a reservation, or a refusal that says what is left. A
+In: spends, keyed fingerprints, and declarations of who is in several populations at once. Out: a
+reservation, or a refusal that says what is left. A
 release is reserved before its noise is drawn; a reservation counts as spent for ever, whether
 the release was completed or not. The ledger never holds an answer, a count or a released value.
 Its contents are for the steward's eyes. Rule and proofs: docs/privacy-accounting.md, section 6.
@@ -10,8 +11,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
@@ -24,23 +26,34 @@ from discreet.privacy.accounting import Budget, Neighbours, as_neighbours
 from discreet.privacy.accounting.spend import Allowance, BasicAllowance, GaussianAllowance, Spend
 from discreet.privacy.ledger.file import (
     MissingLedger,
+    add_declaration,
     believe,
+    check_order,
     check_whole,
     create_file,
     fingerprint_rows,
     open_file,
     random_bytes,
     read_bodies,
+    read_said,
     seal,
     seal_digest,
     transaction,
 )
-from discreet.privacy.ledger.history import EVERYONE, Entry, History, read_entry
+from discreet.privacy.ledger.history import Entry, History, read_entry
+from discreet.privacy.ledger.populations import (
+    EVERYONE,
+    Declaration,
+    Populations,
+    check_declaration,
+    read_declarations,
+)
 from discreet.types import Composition, Relation
 
 __all__ = ["EVERYONE", "Entry", "Ledger", "MissingLedger", "fingerprint_rows"]
 
 BUSY_SECONDS = 60.0
+COUNT_DECLARATIONS = "SELECT count(*) FROM declarations"
 
 
 @dataclass(frozen=True)
@@ -167,9 +180,8 @@ class Ledger:
         description : str
             A line for the history; public parameters only.
         population : str
-            The steward's declaration that the persons in this data are in no other named
-            population of the ledger. Charges add within one population. "everyone", the default,
-            declares nothing: it counts against every population, and every population against it.
+            Whom the data is about: a population that was declared (`declare`), or "everyone", the
+            default, which contains them all. Charges add for whoever may be in several of them.
         reservation : str
             A name for the reservation, from `name_reservation`; by default a new one.
         order : mapping
@@ -191,8 +203,75 @@ class Ledger:
                 "spend": spend.to_dict(),
                 "reserved_at": _now(),
                 "order": order,
+                "declared": connection.execute(COUNT_DECLARATIONS).fetchone()[0],
             }
             return self._insert(connection, values)
+
+    def declare(
+        self,
+        name: str,
+        *,
+        contains: Iterable[str] = (),
+        overlaps: Iterable[str] = (),
+        disjoint: Iterable[str] = (),
+        correct: bool = False,
+    ) -> Populations:
+        """Declare a population, or more about one, and return all that is declared.
+
+        Whatever is not declared disjoint counts as overlapping. Disjoint means that nobody is in
+        both. Where releases are under replace-one, it also means that whoever replaces a person
+        is in the same populations: their guarantee compares data in which nobody changes from
+        one population to another.
+
+        Parameters
+        ----------
+        name : str
+            The population; a new name or a declared one.
+        contains, overlaps, disjoint : iterables of str
+            Declared populations that are parts of it, that may share persons with it, or that
+            share nobody with it.
+        correct : bool
+            Replace what was declared before about ``name`` and these populations.
+
+        Raises
+        ------
+        BadUsage
+            When declarations contradict each other; nothing is declared then.
+
+        Warns
+        -----
+        UserWarning
+            When a correction shows that more was spent on somebody than the limit allows.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = Ledger.create(folder.name + "/spent.db", epsilon=1.0, delta=1e-6)
+        >>> for said in ({"name": "north"}, {"name": "south", "disjoint": ["north"]}):
+        ...     known = ledger.declare(**said)
+        >>> ledger.declare("nation", contains=["north", "south"]).parts_of("nation")
+        ['north', 'south']
+        >>> folder.cleanup()
+        """
+        lists = _list_names(contains), _list_names(overlaps), _list_names(disjoint)
+        said = Declaration(name, *lists, corrects=correct)
+        with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
+            before = self._read(connection)
+            check_declaration(said, before.populations)
+            said = replace(said, after=len(before.entries), declared_at=_now())
+            known = read_declarations([*read_said(connection, self.path, self.key), said])
+            after = replace(before, populations=known)
+            after.check_declared()
+            if known != before.populations:
+                add_declaration(connection, self.key, said)
+        if correct and not after.keeps_limit():
+            _warn_of_excess(after)
+        return known
+
+    def populations(self) -> Populations:
+        """Return what is declared about populations now."""
+        return self.history().populations
 
     @staticmethod
     def name_reservation() -> str:
@@ -253,8 +332,12 @@ class Ledger:
             entries = tuple(
                 read_entry(number, json.loads(body), *times) for number, body, *times in bodies
             )
+        said = read_said(connection, self.path, self.key)
+        check_order(self.path, [one.declared for one in entries], [one.after for one in said])
+        with believe(self.path, "what is declared about populations"):
+            known = read_declarations(said)
         allowance = _allowance(self.limit, self.rule, self.set_aside)
-        return History(self.path, entries, self.limit, allowance, self.neighbours)
+        return History(self.path, entries, self.limit, allowance, self.neighbours, known)
 
     def _insert(self, connection: sqlite3.Connection, values: Mapping[str, Any]) -> str:
         body = json.dumps(values, sort_keys=True)
@@ -282,6 +365,24 @@ def _from_settings(path: Path, settings: str, key: bytes, timeout: float) -> Led
             timeout=timeout,
             key=key,
         )
+
+
+def _list_names(names: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise BadUsage(f"populations are given as a list of names, found one string, {names!r}.")
+    return tuple(dict.fromkeys(names))
+
+
+def _warn_of_excess(history: History) -> None:
+    """Say that a correction has shown an excess; what was released cannot be taken back."""
+    standing = history.standing()
+    warnings.warn(
+        f"{history.path}: with this correction, epsilon {standing.epsilon:.4g} was spent on a "
+        f"person of {' and '.join(map(repr, standing.together)) or 'several populations'}, above "
+        f"the limit of epsilon {history.limit.epsilon:g}. The correction is kept, because what was "
+        f"released cannot be taken back; no further release about such persons is accepted",
+        stacklevel=3,
+    )
 
 
 def _allowance(limit: Budget, rule: str, set_aside: float) -> Allowance:

@@ -13,6 +13,7 @@ before the ledger is charged. They end with their hash, so that half of them are
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,13 +26,21 @@ from urllib.parse import quote
 from discreet.answers.select import SUM_BYTES, digest_rows
 from discreet.atomic import create_private, fill_with_zeros, hold_lock, make_folder, sync_folder
 from discreet.errors import BadUsage, LedgerError
+from discreet.privacy.ledger.populations import EVERYONE, Declaration
 from discreet.secure import SystemSource
 
 APPLICATION_ID = 0x44495343  # "DISC", so that another program's database is not taken for ours
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
-SCHEMA = """
-CREATE TABLE ledger (settings TEXT NOT NULL, key BLOB NOT NULL, head TEXT NOT NULL);
+DECLARATIONS = """
+CREATE TABLE declarations (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    body TEXT NOT NULL,
+    tag TEXT NOT NULL
+)
+"""
+SCHEMA = f"""
+CREATE TABLE ledger (settings TEXT NOT NULL, key BLOB NOT NULL, head TEXT NOT NULL, declared TEXT);
 CREATE TABLE releases (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     reservation TEXT NOT NULL UNIQUE,
@@ -40,6 +49,7 @@ CREATE TABLE releases (
     stored_at TEXT,
     completed_at TEXT
 );
+{DECLARATIONS};
 """
 
 
@@ -119,9 +129,8 @@ def _fill(part: Path, settings: str, key: bytes) -> None:
     with closing(sqlite3.connect(part, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.executescript(SCHEMA)
-        connection.execute(
-            "INSERT INTO ledger VALUES (?, ?, ?)", (settings, key, seal(key, settings))
-        )
+        heads = seal(key, settings), start_declarations(key, settings)
+        connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", (settings, key, *heads))
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
@@ -169,7 +178,7 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} is not a ledger of this library. Point to the file that "
             f"'discreet ledger create' made."
         )
-    if _version(connection) == 1:
+    if _version(connection) in MIGRATIONS:
         _take_over(connection, path)
     if _version(connection) != SCHEMA_VERSION:
         raise LedgerError(
@@ -183,19 +192,55 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _take_over(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring a ledger of schema 1 up to date in one transaction; a damaged one stays as it is.
+    """Bring an older ledger up to date in one transaction; a damaged one stays as it is.
 
-    Every entry stays as it was sealed. Keys that the bodies of schema 1 do not have get their
+    Every entry stays as it was sealed. Keys that the bodies of older schemas do not have get their
     defaults where they are read.
     """
     with transaction(connection, "IMMEDIATE"):
-        if _version(connection) != 1:
-            return  # another process was faster
         check_whole(connection, path)
-        connection.execute("ALTER TABLE releases ADD COLUMN stored_at TEXT")
-        (key,) = connection.execute("SELECT key FROM ledger").fetchone()
-        read_bodies(connection, path, key)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        # Another process may have been faster.
+        while _version(connection) in MIGRATIONS:
+            version = _version(connection)
+            MIGRATIONS[version](connection, path)
+            connection.execute(f"PRAGMA user_version = {version + 1}")
+
+
+def _store_progress(connection: sqlite3.Connection, _path: Path) -> None:
+    connection.execute("ALTER TABLE releases ADD COLUMN stored_at TEXT")
+
+
+def _declare_disjoint(connection: sqlite3.Connection, path: Path) -> None:
+    """Declare every named population as what it was: disjoint from all others with a name."""
+    (key,) = connection.execute("SELECT key FROM ledger").fetchone()
+    bodies = read_bodies(connection, path, key)
+    with believe(path, "an entry"):
+        charged = [json.loads(body)["population"] for _, body, *_ in bodies]
+    connection.execute(DECLARATIONS)
+    connection.execute("ALTER TABLE ledger ADD COLUMN declared TEXT")
+    (settings,) = connection.execute("SELECT settings FROM ledger").fetchone()
+    connection.execute("UPDATE ledger SET declared = ?", (start_declarations(key, settings),))
+    names = [name for name in dict.fromkeys(charged) if name != EVERYONE]
+    for place, name in enumerate(names):
+        said = Declaration(name, disjoint=tuple(names[:place]), after=len(bodies))
+        add_declaration(connection, key, said)
+
+
+MIGRATIONS = {1: _store_progress, 2: _declare_disjoint}
+
+
+def start_declarations(key: bytes, settings: str) -> str:
+    """Return the seal before the first declaration, which is another than that of the history."""
+    return seal(key, f"populations {settings}")
+
+
+def add_declaration(connection: sqlite3.Connection, key: bytes, said: Declaration) -> None:
+    """Append a declaration and carry the seal on."""
+    body = json.dumps(said.to_dict(), sort_keys=True)
+    (head,) = connection.execute("SELECT declared FROM ledger").fetchone()
+    tag = seal(key, head + body)
+    connection.execute("INSERT INTO declarations (body, tag) VALUES (?, ?)", (body, tag))
+    connection.execute("UPDATE ledger SET declared = ?", (tag,))
 
 
 @contextmanager
@@ -248,6 +293,34 @@ def read_bodies(
     if tag != head:
         raise _damaged(path, "its history does not match its seal")
     return bodies
+
+
+def read_said(connection: sqlite3.Connection, path: Path, key: bytes) -> list[Declaration]:
+    """Return the declarations, oldest first, checked against their seal."""
+    with believe(path, "a declaration"):
+        settings, head = connection.execute("SELECT settings, declared FROM ledger").fetchone()
+        tag = start_declarations(key, settings)
+        said = []
+        for number, body, row_tag in connection.execute(
+            "SELECT number, body, tag FROM declarations ORDER BY number"
+        ):
+            tag = seal(key, tag + body)
+            if tag != row_tag:
+                raise _damaged(path, f"declaration {number} does not match its seal")
+            said.append(Declaration.from_dict(json.loads(body)))
+    if tag != head:
+        raise _damaged(path, "the declarations of its populations do not match their seal")
+    return said
+
+
+def check_order(path: Path, declared: Sequence[int], after: Sequence[int]) -> None:
+    """Refuse a ledger that has lost the end of its history, or of its declarations.
+
+    Each of the two says how long the other was when it grew: ``declared`` by the releases,
+    ``after`` by the declarations.
+    """
+    if max(declared, default=0) > len(after) or max(after, default=0) > len(declared):
+        raise _damaged(path, "its history and its declarations are not of the same time")
 
 
 def _explain(error: sqlite3.Error, path: Path, timeout: float) -> LedgerError:

@@ -1,21 +1,24 @@
 """What a ledger holds at one moment: its entries, what they spent, what its limit still allows.
 
-In: entries and the rule by which they add up. Out: what is spent and left, or a refusal. A named
-population's persons are in no other named population; "everyone" may be anybody, so its charges
-count against every population and theirs against it. docs/privacy-accounting.md, section 6.
+In: entries, the rule by which they add up, and the declared populations. Out: what is spent and
+left, or a refusal. A person may be in several populations at once, so what counts is the largest
+total over all sets of populations that can share a person. docs/privacy-accounting.md, section 6.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from discreet.answers.select import ROWS
-from discreet.errors import BudgetExceeded, LedgerError
+from discreet.errors import BadUsage, BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.spend import Allowance, Spend
+from discreet.privacy.ledger.populations import EVERYONE, Populations
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Entry:
 
     ``stored_at`` says when the noisy values were safe on disk, ``completed_at`` when the release
     was finished. ``order`` is what was asked for, from which a release that was paid for can be
-    made; None in entries of schema 1.
+    made; None in entries of schema 1. ``declared`` is the number of declarations at that time.
     """
 
     number: int
@@ -38,6 +41,7 @@ class Entry:
     recognised_by: str = ROWS
     stored_at: str | None = None
     order: Mapping[str, Any] | None = field(default=None, repr=False)
+    declared: int = 0
 
     def is_about(self, fingerprint: str, former: str | None) -> bool:
         """Say whether this entry has the same answers, by the rule of its own time.
@@ -78,55 +82,117 @@ def read_entry(
         recognised_by=values.get("recognised_by", ROWS),
         stored_at=stored_at,
         order=values.get("order"),
+        declared=values.get("declared", 0),
     )
 
 
-EVERYONE = "everyone"
+@dataclass(frozen=True)
+class Standing:
+    """What was spent on one person of a population, at most, and what is left.
+
+    ``together`` names charged populations that a person with that spend is in. Where there are too
+    many sets of populations to look at each, ``epsilon`` and ``left`` are bounds on the safe side,
+    and nobody is named.
+    """
+
+    population: str
+    epsilon: float
+    left: float
+    releases: int
+    together: tuple[str, ...]
+    is_exact: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for `discreet ledger show --json`."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
 class History:
-    """The entries of a ledger, oldest first, all read at one moment."""
+    """The entries of a ledger, oldest first, and whom they are about, all read at one moment."""
 
     path: Path
     entries: tuple[Entry, ...]
     limit: Budget
     allowance: Allowance
     neighbours: Neighbours | None
+    populations: Populations
 
     @property
-    def populations(self) -> tuple[str, ...]:
-        """Return "everyone" and the named populations, in the order of their first charge."""
-        return tuple(dict.fromkeys([EVERYONE, *(entry.population for entry in self.entries)]))
+    def relation(self) -> Neighbours | None:
+        """Return the relation that all releases use; None before the first where none is fixed."""
+        first = self.entries[0].spend.neighbours if self.entries else None
+        return self.neighbours or first
 
     def spent(self, population: str = EVERYONE) -> tuple[float, float]:
         """Return the most (epsilon, delta) that was spent on one person of a population."""
-        epsilon = max(self.allowance.spent(spends) for spends in self._charges(population))
+        epsilon = max(self.allowance.spent(spends) for spends in self.charges(population))
         return epsilon, self.limit.delta if epsilon else 0.0
 
     def left(self, population: str = EVERYONE) -> tuple[float, float]:
         """Return the (epsilon, delta) that one more release of a population may have."""
-        epsilon = min(self.allowance.left(spends) for spends in self._charges(population))
+        epsilon = min(self.allowance.left(spends) for spends in self.charges(population))
         return epsilon, self.limit.delta if epsilon else 0.0
+
+    def keeps_limit(self, population: str = EVERYONE) -> bool:
+        """Say whether nobody of a population has more spent on them than the limit allows.
+
+        Only a corrected declaration can show that somebody has.
+        """
+        every = [spends for spends in self.charges(population) if spends]
+        return all(self.allowance.accepts(spends[:-1], spends[-1]) for spends in every)
 
     def check(self, spend: Spend, fingerprint: str, former: str | None, population: str) -> None:
         """Refuse a release that this ledger cannot be charged with."""
+        self.check_known(population)
         self._check_relation(spend)
         self._check_disjoint(fingerprint, former, population)
         self._check_room(spend, population)
 
-    def _charges(self, population: str) -> list[list[Spend]]:
-        """Return, for each kind of person in a population, all spends on such a person."""
-        # Somebody in "everyone" may be in any one named population, or in none of them.
-        kinds = self.populations if population == EVERYONE else (population,)
+    def check_known(self, population: str) -> None:
+        """Refuse a population of which nobody said with whom it shares persons."""
+        if self.populations.knows(population):
+            return
+        known = ", ".join(map(repr, self.populations.names)) or "none"
+        command = f"discreet ledger population {quote(str(self.path))} {quote(population)}"
+        raise BadUsage(
+            f"{self.path}: the population {population!r} is not declared, so the ledger does not "
+            f"know whose budget it spends (declared: {known}). Declare it first: '{command}' "
+            f"where its persons may be in any other population too, with '--disjoint A,B' where "
+            f"nobody is in A or B as well, with '--contains A,B' where A and B are parts of it; "
+            f"in Python ledger.declare({population!r}, ...)."
+        )
+
+    def charges(self, population: str) -> list[list[Spend]]:
+        """Return, for each kind of person in a population, all spends on such a person.
+
+        A kind is a largest set of populations that one person may be in. Where there are too many
+        of them, one list is returned that weighs at least as much as each.
+        """
+        self.check_known(population)
+        kinds, _ = self._kinds(population)
         return [
-            [entry.spend for entry in self.entries if entry.population in (EVERYONE, kind)]
+            [entry.spend for entry in self.entries if entry.population in {EVERYONE, *kind}]
             for kind in kinds
         ]
 
+    def _kinds(self, population: str) -> tuple[list[frozenset[str]], bool]:
+        """Return sets of charged populations, and whether each is a kind of person."""
+        charged = {entry.population for entry in self.entries} - {EVERYONE}
+        weights = {name: self._weigh(name) for name in charged}
+        names = sorted(charged, key=lambda name: (weights[name], name), reverse=True)
+        found = self.populations.sets_with(population, names)
+        if found is not None:
+            return found, True
+        groups = self.populations.groups_with(population, names)
+        return [frozenset().union(*(_find_heaviest(group, weights) for group in groups))], False
+
+    def _weigh(self, population: str) -> tuple[Fraction, ...]:
+        spends = [entry.spend for entry in self.entries if entry.population == population]
+        return self.allowance.weigh(spends)
+
     def _check_relation(self, spend: Spend) -> None:
-        first = self.entries[0].spend if self.entries else spend
-        fixed = self.neighbours or first.neighbours
+        fixed = self.relation or spend.neighbours
         if spend.neighbours is not fixed:
             raise LedgerError(
                 f"{self.path}: this ledger counts under {fixed}, the release is calibrated under "
@@ -136,23 +202,64 @@ class History:
 
     def _check_disjoint(self, fingerprint: str, former: str | None, population: str) -> None:
         for entry in self.entries:
-            if {population, entry.population} & {EVERYONE} or population == entry.population:
+            if not self.populations.are_disjoint(population, entry.population):
                 continue  # the charges add, whoever the persons are
             if entry.is_about(fingerprint, former):
                 raise LedgerError(
                     f"{self.path}: these very answers were already charged to population "
-                    f"{entry.population!r}, so their persons are not disjoint from it as "
-                    f"{population!r} would declare. Charge them to {entry.population!r}."
+                    f"{entry.population!r}, from which {population!r} is declared disjoint. Charge "
+                    f"them to {entry.population!r}, or correct the declaration."
                 )
 
+    def check_declared(self) -> None:
+        """Refuse a structure in which the same answers were charged to disjoint populations."""
+        seen: dict[tuple[str, str], list[Entry]] = {}
+        for entry in self.entries:
+            before = seen.setdefault((entry.recognised_by, entry.fingerprint), [])
+            for other in before:
+                if self.populations.are_disjoint(entry.population, other.population):
+                    raise LedgerError(
+                        f"{self.path}: {other.population!r} and {entry.population!r} would be "
+                        f"disjoint, and the very same answers were charged to both (releases "
+                        f"{other.number} and {entry.number}). Nothing was declared."
+                    )
+            before.append(entry)
+
     def _check_room(self, spend: Spend, population: str) -> None:
-        if all(self.allowance.accepts(spends, spend) for spends in self._charges(population)):
+        if all(self.allowance.accepts(spends, spend) for spends in self.charges(population)):
             return
         raise BudgetExceeded(
             f"{self.path}: the release asks for epsilon {spend.epsilon:g} with delta "
             f"{spend.delta:g}. The limit is epsilon {self.limit.epsilon:g} with delta "
             f"{self.limit.delta:g}; releases that may be about the same persons have spent epsilon "
-            f"{self.spent(population)[0]:.4g} ({EVERYONE!r} counts against every population, and "
-            f"every population against {EVERYONE!r}), and epsilon {self.left(population)[0]:.4g} "
+            f"{self.spent(population)[0]:.4g} (whatever is not declared disjoint from "
+            f"{population!r} counts), and epsilon {self.left(population)[0]:.4g} "
             f"is left for one more Gaussian release. Nothing was charged; ask for less."
         )
+
+    def standing(self, population: str = EVERYONE) -> Standing:
+        """Return what is spent on a population, what is left, and who has spent the most."""
+        kinds, is_exact = self._kinds(population)
+        spent = [self.allowance.spent(spends) for spends in self.charges(population)]
+        most = kinds[spent.index(max(spent))] if is_exact else ()
+        return Standing(
+            population,
+            epsilon=max(spent),
+            left=self.left(population)[0],
+            releases=sum(entry.population == population for entry in self.entries),
+            together=tuple(name for name in self.populations.names if name in most),
+            is_exact=is_exact,
+        )
+
+    def standings(self) -> list[Standing]:
+        """Return what is spent on "everyone" and on each declared population."""
+        return [self.standing(name) for name in (EVERYONE, *self.populations.names)]
+
+
+def _find_heaviest(
+    group: Sequence[str], weights: Mapping[str, tuple[Fraction, ...]]
+) -> frozenset[str]:
+    """Return populations of a group whose totals reach the largest of the group, each of them."""
+    totals = zip(*(weights[name] for name in group), strict=True)
+    places = (values.index(max(values)) for values in totals)
+    return frozenset(group[place] for place in places)
