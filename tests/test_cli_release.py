@@ -25,7 +25,7 @@ BUNDLE = [
 
 @pytest.fixture
 def desk(tmp_path):
-    """A steward's folder: answers, half of them, an item list and a ledger with a limit of epsilon 1."""
+    """A steward's folder: answers, half of them, an item list, a ledger with a limit of 1."""
     rows = lsat().store.rows(0, 1000).tolist()
     lines = [",".join(LSAT_ITEMS), *(",".join(map(str, row)) for row in rows)]
     (tmp_path / "answers.csv").write_text("\n".join(lines))

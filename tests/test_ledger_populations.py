@@ -373,8 +373,8 @@ def test_a_changed_declaration_is_found_and_nothing_can_be_charged(nation, tampe
 def test_an_end_that_was_cut_off_with_its_seal_is_found_by_the_releases_after_it(nation):
     charge(nation, 0.2, "north")
     run_sql(nation.path, "DELETE FROM declarations WHERE number = 3")
-    seal_of_second = "(SELECT tag FROM declarations WHERE number = 2)"
-    run_sql(nation.path, f"UPDATE ledger SET declared = {seal_of_second}")
+    second = "UPDATE ledger SET declared = (SELECT tag FROM declarations WHERE number = 2)"
+    run_sql(nation.path, second)
     with pytest.raises(LedgerError, match="not of the same time"):
         Ledger.open(nation.path)
 

@@ -24,6 +24,7 @@ from discreet.cli.options import (
     Force,
     Neighbouring,
     argument,
+    flag,
     option,
 )
 from discreet.cli.output import list_rows, note, print_columns, print_json, say
