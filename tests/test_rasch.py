@@ -389,7 +389,7 @@ def test_private_rasch_has_no_score_and_no_cross_validation_begins(answers, monk
     def refuse(*_args, **_options):
         raise AssertionError("a release was made")
 
-    monkeypatch.setattr("discreet.sklearn.release", refuse)
+    monkeypatch.setattr("discreet.sklearn.private.release", refuse)
     with pytest.raises(AttributeError, match="every fold of a cross-validation is another release"):
         PrivateRasch().score(answers)
     assert not hasattr(PrivateRasch(), "score")

@@ -161,6 +161,7 @@ RELEASE_FILES = {
     PRIVACY_FILE,
     "difficulties.csv",
     "strengths.csv",
+    "thresholds.csv",
     "statement.md",
     "registry.yaml",
     "report.html",

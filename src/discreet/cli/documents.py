@@ -41,13 +41,13 @@ def calibration_document(estimate: Estimate, scale: Scale | None = None) -> dict
     names = ("item", "difficulty", "se", *scaled, "status", "answers", "right")
     rows = list_rows({name: columns[name] for name in names if name in columns})
     if estimate.ladder is not None:
-        rows = [{**row, **own} for row, own in zip(rows, _list_thresholds(estimate), strict=True)]
+        rows = [{**row, **own} for row, own in zip(rows, list_thresholds(estimate), strict=True)]
     shown = ("persons", "method", "choice", "model", "se_method")
     about = {name: getattr(estimate, name) for name in shown}
     return {**about, **name_scale(scale), "items": rows}
 
 
-def _list_thresholds(estimate: Estimate) -> list[dict[str, Any]]:
+def list_thresholds(estimate: Estimate) -> list[dict[str, Any]]:
     """Return the thresholds of every item and their standard errors."""
     rows = zip(estimate.steps, estimate.thresholds, estimate.threshold_se, strict=True)
     return [
@@ -99,7 +99,7 @@ def _list_items(estimate: Estimate) -> list[dict[str, Any]]:
     parts = (
         calibration_document(estimate)["items"],
         [{"steps": steps} for steps in estimate.steps],
-        _list_thresholds(estimate),
+        list_thresholds(estimate),
         _list_ladder(estimate),
     )
     return [{**row, **steps, **own, **more} for row, steps, own, more in zip(*parts, strict=True)]

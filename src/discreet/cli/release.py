@@ -17,6 +17,7 @@ from discreet.cli.answers import (
     check_engine,
     open_answers,
 )
+from discreet.cli.documents import list_thresholds
 from discreet.cli.options import (
     AsJson,
     Delta,
@@ -155,14 +156,16 @@ def show_release(released: Published, delivery: Delivery) -> None:
 
 
 def _release_document(released: Published) -> dict[str, Any]:
-    guarantee = released.guarantee
+    guarantee, estimate, rows = released.guarantee, released.estimate, list_rows(_columns(released))
+    own = [{}] * len(rows) if estimate.ladder is None else list_thresholds(estimate)
     return {
         "mechanism": guarantee.mechanism,
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "rho": guarantee.rho,
         "neighbours": str(guarantee.neighbours),
-        "items": list_rows(_columns(released)),
+        **({"model": estimate.model} if estimate.ladder is not None else {}),
+        "items": [{**row, **more} for row, more in zip(rows, own, strict=True)],
     }
 
 
@@ -172,6 +175,10 @@ def print_release(released: Published) -> None:
     say()
     columns = _columns(released)
     print_columns(columns, [*columns])
+    if released.estimate.ladder is not None:
+        say()
+        steps = released.estimate.thresholds_to_dict()
+        print_columns(steps, [name for name in steps if name != "status"])
 
 
 def _columns(released: Published) -> dict[str, list[Any]]:

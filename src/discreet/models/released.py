@@ -8,9 +8,6 @@ count is in reach.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 
 from discreet.errors import BadUsage
@@ -22,7 +19,7 @@ from discreet.results.estimate import Estimate, Solution, Status
 
 
 def estimate_release(release: Release, *, standard_errors: bool = True) -> Estimate:
-    """Estimate difficulties from noisy values alone.
+    """Estimate difficulties, and with steps thresholds, from noisy values alone.
 
     Every listed item gets a number: whether anybody answered it is confidential. Where the noise
     drowns an item, the number is near zero and its interval wide.
@@ -37,25 +34,24 @@ def estimate_release(release: Release, *, standard_errors: bool = True) -> Estim
     """
     # Eigenvalues of a thousand items: 0.25 s on one thread, 3 s on two that wait for each other.
     with one_blas_thread():
-        fit: Any = find_mechanism(release.mechanism).fit(release, standard_errors)
-    estimate = Estimate(
-        items=release.public.items,
+        fit = find_mechanism(release.mechanism).fit(release, standard_errors)
+    public, ladder = release.public, None
+    if isinstance(fit, TotalsFit) and public.has_steps:
+        ladder = fit.ladder(Status.ESTIMATED)
+    return Estimate(
+        items=public.items,
         difficulty=np.array(fit.difficulty),
         se=np.array(fit.se),
-        status=(Status.ESTIMATED,) * len(release.public.items),
+        status=(Status.ESTIMATED,) * len(public.items),
         method="noise-aware",
         solution=Solution("empirical-Bayes least squares", fit.rounds, 0.0),
         covariance=None if fit.covariance is None else np.array(fit.covariance),
-        persons=release.public.persons,
+        persons=public.persons,
         guarantee=release.guarantee,
+        steps=public.steps,
+        model=public.model if public.has_steps else "rasch",
+        ladder=ladder,
     )
-    return _add_steps(estimate, fit, release) if release.public.has_steps else estimate
-
-
-def _add_steps(estimate: Estimate, fit: TotalsFit, release: Release) -> Estimate:
-    """Return the locations of items together with the thresholds whose means they are."""
-    steps, model = release.public.steps, release.public.model
-    return replace(estimate, steps=steps, model=model, ladder=fit.ladder(Status.ESTIMATED))
 
 
 def check_estimator(mechanism: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.analysis.curves import threshold_rows
 from discreet.analysis.figures import difficulty_rows, summarise_items
 from discreet.analysis.plan_table import (
     CHECKED_POINTS,
@@ -30,7 +31,8 @@ from discreet.analysis.planning import (
     order_probability,
 )
 from discreet.markup import HtmlColumn, write_page
-from discreet.output.statement import explain_promise, make_statement
+from discreet.output.curves import draw_thresholds
+from discreet.output.statement import explain_promise, has_steps, make_statement
 from discreet.output.svg import draw_difficulties
 from discreet.privacy.accounting.gaussian import (
     GaussianBound,
@@ -61,6 +63,7 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
             "boxes": _public_facts(record),
             "kind": kind,
             "picture": shown and draw_difficulties(shown, kind),
+            "thresholds": _show_thresholds(estimate),
             "columns": [
                 HtmlColumn(title, columns[name])
                 for name, title in {**titles, "upper": "upper"}.items()
@@ -69,6 +72,18 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
             "method": _method(estimate, record),
         },
     )
+
+
+def _show_thresholds(estimate: Estimate) -> Mapping[str, Any] | None:
+    """Return the picture and the table of thresholds; None where items have one step each."""
+    if estimate.ladder is None or not estimate.estimated.any():
+        return None
+    columns = estimate.thresholds_to_dict()
+    names = ("item", "step", "threshold", "se", "lower", "upper")
+    return {
+        "picture": draw_thresholds(threshold_rows(estimate)),
+        "columns": [HtmlColumn(name, columns[name]) for name in names],
+    }
 
 
 def _summarise(estimate: Estimate, record: Mapping[str, Any]) -> str:
@@ -96,10 +111,16 @@ def _public_facts(record: Mapping[str, Any]) -> dict[str, str]:
 
 def _method(estimate: Estimate, record: Mapping[str, Any]) -> str:
     return (
-        f"{find_kind(record).model} estimated from noisy values only, with full knowledge of the "
+        f"{_name_model(record)} estimated from noisy values only, with full knowledge of the "
         f"noise (estimator: {estimate.method}). {record['guarantee']['noise'].capitalize()}. "
         f"{record['software']}."
     )
+
+
+def _name_model(record: Mapping[str, Any]) -> str:
+    if not has_steps(record):
+        return find_kind(record).model
+    return f"Thresholds of the {record['model'].replace('-', ' ')} model"
 
 
 SHOWN_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)

@@ -64,17 +64,28 @@ def make_statement(record: Mapping[str, Any]) -> Statement:
         else "The noise came from a seeded source, which exists for tests only.",
         facts=_facts(record),
         promise=(
-            f"This release publishes the {kind.numbers} of {len(record['items'])} "
+            f"This release publishes {name_numbers(record)} of {len(record['items'])} "
             f"{kind.items}. {_compare(record, kind)}{explain_promise(record)}",
             *guarantee["conditions"],
             guarantee["ledger_note"],
-            f"The {kind.listed}, the cap on {kind.answers}, epsilon, delta and the mechanism "
-            "have to be chosen without looking at the data. Choosing any of them after looking "
-            "voids this promise.",
+            f"The {kind.listed}{' with its steps' if has_steps(record) else ''}, the cap on "
+            f"{kind.answers}, epsilon, delta and the mechanism have to be chosen "
+            "without looking at the data. Choosing any of them after looking voids this promise.",
             f"Standard errors and intervals include both the sampling of {kind.persons} and "
             "the privacy noise. They were computed from the noisy values alone.",
         ),
     )
+
+
+def has_steps(record: Mapping[str, Any]) -> bool:
+    """Say whether some item of a release has more than one step."""
+    return any(step > 1 for step in record.get("steps", ()))
+
+
+def name_numbers(record: Mapping[str, Any]) -> str:
+    """Say what a release publishes of each item."""
+    numbers = f"the {find_kind(record).numbers}"
+    return f"the thresholds of all steps and {numbers} (their means)" * has_steps(record) or numbers
 
 
 def write_statement(record: Mapping[str, Any]) -> str:
@@ -141,10 +152,10 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
             "product": {
                 "name": "TO FILL IN: name of the test or data set",
                 "data_curators": ["TO FILL IN"],
-                "intended_use": kind.use,
+                "intended_use": _name_use(record),
                 "data_product_type": "Summary statistics",
                 "data_product_region": "TO FILL IN",
-                "description": f"{kind.numbers.capitalize()} of {len(record['items'])} "
+                "description": f"{_capital(name_numbers(record))} of {len(record['items'])} "
                 f"{kind.items} in logits, with standard errors that include the privacy noise",
                 "publication_date": "TO FILL IN",
                 "data_product_sector": "TO FILL IN",
@@ -153,7 +164,7 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
                 "name": "Approximate DP" if guarantee["delta"] else "Pure DP",
                 "input_metric": relation.format_map(vars(kind)),
                 "bound_on_input_distance": "1",
-                "data_domain": kind.domain,
+                "data_domain": STEPPED if has_steps(record) else kind.domain,
                 "unprotected_quantities": _unprotected(record),
             },
             "privacy_loss": {
@@ -171,7 +182,7 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
             },
             "accounting": {
                 "composition": guarantee["ledger_note"],
-                "post_processing": f"Estimation of {kind.numbers} from the noisy values",
+                "post_processing": f"Estimation of {name_numbers(record)} from the noisy values",
             },
             "implementation": {
                 "mechanisms": f"{record['mechanism']}, {guarantee['noise']}; {record['software']}",
@@ -181,6 +192,19 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
         },
     }
     return "\n".join(_yaml(fields)) + "\n"
+
+
+STEPPED = "Answers of persons to listed items in ordered categories, or missing"
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _name_use(record: Mapping[str, Any]) -> str:
+    if not has_steps(record):
+        return find_kind(record).use
+    return f"Thresholds and locations of items by the {record['model'].replace('-', ' ')} model"
 
 
 def _parameters(guarantee: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,6 +218,10 @@ def _unprotected(record: Mapping[str, Any]) -> str:
     known = [f"the list of {kind.items}", cap]
     if record[kind.persons] is not None:
         known.append(f"the number of {kind.persons}")
+    if has_steps(record):
+        known.append("how many steps each item has")
+    if record.get("forms"):
+        known.append(f"the forms of the test and which {kind.items} are in each")
     if "shuffler" in record["settings"]:
         known.append(f"the pattern of answered {kind.items} of each {kind.person}")
     return ", ".join(known)

@@ -30,6 +30,7 @@ from discreet.output.pages import write_public_page
 from discreet.output.statement import write_registry_entry, write_statement
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger.file import remove_vault
+from discreet.privacy.protocol import Public
 from discreet.privacy.wall import Release
 from discreet.publishing.noisy import (
     COVARIANCE_ITEMS,
@@ -40,8 +41,11 @@ from discreet.publishing.noisy import (
 from discreet.results.estimate import Estimate
 from discreet.results.kinds import KINDS, find_kind
 from discreet.results.ranking import Strengths
+from discreet.types import FloatArray
 
 SCHEMA_VERSION = 2
+THRESHOLD_FILE = "thresholds.csv"
+THRESHOLD_COLUMNS = ("item", "step", "threshold", "se", "lower", "upper", "status")
 DECIMALS = 6
 
 
@@ -135,7 +139,19 @@ def describe_release(
         KINDS[kind].cap: release.public.max_answers,
         KINDS[kind].persons: release.public.persons,
         "number_fixed": release.public.is_fixed,
+        **(_describe_items(release.public) if kind == "answers" else {}),
         "software": f"discreet {discreet.__version__}",
+    }
+
+
+def _describe_items(public: Public) -> dict[str, Any]:
+    """Say what the release was told about its items besides their names."""
+    return {
+        "steps": list(public.steps),
+        "lowest": public.lowest,
+        "model": public.model if public.has_steps else "rasch",
+        "forms": [list(form) for form in public.forms],
+        "design": public.design,
     }
 
 
@@ -152,6 +168,7 @@ def bundle_files(
     columns = estimate.to_dict()
     files: dict[str, str | bytes] = {
         kind.table: table_text({**columns, kind.number: columns["difficulty"]}, kind.columns),
+        **_threshold_texts(estimate),
         "statement.md": write_statement(record),
         "registry.yaml": write_registry_entry(record),
         "report.html": write_public_page(estimate, record),
@@ -160,6 +177,13 @@ def bundle_files(
         files[NOISY_FILE] = noisy_bytes(noisy, estimate)
     hashes = {name: hash_content(content) for name, content in sorted(files.items())}
     return {**files, PRIVACY_FILE: seal_record(record, hashes)}
+
+
+def _threshold_texts(estimate: Estimate) -> dict[str, str]:
+    """Return the table of thresholds, where items have more than one step."""
+    if estimate.ladder is None:
+        return {}
+    return {THRESHOLD_FILE: table_text(estimate.thresholds_to_dict(), THRESHOLD_COLUMNS)}
 
 
 def seal_record(record: Mapping[str, Any], files: Mapping[str, str]) -> str:
@@ -194,17 +218,28 @@ def write_bundle(
 
 
 def _as_written(estimate: Estimate, *, is_shown: bool) -> Estimate:
-    """Round to what the table holds, so that everything in the bundle shows the same numbers.
+    """Round to what the tables hold, so that everything in the bundle shows the same numbers.
 
     The covariance is used where it is in the bundle: a page that is made again is the same.
     """
-    is_shown &= len(estimate.items) <= COVARIANCE_ITEMS
+    is_shown &= sum(estimate.steps) <= COVARIANCE_ITEMS
+    ladder = estimate.ladder
+    if ladder is not None:
+        spread = ladder.covariance if is_shown else None
+        rounded = _round(ladder.value), _round(ladder.se)
+        ladder = replace(ladder, value=rounded[0], se=rounded[1], covariance=spread)
     return replace(
         estimate,
-        difficulty=np.array([float(f"{value:.{DECIMALS}f}") for value in estimate.difficulty]),
-        se=np.array([float(f"{value:.{DECIMALS}f}") for value in estimate.se]),
+        difficulty=_round(estimate.difficulty),
+        se=_round(estimate.se),
         covariance=estimate.covariance if is_shown else None,
+        ladder=ladder,
     )
+
+
+def _round(values: FloatArray) -> FloatArray:
+    """Round as a number is written; NaN stays."""
+    return np.array([float(f"{value:.{DECIMALS}f}") for value in values.flat]).reshape(values.shape)
 
 
 def table_text(columns: Mapping[str, list[Any]], names: Sequence[str]) -> str:

@@ -11,16 +11,17 @@ import csv
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import isfinite
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from discreet.answers.steps import MOST_STEPS
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import spreadsheet_cell
@@ -31,6 +32,8 @@ from discreet.privacy.wall import Release
 from discreet.publishing.bundle import (
     PUBLISHED,
     SCHEMA_VERSION,
+    THRESHOLD_COLUMNS,
+    THRESHOLD_FILE,
     Published,
     PublishedRanking,
     hash_record,
@@ -38,6 +41,8 @@ from discreet.publishing.bundle import (
 from discreet.publishing.noisy import NOISY_FILE, read_noisy
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.kinds import KINDS, Kind, find_kind
+from discreet.results.thresholds import Thresholds
+from discreet.types import MODELS, Design
 
 
 def verify(folder: str | PathLike[str]) -> None:
@@ -141,6 +146,8 @@ def _read(place: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
     with _damage(place):
         _check_files(place, record)
         _check_values(PRIVACY_FILE, record, _fields(find_kind(record)))
+        if "steps" in record:
+            _check_values(PRIVACY_FILE, record, STEPS)
         promised = record["guarantee"]
         if record["schema_version"] == 1:
             promised = {"tail": None, **promised}
@@ -260,6 +267,20 @@ def _fields(kind: Kind) -> Checks:
     }
 
 
+STEPS: Checks = {
+    "steps": lambda value: isinstance(value, list) and all(map(_is_step, value)),
+    "lowest": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "model": lambda value: value in MODELS,
+    "forms": lambda value: isinstance(value, list) and all(map(_is_names, value)),
+    "design": lambda value: value in get_args(Design),
+}
+"""What a record says about items besides their names, since there are items with steps."""
+
+
+def _is_step(value: Any) -> bool:
+    return _is_count(value) and 1 <= value <= MOST_STEPS
+
+
 def _check_values(where: str, values: Mapping[str, Any], checks: Checks) -> None:
     for name, fits in checks.items():
         if name not in values:
@@ -270,15 +291,14 @@ def _check_values(where: str, values: Mapping[str, Any], checks: Checks) -> None
 
 def _read_table(place: Path, record: Mapping[str, Any]) -> Estimate:
     kind = find_kind(record)
-    with (place / kind.table).open(encoding="utf-8", newline="") as file:
-        header, *rows = [*csv.reader(file, strict=True)] or [[]]
-    if header != [*kind.columns] or any(len(row) != len(header) for row in rows):
-        raise _Damage(f"{kind.table} is no table with the columns {', '.join(kind.columns)}")
-    columns = dict(zip(header, zip(*rows, strict=True), strict=False))
+    columns = _read_columns(place / kind.table, kind.columns)
     items = record["items"]
     # As it is written now, or as it was before formulas were kept from spreadsheets.
     if [*columns.get("item", ())] not in ([spreadsheet_cell(one) for one in items], items):
         raise _Damage(f"{kind.table} does not have one row for each item of {PRIVACY_FILE}")
+    steps = tuple(record.get("steps", (1,) * len(items)))
+    if len(steps) != len(items):
+        raise _Damage(f"{PRIVACY_FILE} does not say how many steps each item has")
     return Estimate(
         items=read_names(items),
         difficulty=_numbers(columns[kind.number]),
@@ -288,7 +308,36 @@ def _read_table(place: Path, record: Mapping[str, Any]) -> Estimate:
         solution=Solution(solver="read from a release bundle", iterations=0, residual=0.0),
         persons=record[kind.persons],
         guarantee=Guarantee.from_dict(record["guarantee"]),
+        steps=steps,
+        model=record.get("model", "rasch"),
+        ladder=None if max(steps) == 1 else _read_thresholds(place, items, steps),
     )
+
+
+def _read_columns(path: Path, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        header, *rows = [*csv.reader(file, strict=True)] or [[]]
+    if header != [*names] or any(len(row) != len(header) for row in rows):
+        raise _Damage(f"{path.name} is no table with the columns {', '.join(names)}")
+    return dict(zip(header, zip(*rows, strict=True), strict=False))
+
+
+def _read_thresholds(place: Path, items: Sequence[str], steps: Sequence[int]) -> Thresholds:
+    """Return the thresholds of a bundle, which has one row for each step of each item."""
+    columns = _read_columns(place / THRESHOLD_FILE, THRESHOLD_COLUMNS)
+    wanted = [
+        (spreadsheet_cell(item), str(step))
+        for item, most in zip(items, steps, strict=True)
+        for step in range(1, most + 1)
+    ]
+    if [*zip(columns.get("item", ()), columns.get("step", ()), strict=True)] != wanted:
+        raise _Damage(f"{THRESHOLD_FILE} does not have one row for each step of {PRIVACY_FILE}")
+    inside = np.arange(max(steps)) < np.array(steps)[:, None]
+    value, se = np.full((2, *inside.shape), np.nan)
+    value[inside], se[inside] = _numbers(columns["threshold"]), _numbers(columns["se"])
+    words = iter(Status(word) for word in columns["status"])
+    status = tuple(tuple(str(next(words)) for _ in range(most)) for most in steps)
+    return Thresholds(value, se, status)
 
 
 def _numbers(cells: tuple[str, ...]) -> np.ndarray[Any, np.dtype[np.float64]]:

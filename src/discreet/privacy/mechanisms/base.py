@@ -18,6 +18,7 @@ import numpy.typing as npt
 from discreet.answers.pairs import Weighting
 from discreet.errors import BadUsage
 from discreet.models.noisefit import NoiseFit
+from discreet.models.noisefit.totals import TotalsFit
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.protocol import Calibration, Draw, Public
 from discreet.privacy.wall import Release, add_noise
@@ -104,8 +105,8 @@ class CompleteMechanism(ABC):
         """Count what is needed, and let it wait for its noise."""
 
     @abstractmethod
-    def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
-        """Fit difficulties to released values; they and public parameters are all there is."""
+    def fit(self, release: Release, standard_errors: bool) -> NoiseFit | TotalsFit:
+        """Fit numbers to released values; they and public parameters are all there is."""
 
     def expect_calibration(self, study: Study) -> Calibration:
         """Return the noise to plan with."""

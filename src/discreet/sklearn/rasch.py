@@ -1,22 +1,18 @@
-"""The scikit-learn estimators: glue only.
-
-In: an answer matrix as scikit-learn passes it. Out: fitted attributes and abilities. Importing
-this module imports scikit-learn; nothing else in the package does.
-"""
+"""Calibration as a scikit-learn estimator. What it learns is confidential."""
 
 from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Iterable, Iterator
-from os import PathLike
-from typing import Any, NoReturn, Self
+from collections.abc import Iterable
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
+from sklearn.utils.validation import check_is_fitted
 
-from discreet.analysis.abilities import NormalPrior, abilities
+from discreet.analysis.abilities import NormalPrior
 from discreet.analysis.prediction import (
     describe_persons,
     log_likelihood,
@@ -26,114 +22,16 @@ from discreet.analysis.prediction import (
     smooth_shares,
 )
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage, MissingExtra
+from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
 from discreet.models.steps import match_categories
-from discreet.privacy.accounting import Budget
-from discreet.publishing.release import release
-from discreet.results.estimate import Estimate
-from discreet.tables.values import Codes, Scoring, make_scoring
+from discreet.sklearn.answers import Answers
+from discreet.tables.values import Codes
 from discreet.tables.words import StepWords
-from discreet.types import AnswerMechanism, Method, Model, Relation
-
-try:
-    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] != "sklearn":
-        raise
-    raise MissingExtra("discreet's scikit-learn estimators", "sklearn") from error
-
-BLOCK_CELLS = 1 << 22
-"""Cells of a sparse matrix that are unfolded at a time: 4 MB."""
+from discreet.types import Method, Model
 
 
-class _Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: checked answers in, abilities out."""
-
-    at_least: float | None
-    missing: Codes
-
-    def _responses(self, X: Any, *, reset: bool = True) -> Responses:
-        answers = self._answers(X, reset=reset)
-        names = getattr(self, "feature_names_in_", None)
-        items = None if names is None else list(names)
-        return Responses.from_array(answers, items=items, **self._words(answers, reset))
-
-    def _words(self, answers: Any, reset: bool) -> StepWords:  # noqa: ARG002
-        """Say which answers there are: right and wrong, in a release and after one."""
-        return {"model": "rasch"}
-
-    def _blocks(self, X: Any) -> Iterator[npt.NDArray[np.int8]]:
-        """Yield all persons as matrices of 1, 0 (with steps, categories) and -1, some at a time."""
-        responses = match_categories(self._responses(X, reset=False), self.estimate_)
-        size = max(64, BLOCK_CELLS // responses.n_items)
-        for start in range(0, responses.n_persons, size):
-            yield responses.rows(start, min(start + size, responses.n_persons))
-
-    def _remember(self, estimate: Estimate) -> Self:
-        self.estimate_ = estimate
-        self.difficulty_ = np.array(estimate.difficulty)
-        self.se_ = np.array(estimate.se)
-        self.thresholds_ = np.array(estimate.thresholds)
-        self.status_ = np.array([str(status) for status in estimate.status])
-        self._n_features_out = 1
-        return self
-
-    def transform(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return Warm's ability estimate of every row, as one column.
-
-        NaN for a row without an answer to an item that has a difficulty.
-        """
-        check_is_fitted(self, "difficulty_")
-        parts = [abilities(block, self.thresholds_).ability for block in self._blocks(X)]
-        return np.concatenate(parts).reshape(-1, 1)
-
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """Return the name of the one output column, ``"ability"``."""
-        super().get_feature_names_out(input_features)  # checks input_features
-        return np.array(["ability"], dtype=object)
-
-    def _answers(self, X: Any, *, reset: bool) -> Any:
-        """Check X as scikit-learn does, and turn numbers into answers if asked to."""
-        # Difficulties are relative and need answers of more than one person; abilities do not.
-        least = 2 if reset else 1
-        matrix: Any = validate_data(
-            self,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=least,
-            ensure_min_features=least,
-        )
-        scoring = make_scoring(self.at_least, self.missing)
-        if scoring == Scoring():
-            return matrix
-        if not issparse(matrix):
-            return _score_values(matrix, scoring)
-        # Entries that are held are answers, a held 0 too; all others are missing.
-        parts = (_score_values(matrix.data, scoring), matrix.indices, matrix.indptr)
-        return csr_array(parts, shape=matrix.shape)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # a missing answer
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = []  # abilities are float64 whatever X is
-        return tags
-
-
-def _score_values(values: npt.NDArray[Any], scoring: Scoring) -> npt.NDArray[np.float64]:
-    """Turn numbers into answers, and codes for missing ones into NaN."""
-    numbers = values.astype(np.float64)
-    numbers[np.isin(numbers, np.array(scoring.missing, dtype=np.float64))] = np.nan
-    if scoring.at_least is None:
-        return numbers
-    return np.where(np.isnan(numbers), np.nan, numbers >= scoring.at_least)
-
-
-class Rasch(_Answers):
+class Rasch(Answers):
     """Rasch difficulties of the columns, abilities of the rows.
 
     Parameters
@@ -331,116 +229,3 @@ class SpectralRasch(Rasch):
         """Do as :meth:`Rasch.fit`, and warn."""
         warnings.warn("SpectralRasch is now called Rasch", DeprecationWarning, stacklevel=2)
         return super().fit(X, y)
-
-
-class PrivateRasch(_Answers):
-    """Rasch difficulties of the columns, released under differential privacy.
-
-    The columns of X are the public item list: they must be those of the test, not those that
-    somebody answered. Every call of ``fit`` is a release: cloning,
-    cross-validation and grid search release again and again. Without a ledger nothing adds that
-    up, and ``fit`` warns.
-
-    Parameters
-    ----------
-    epsilon : float
-        The privacy budget of one fit.
-    delta : float
-        The guarantee's delta; 0 for the pure mechanisms.
-    max_answers : int or None
-        Public cap on answers per person; ``None`` means every item.
-    mechanism : str
-        As in :func:`discreet.release`.
-    neighbours : {"replace-one", "add-remove"}
-        The neighbouring relation.
-    ledger : path or None
-        Where the spend is recorded and limited.
-    at_least : float or None
-        Turn numbers into answers, as in :class:`Rasch`.
-    missing : number or sequence of numbers
-        Codes that stand for a missing answer, besides NaN.
-
-    Attributes
-    ----------
-    difficulty_, se_ : ndarray of shape (n_features,)
-        The standard errors include the privacy noise.
-    guarantee_ : Guarantee
-        What is promised to each person.
-    published_ : Published
-        The whole release; ``published_.save(folder)`` writes the bundle.
-
-    Notes
-    -----
-    ``difficulty_``, ``se_`` and ``guarantee_`` may be published. ``transform`` returns abilities
-    of the rows it is given, which are confidential. There is no ``score``: it would not be
-    private, and in a cross-validation every fold would be one more release; scikit-learn refuses
-    to begin one. :func:`discreet.plan` says how precise a release will be, before any.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from discreet.datasets import lsat
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")
-    ...     model = PrivateRasch(epsilon=1.0).fit(lsat().to_array())
-    >>> model.difficulty_.shape, model.guarantee_.epsilon
-    ((5,), 1.0)
-    """
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 1e-6,
-        max_answers: int | None = None,
-        mechanism: AnswerMechanism = "auto",
-        neighbours: Relation = "replace-one",
-        ledger: str | PathLike[str] | None = None,
-        at_least: float | None = None,
-        missing: Codes = (),
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.max_answers = max_answers
-        self.mechanism = mechanism
-        self.neighbours = neighbours
-        self.ledger = ledger
-        self.at_least = at_least
-        self.missing = missing
-
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Release the difficulty of every column; spends the budget once more.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_persons, n_items)
-            1 right, 0 wrong, NaN missing.
-        y : ignored
-            Present for pipelines.
-        """
-        responses = self._responses(X)
-        if self.ledger is None:
-            warnings.warn(
-                "PrivateRasch.fit without a ledger: every fit is another release about the same "
-                "persons, and nothing adds them up; give ledger=",
-                stacklevel=2,
-            )
-        self.published_ = release(
-            responses,
-            Budget(self.epsilon, self.delta, self.neighbours),
-            items=responses.items,
-            max_answers=self.max_answers,
-            mechanism=self.mechanism,
-            ledger=self.ledger,
-        )
-        self.guarantee_ = self.published_.guarantee
-        return self._remember(self.published_.estimate)
-
-    @property
-    def score(self) -> NoReturn:
-        """Refuse: absent for ``hasattr``, so that a cross-validation stops before any release."""
-        raise AttributeError(
-            "PrivateRasch has no score: computed from the answers it would not be private, and "
-            "every fold of a cross-validation is another release; discreet.plan tells the error "
-            "of a release beforehand, and Rasch has a score for confidential use"
-        )

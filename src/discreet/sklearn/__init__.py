@@ -1,0 +1,12 @@
+"""The scikit-learn estimators: glue only.
+
+In: an answer matrix as scikit-learn passes it. Out: fitted attributes and abilities. Importing
+this package imports scikit-learn; nothing else in the library does.
+"""
+
+from __future__ import annotations
+
+from discreet.sklearn.private import PrivateRasch
+from discreet.sklearn.rasch import Rasch, SpectralRasch
+
+__all__ = ["PrivateRasch", "Rasch", "SpectralRasch"]
