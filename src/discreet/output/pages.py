@@ -71,6 +71,7 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
             "promise": make_statement(record).promise,
             "method": _method(estimate, record),
         },
+        styles=["style.css", *(["steps.css"] if estimate.ladder else [])],
     )
 
 

@@ -32,6 +32,12 @@ METRICS = {
 }
 """What the promise compares, in the words of the registry."""
 
+DESIGNS = {
+    "complete": "everybody answered every item that was given to them",
+    "random": "which items somebody answered did not depend on ability",
+}
+"""What the steward stated about the design; intervals rely on it, the promise does not."""
+
 MODELS = {"none": "Local", "trusted": "Shuffle"}
 """Whom the guarantee holds against, by who shuffles randomised answers."""
 
@@ -139,6 +145,10 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
     }
     if record[kind.persons] is not None:
         facts[kind.persons] = str(record[kind.persons])
+    if record.get("forms"):
+        facts["forms"] = f"{len(record['forms'])}; every {kind.person} was given one of them"
+    if record.get("design", "unknown") != "unknown":
+        facts["who answered what, as stated in advance"] = DESIGNS[record["design"]]
     return facts
 
 
