@@ -146,7 +146,7 @@ def _read(place: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
     with _damage(place):
         _check_files(place, record)
         _check_values(PRIVACY_FILE, record, _fields(find_kind(record)))
-        if "steps" in record:
+        if record["schema_version"] > 1 and find_kind(record) is KINDS["answers"]:
             _check_values(PRIVACY_FILE, record, STEPS)
         promised = record["guarantee"]
         if record["schema_version"] == 1:

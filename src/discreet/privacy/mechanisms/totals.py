@@ -19,6 +19,7 @@ import numpy as np
 
 from discreet.answers.category_totals import CategoryTotals
 from discreet.errors import BadResponses, BadUsage
+from discreet.models.noisefit.totals import TotalsFit
 from discreet.models.noisefit.totals.fit import fit_totals
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.moves import calibrate_blocks, round_ratio
@@ -156,7 +157,7 @@ class Totals(AdditiveMechanism):
             found["contrast"], found["answered"] = _split_counts(counts.job, category)
         return {name: found[name] for name in calibration.laws}
 
-    def fit(self, release: Release, standard_errors: bool) -> Any:
+    def fit(self, release: Release, standard_errors: bool) -> TotalsFit:
         """Fit thresholds to noisy totals; they and public parameters are all there is."""
         shapes = unpack_shapes(release.public, release.settings["forms"])
         return fit_totals(
