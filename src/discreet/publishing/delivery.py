@@ -93,8 +93,8 @@ class Delivery:
     def prepare(self, size: int) -> None:
         """Take room for the values, here and in the bundle, then charge the ledger."""
         if self.place is not None:
-            items = len(self.order.public.items)
-            self.place.make_room(size + 8 * items**2 * (items <= COVARIANCE_ITEMS))
+            steps = sum(self.order.public.steps)
+            self.place.make_room(size + 16 * steps**2 * (steps <= COVARIANCE_ITEMS))
         if self.book is None or self.vault is None:
             return
         self.vault.make_room(size)

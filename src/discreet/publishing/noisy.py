@@ -1,10 +1,10 @@
 """``noisy.npz``: the values that came through the wall, for whoever fits a model of their own.
 
 In: a release and its estimate. Out: the bytes of an archive of NumPy arrays, the same for the same
-release wherever they are written: ``covariance`` of the estimate, ``value/NAME`` for every array of
-noisy integers, and as JSON texts the ``laws`` of their noise, ``public`` parameters and
-``settings`` of the mechanism. And back. All of it is public by construction: nothing is behind it
-but noisy values and what was public before.
+release wherever they are written: ``covariance`` of the estimate (with steps also
+``threshold_covariance``), ``value/NAME`` for every array of noisy integers, and as JSON texts the
+``laws`` of their noise, ``public`` parameters and ``settings`` of the mechanism. And back. All of it
+is public by construction: nothing is behind it but noisy values and what was public before.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
@@ -28,7 +28,7 @@ from discreet.types import FloatArray
 
 NOISY_FILE = "noisy.npz"
 COVARIANCE_ITEMS = 2_000
-"""Items up to which the covariance is published: 32 MB."""
+"""Items, or steps of items, up to which the covariance is published: 32 MB."""
 VALUE = "value/"
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """A date for all files in the archive: two archives of one release are equal byte for byte."""
@@ -60,6 +60,8 @@ def noisy_bytes(release: Release, estimate: Estimate) -> bytes:
     }
     if estimate.covariance is not None:
         arrays["covariance"] = estimate.covariance.astype("<f8", order="C")
+    if estimate.ladder is not None and estimate.ladder.covariance is not None:
+        arrays["threshold_covariance"] = estimate.ladder.covariance.astype("<f8", order="C")
     file = io.BytesIO()
     with ZipFile(file, "w", ZIP_STORED) as archive:
         for name in sorted(arrays):
@@ -85,17 +87,14 @@ def _pack(value: Any) -> Any:
 
 def read_noisy(
     content: bytes, record: Mapping[str, Any], estimate: Estimate
-) -> tuple[Release, FloatArray | None]:
-    """Return the release and the covariance of its estimate.
+) -> tuple[Release, Estimate]:
+    """Return the release, and its estimate with the covariance.
 
     Raises ``ValueError`` where the archive is damaged, or does not belong to the record.
     """
     try:
         arrays = _read_arrays(content)
-        covariance = arrays.get("covariance")
-        if covariance is not None:
-            _check_covariance(covariance, estimate)
-        return _restore(arrays, record), covariance
+        return _restore(arrays, record), _add_covariance(arrays, estimate)
     except (BadZipFile, KeyError, TypeError, MemoryError, OverflowError, ValueError) as error:
         raise ValueError(f"{NOISY_FILE} cannot be read ({type(error).__name__}: {error})") from None
 
@@ -112,12 +111,23 @@ def _read_arrays(content: bytes) -> dict[str, Any]:
     return found
 
 
-def _check_covariance(covariance: FloatArray, estimate: Estimate) -> None:
-    known = int(estimate.estimated.sum())
-    if covariance.dtype != np.float64 or covariance.shape != (known, known):
-        raise ValueError(f"its covariance is not one of {known} items")
+def _add_covariance(arrays: Mapping[str, Any], estimate: Estimate) -> Estimate:
+    covariance, of_steps = arrays.get("covariance"), arrays.get("threshold_covariance")
+    _check_covariance(covariance, estimate.se[estimate.estimated])
+    ladder = estimate.ladder
+    if ladder is not None:
+        _check_covariance(of_steps, ladder.se[ladder.known])
+        ladder = replace(ladder, covariance=of_steps)
+    return replace(estimate, covariance=covariance, ladder=ladder)
+
+
+def _check_covariance(covariance: FloatArray | None, se: FloatArray) -> None:
+    if covariance is None:
+        return
+    if covariance.dtype != np.float64 or covariance.shape != (len(se), len(se)):
+        raise ValueError(f"its covariance is not one of {len(se)} numbers")
     spread = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-    if not np.allclose(spread, estimate.se[estimate.estimated], rtol=1e-5, atol=1e-6):
+    if not np.allclose(spread, se, rtol=1e-5, atol=1e-6):
         raise ValueError("its covariance does not fit the standard errors of the table")
 
 

@@ -13,7 +13,6 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from math import isfinite
 from os import PathLike
 from pathlib import Path
@@ -156,8 +155,8 @@ def _read(place: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
         if NOISY_FILE not in record.get("files", ()):
             return estimate, record, None
         content = (place / NOISY_FILE).read_bytes()
-        noisy, covariance = read_noisy(content, record, estimate)
-        return replace(estimate, covariance=covariance), record, noisy
+        noisy, estimate = read_noisy(content, record, estimate)
+        return estimate, record, noisy
 
 
 def _read_record(place: Path) -> dict[str, Any]:
