@@ -6,10 +6,11 @@ READY  := $(VENV)/.ready
 # Two threads of linear algebra on top of two test processes only get in each other's way.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
-.PHONY: help demo test check doctest fix slow bench figures docs site clean
+.PHONY: help demo studio test check doctest fix slow bench figures docs site clean
 
 help:
 	@echo "make demo     calibrate and privately release the bundled LSAT answers"
+	@echo "make studio   the whole workflow in a browser, on this machine"
 	@echo "make test     style, types, doctests and the fast tests (what continuous integration runs)"
 	@echo "make check    style and types alone"
 	@echo "make fix      let ruff repair what it can"
@@ -36,13 +37,23 @@ $(DEMO_READY): pyproject.toml constraints.txt
 demo: $(DEMO_READY)
 	$(BIN)/discreet demo --force
 
+STUDIO_READY := $(VENV)/.studio-ready
+$(STUDIO_READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discreet needs Python 3.11 or newer; set PYTHON=...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[studio,files]'
+	touch $@
+
+studio: $(STUDIO_READY)
+	$(BIN)/discreet studio
+
 # Pages are tested in a real browser. Where nobody may install one, those tests skip and say so.
 .PHONY: browser
 browser:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
-	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing chromium" && \
-	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
-	  echo "no chromium here: the browser tests will skip"
+	@{ command -v chromium || command -v chromium-browser; } >/dev/null && command -v chromedriver >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing chromium and its driver" && \
+	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; } || \
+	  echo "no chromium or no chromedriver here: the browser tests will skip"
 
 # The engines for clusters and databases are tested on real ones: Spark needs a Java to run on.
 .PHONY: servers

@@ -47,6 +47,7 @@ ORDER = [
     "publishing",
     "privacy",
     "sklearn",
+    "studio",
     "cli",
     "__main__",
 ]
@@ -163,7 +164,7 @@ def test_markup_stands_in_templates_that_escape_and_nowhere_else():
         words = [n for n in nodes if isinstance(n, ast.Constant) and n not in framed]
         found = [n.lineno for n in words if isinstance(n.value, str) and tag.search(n.value)]
         assert not found, f"{path}: markup in lines {found}; put it into a template"
-    for template in (PACKAGE / "templates").glob("*.html"):
+    for template in (PACKAGE / "templates").rglob("*.html"):
         text = template.read_text()
         assert "safe" not in re.findall(r"\|\s*(\w+)", text), f"{template.name} shows unescaped"
         assert "autoescape" not in text

@@ -302,8 +302,12 @@ def write_page(
     look = "".join(looks)
     parts = {"style": look, "script": run, "policy": content_policy(look, run)}
     ours = {name: Markup(text) for name, text in parts.items()}  # noqa: S704 - no data in them
-    page = _templates().get_template(template)
-    return page.render({**values, **ours, "version": __version__})
+    return render(template, {**values, **ours})
+
+
+def render(template: str, values: Mapping[str, Any]) -> str:
+    """Return a template filled in; every value is escaped where it is shown."""
+    return _templates().get_template(template).render({**values, "version": __version__})
 
 
 def content_policy(style: str, script: str) -> str:

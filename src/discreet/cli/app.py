@@ -28,6 +28,7 @@ from discreet.cli.plan import audit, plan
 from discreet.cli.ranks import compare_items, top
 from discreet.cli.release import release, verify
 from discreet.cli.simulate import demo, simulate
+from discreet.cli.studio import studio
 from discreet.errors import hide_passwords, looks_like_address
 
 SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
@@ -62,6 +63,7 @@ register(app, plan, mechanisms="answers")
 register(app, audit, mechanisms="answers comparisons")
 register(app, counts)
 register(app, merge)
+register(app, studio)
 bank = add_family(app, "bank", "Keep difficulties from many calibrations on one scale.")
 register(bank, create_bank, "create")
 register(bank, add_to_bank, "add")

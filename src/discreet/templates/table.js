@@ -14,28 +14,31 @@
     });
     table.tBodies[0].append(...rows);
   };
-  const table = document.querySelector("table.sortable");
-  const heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {
-    const down = head.getAttribute("aria-sort") === "ascending";
-    heads.forEach(other => other.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    sort(table, column, down ? -1 : 1);
-  }));
-  const filter = document.getElementById("filter"), kind = document.getElementById("kind");
-  const shown = document.getElementById("shown"), rows = [...table.tBodies[0].rows];
-  const narrow = () => {
-    const wanted = filter.value.trim().toLowerCase(), tag = kind ? kind.value : "";
-    let count = 0;
-    for (const row of rows) {
-      const named = row.cells[0].textContent.toLowerCase().includes(wanted);
-      row.hidden = !(named && (!tag || row.dataset.tags.split(" ").includes(tag)));
-      count += !row.hidden;
-    }
-    shown.textContent = count + " of " + rows.length + " items";
+  const prepare = table => {
+    const heads = [...table.tHead.rows[0].cells];
+    heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      heads.forEach(other => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      sort(table, column, down ? -1 : 1);
+    }));
+    const filter = document.getElementById("filter"), kind = document.getElementById("kind");
+    const shown = document.getElementById("shown"), rows = [...table.tBodies[0].rows];
+    const narrow = () => {
+      const wanted = filter.value.trim().toLowerCase(), tag = kind ? kind.value : "";
+      let count = 0;
+      for (const row of rows) {
+        const named = row.cells[0].textContent.toLowerCase().includes(wanted);
+        row.hidden = !(named && (!tag || row.dataset.tags.split(" ").includes(tag)));
+        count += !row.hidden;
+      }
+      shown.textContent = count + " of " + rows.length + " items";
+    };
+    filter.addEventListener("input", narrow);
+    if (kind) kind.addEventListener("change", narrow);
   };
-  filter.addEventListener("input", narrow);
-  if (kind) kind.addEventListener("change", narrow);
+  const found = document.querySelector("table.sortable");
+  if (found) prepare(found);
   document.querySelectorAll("button.copy").forEach(button => button.addEventListener("click", () => {
     const source = document.getElementById(button.dataset.source);
     const done = () => { button.textContent = "Copied"; };

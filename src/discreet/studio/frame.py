@@ -1,0 +1,98 @@
+"""What all pages share: the frame around them, whom they are for, and where they lead.
+
+In: a request, a template, its values. Out: a page. Every page says in colour and words whether what
+it shows is confidential or public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from discreet.markup import render
+from discreet.studio.jobs import Job
+from discreet.studio.session import Session, Work
+
+
+class Secrecy(Enum):
+    """Whether what a page shows may be passed on: a word, and why."""
+
+    CONFIDENTIAL = (
+        "Confidential",
+        "Made from persons' answers without privacy protection. Do not publish or pass on.",
+    )
+    OWN = ("Confidential", "Names of your files. They stay on this machine.")
+    PUBLIC = ("Public", "Nothing on this page was computed from anybody's answers.")
+
+    @property
+    def word(self) -> str:
+        """The word that stands on the page."""
+        return self.value[0]
+
+    @property
+    def reason(self) -> str:
+        """The sentence beside it."""
+        return self.value[1]
+
+
+def session_of(request: Request) -> Session:
+    """Return the session that a request belongs to."""
+    found: Session = request.app.state.session
+    return found
+
+
+def work_of(request: Request) -> Work:
+    """Return the work that an address names."""
+    found = session_of(request).works.get(request.path_params["work"])
+    if found is None:
+        raise HTTPException(404, "There is no such work here; the studio was restarted.")
+    return found
+
+
+def job_of(request: Request) -> Job:
+    """Return the job that an address names."""
+    found = session_of(request).jobs.find(request.path_params["job"])
+    if found is None:
+        raise HTTPException(404, "There is no such job here; the studio was restarted.")
+    return found
+
+
+def show(
+    template: str,
+    values: Mapping[str, Any],
+    *,
+    title: str,
+    secrecy: Secrecy,
+    work: Work | None = None,
+    here: str = "",
+    status: int = 200,
+) -> Response:
+    """Return a page in the frame.
+
+    Parameters
+    ----------
+    template, values
+        What stands in it.
+    title
+        Its headline, and the name of the tab.
+    secrecy
+        Whom it is for.
+    work
+        Whose pages the navigation offers.
+    here
+        Which of them this is.
+    status
+        Of the answer.
+    """
+    frame = {"title": title, "secrecy": secrecy, "work": work, "here": here, "waiting": False}
+    return HTMLResponse(render(f"studio/{template}", {**frame, **values}), status)
+
+
+def go(address: str) -> Response:
+    """Lead a browser on after a form was sent."""
+    return RedirectResponse(address, 303)

@@ -1,0 +1,147 @@
+"""The table of jobs: started, looked at, cancelled; each in a process of its own.
+
+In: a task and its arguments. Out: a :class:`Job`, whose state a page asks for. What it came to lies
+on disk in the private folder, so that closing a tab loses nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from json import loads
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
+from os import sysconf
+from pathlib import Path
+from typing import Any
+
+from discreet.studio.worker import (
+    FAILURE,
+    OUT_OF_MEMORY,
+    PROGRESS,
+    RESULT,
+    Failure,
+    Outcome,
+    Task,
+    load_kept,
+    run_task,
+)
+
+_LEAST_MEMORY = 4 << 30
+"""Bytes of addresses below which the libraries do not even load."""
+
+
+class State(StrEnum):
+    """Where a job is."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass
+class Job:
+    """One piece of work.
+
+    Attributes
+    ----------
+    name
+        Part of addresses.
+    title
+        What it is, in words.
+    folder
+        Where its progress and its result are.
+    process
+        That does it.
+    """
+
+    name: str
+    title: str
+    folder: Path
+    process: BaseProcess
+    cancelled: bool = False
+
+    @property
+    def state(self) -> State:
+        """Where it is now."""
+        if self.cancelled:
+            return State.CANCELLED
+        # Asked first: a process that has just ended has left its files.
+        ended = self.process.exitcode is not None
+        if (self.folder / RESULT).exists():
+            return State.DONE
+        return State.FAILED if ended or (self.folder / FAILURE).exists() else State.RUNNING
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """What it came to, once it is done."""
+        found: Outcome = load_kept(self.folder / RESULT)
+        return found
+
+    @property
+    def failure(self) -> Failure:
+        """Why it failed."""
+        if (self.folder / FAILURE).exists():
+            found: Failure = load_kept(self.folder / FAILURE)
+            return found
+        # Libraries below Python end a process that gets no memory, without a word.
+        return Failure(f"The work ended suddenly. {OUT_OF_MEMORY}")
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """What is being done, and how much of it."""
+        path = self.folder / PROGRESS
+        said = loads(path.read_text()) if path.exists() else {"label": "Starting"}
+        return {"done": 0, "total": 0, **said, "state": self.state.value}
+
+    def cancel(self) -> None:
+        """End it at once; one that is done stays done."""
+        if self.state is State.RUNNING:
+            self.cancelled = True
+            self.process.kill()
+            self.process.join()
+
+
+@dataclass
+class JobTable:
+    """All jobs of a session."""
+
+    folder: Path
+    memory: int | None = None
+    _jobs: dict[str, Job] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self, title: str, task: Task, **arguments: Any) -> Job:
+        """Begin a task in a new process."""
+        with self._lock:
+            name = f"job-{len(self._jobs) + 1}"
+            folder = self.folder / name
+            folder.mkdir(mode=0o700)
+            process = get_context("spawn").Process(
+                target=run_task, args=(folder, task, arguments, self.memory), daemon=True
+            )
+            process.start()
+            job = self._jobs[name] = Job(name, title, folder, process)
+        return job
+
+    def find(self, name: str) -> Job | None:
+        """Return a job by its name."""
+        return self._jobs.get(name)
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(list(self._jobs.values()))
+
+    def end(self) -> None:
+        """Cancel whatever still runs."""
+        for job in self:
+            job.cancel()
+
+
+def usual_memory() -> int:
+    """Return how many bytes a worker may have: three quarters of what the machine has."""
+    machine = sysconf("SC_PAGE_SIZE") * sysconf("SC_PHYS_PAGES")
+    return max(_LEAST_MEMORY, machine * 3 // 4)

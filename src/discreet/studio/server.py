@@ -1,0 +1,87 @@
+"""The server: on the loopback address, for as long as the program runs.
+
+In: a file or nothing, a port. Out: an address, printed once it answers. When it ends, its workers
+end, and what browsers sent is removed.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from discreet.errors import BadUsage
+from discreet.studio.app import build_app
+from discreet.studio.folder import private_folder
+from discreet.studio.jobs import usual_memory
+from discreet.studio.safety import LOOPBACK, make_keys
+from discreet.studio.session import Session
+
+_BACKLOG = 64
+
+
+def run_studio(
+    file: Path | None, port: int, announce: Callable[[str], None], *, browser: bool = True
+) -> None:
+    """Serve until somebody ends the program.
+
+    Parameters
+    ----------
+    file
+        Opened at once.
+    port
+        Where to listen; 0 takes a free one.
+    announce
+        Called with the first address, once it answers.
+    browser
+        Whether to open it.
+    """
+    with listen(port) as door, private_folder() as folder:
+        session = Session(folder, memory=usual_memory())
+        if file is not None:
+            session.open(file.resolve())
+            session.recent.add(file.resolve())
+        keys = make_keys(door.getsockname()[1])
+        announce(keys.address)
+        if browser:
+            threading.Thread(target=webbrowser.open, args=(keys.address,), daemon=True).start()
+        try:
+            make_server(build_app(session, keys)).run(sockets=[door])
+        finally:
+            session.jobs.end()
+
+
+def listen(port: int) -> socket.socket:
+    """Return a socket that listens on the loopback address alone."""
+    door = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        door.bind((LOOPBACK, port))
+    except OSError as error:
+        door.close()
+        raise BadUsage(
+            f"port {port} cannot be used ({error.strerror}): another program may listen there. "
+            "Choose another with --port, or leave it out to take a free one."
+        ) from None
+    door.listen(_BACKLOG)
+    return door
+
+
+def make_server(app: object) -> uvicorn.Server:
+    """Return a server that says nothing and keeps no log."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,  # type: ignore[arg-type]
+            log_level="critical",
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=2,
+        )
+    )

@@ -1,0 +1,86 @@
+"""What one run of the studio knows: the files that are being worked on, and their jobs.
+
+In: the private folder. Out: :class:`Session`, one for each run and its one user. A
+:class:`Work` is one file, how it is to be read, and what was made of it; it has an address of its
+own, so that two tabs may hold two of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from discreet.studio.jobs import Job, JobTable
+from discreet.studio.recent import Recent
+
+MOST_BYTES = 2_000_000_000
+"""How large a file may be that a browser sends; larger ones are read where they are."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """One file of answers.
+
+    Attributes
+    ----------
+    name
+        Part of addresses.
+    source
+        Where the answers are.
+    shown
+        What the user calls the file: its path, or its name where a browser sent it.
+    options
+        How it is read: keywords of :func:`discreet.read_responses`.
+    reading
+        The job that reads it so.
+    calibrations
+        The jobs that calibrate it, the latest last.
+    """
+
+    name: str
+    source: Path
+    shown: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    reading: Job | None = None
+    calibrations: tuple[Job, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The file's name."""
+        return Path(self.shown).name
+
+
+@dataclass
+class Session:
+    """One run of the studio."""
+
+    folder: Path
+    recent: Recent = field(default_factory=Recent)
+    memory: int | None = None
+    most_bytes: int = MOST_BYTES
+    works: dict[str, Work] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @cached_property
+    def jobs(self) -> JobTable:
+        """All jobs."""
+        return JobTable(self.folder, self.memory)
+
+    def open(self, source: Path, shown: str = "", options: Mapping[str, Any] | None = None) -> Work:
+        """Begin work on a file."""
+        with self._lock:
+            name = f"work-{len(self.works) + 1}"
+            work = Work(name, source, shown or str(source), options or {})
+            self.works[name] = work
+        return work
+
+    def change(self, name: str, change: Callable[[Work], Mapping[str, Any]]) -> Work:
+        """Change fields of a work; two requests at a time do it one after the other."""
+        with self._lock:
+            work = self.works[name]
+            changed = self.works[name] = replace(work, **change(work))
+        return changed

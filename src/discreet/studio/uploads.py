@@ -1,0 +1,131 @@
+"""Files that a browser sends: written to the private folder as they come, never more than allowed.
+
+In: a request. Out: its fields, and at most one file under a name that can do no harm. What the
+browser calls the file is shown and never believed: it becomes a plain name in a folder of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import create_form_parser
+from starlette.requests import Request
+
+from discreet.errors import BadUsage
+from discreet.markup import count_of
+
+_ODD = re.compile(r"[^\w .()+-]")
+_LONGEST = 100
+_LIMITS = {
+    "MAX_FIELDS": 64,
+    "MAX_FIELD_SIZE": 1_000_000,
+    "MAX_MEMORY_FILE_SIZE": 0,
+    "UPLOAD_DELETE_TMP": False,  # it is renamed; the folder goes as a whole
+}
+
+
+@dataclass
+class Upload:
+    """The fields of a form, and where its file was put."""
+
+    fields: dict[str, str] = field(default_factory=dict)
+    file: Path | None = None
+
+
+def plain_name(name: str) -> str:
+    r"""Return a name for a file that leads nowhere else and means nothing to a shell or a pattern.
+
+    Examples
+    --------
+    >>> [plain_name(name) for name in ("../../etc/passwd", "C:\\tests\\my answers.xlsx", "..")]
+    ['passwd', 'my answers.xlsx', 'answers']
+    """
+    last = PureWindowsPath(PurePosixPath(name).name).name
+    plain = _ODD.sub("_", last).strip(" .-")
+    stem, dot, ending = plain.rpartition(".")
+    return (f"{stem[:_LONGEST]}{dot}{ending[:10]}" if stem else plain[:_LONGEST]) or "answers"
+
+
+async def receive_form(request: Request, folder: Path, most: int) -> Upload:
+    """Take in a form; a file that is larger than ``most`` bytes is refused and removed."""
+    _check_length(request, most)
+    place = Path(tempfile.mkdtemp(dir=folder, prefix="upload-"))
+    try:
+        return await _receive(request, place, most)
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+
+
+def _check_length(request: Request, most: int) -> None:
+    said = request.headers.get("content-length", "")
+    if said.isdigit() and int(said) > most:
+        raise too_large(most)
+
+
+async def _receive(request: Request, place: Path, most: int) -> Upload:
+    taken = Upload()
+    files: list[Any] = []
+
+    def take_field(one: Any) -> None:
+        taken.fields[(one.field_name or b"").decode()] = (one.value or b"").decode()
+
+    with explaining_damage():
+        parser = create_form_parser(
+            {"Content-Type": request.headers.get("content-type", "").encode()},
+            take_field,
+            files.append,
+            config={**_LIMITS, "UPLOAD_DIR": str(place)},
+        )
+        size = 0
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > most:
+                raise too_large(most)
+            parser.write(chunk)
+        parser.finalize()
+    taken.file = _settle(files, place)
+    parser.close()
+    return taken
+
+
+@contextmanager
+def explaining_damage() -> Iterator[None]:
+    """Say in words that what was sent is no form."""
+    try:
+        yield
+    except (FormParserError, UnicodeDecodeError, ValueError) as error:
+        if isinstance(error, BadUsage):
+            raise
+        raise BadUsage("What the browser sent could not be read. Try again.") from None
+
+
+def _settle(files: list[Any], place: Path) -> Path | None:
+    """Give the file that was sent its plain name; a form without one sends an empty one."""
+    sent = [one for one in files if one.file_name]
+    if not sent:
+        return None
+    first = sent[0]
+    if first.in_memory:
+        first.flush_to_disk()
+    first.close()
+    path = place / plain_name(first.file_name.decode("utf-8", "replace"))
+    Path(first.actual_file_name.decode()).rename(path)
+    path.chmod(0o600)
+    return path
+
+
+def too_large(most: int) -> BadUsage:
+    """Return the refusal of a large file, with the other way in."""
+    return BadUsage(
+        f"The file is larger than {count_of(most // 1_000_000, 'megabyte')}, which is more than a "
+        "browser should send. Give its path below instead: then it is read where it is."
+    )

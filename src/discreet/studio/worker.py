@@ -1,0 +1,151 @@
+"""What a worker process does: one task, within its memory, and what became of it as files.
+
+In: a task (a function that is told how to say where it is), its arguments and a folder. Out: in the
+folder ``progress.json`` while it runs, then ``result`` or ``failure``. A bad file may take a worker
+down, and nothing else with it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from json import dumps
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import DiscreetError
+from discreet.results.dropped import saying_it_otherwise
+
+PROGRESS, RESULT, FAILURE = "progress.json", "result", "failure"
+
+_OFTEN = 0.1
+"""Seconds between two notes of progress."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a task came to no result.
+
+    Attributes
+    ----------
+    message
+        What was found, why it matters, what to do.
+    error
+        The error itself where the library raised it on purpose; it may know remedies.
+    """
+
+    message: str
+    error: DiscreetError | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a task returned, and the warnings on the way."""
+
+    value: Any
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass
+class Progress:
+    """Where a task says what it is doing; a page reads it."""
+
+    folder: Path
+    label: str = ""
+    _written: float = field(default=0.0, repr=False)
+
+    def begin(self, label: str) -> None:
+        """Say what is being done from here on."""
+        self.label = label
+        self._write(0, 0)
+
+    def count(self, done: int, total: int) -> None:
+        """Say how much of it is done; most calls are not worth a file."""
+        if time.monotonic() - self._written > _OFTEN:
+            self._write(done, total)
+
+    def _write(self, done: int, total: int) -> None:
+        self._written = time.monotonic()
+        said = {"label": self.label, "done": done, "total": total}
+        keep_text(self.folder / PROGRESS, dumps(said))
+
+
+Task = Callable[..., Any]
+"""Called with a :class:`Progress` and its own keywords."""
+
+
+def run_task(folder: Path, task: Task, arguments: Mapping[str, Any], memory: int | None) -> None:
+    """Do a task and leave what became of it in its folder; the target of a new process."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        limit_memory(memory)
+        with warnings.catch_warnings(record=True) as caught, saying_it_otherwise():
+            warnings.simplefilter("default", UserWarning)
+            value = task(Progress(folder), **arguments)
+        said = dict.fromkeys(str(one.message) for one in caught)
+        _keep(folder / RESULT, Outcome(value, tuple(said)))
+    except Exception as error:
+        _keep(folder / FAILURE, explain(error))
+
+
+def limit_memory(most: int | None) -> None:
+    """Let this process have so many bytes and no more."""
+    if most is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (least, hard))
+
+
+def explain(error: Exception) -> Failure:
+    """Return what a page says of an error."""
+    if isinstance(error, DiscreetError):
+        return Failure(str(error), error)
+    if isinstance(error, MemoryError):
+        return Failure(OUT_OF_MEMORY)
+    if isinstance(error, OSError):
+        where = "" if error.filename is None else f"{error.filename}: "
+        return Failure(f"{where}{error.strerror or error}. Check the file and try again.")
+    return Failure(
+        f"Something went wrong inside discreet ({type(error).__name__}: {error}). This is a fault "
+        "of the program, not yours; please report it (without data)."
+    )
+
+
+OUT_OF_MEMORY = (
+    "There was not enough memory for this. Close other programs, use a machine with more memory, "
+    "or give fewer answers at a time."
+)
+
+
+def load_kept(path: Path) -> Any:
+    """Return what a worker left; the folder is our own, and nobody else can write there."""
+    return pickle.loads(path.read_bytes())  # noqa: S301
+
+
+def keep_text(path: Path, text: str) -> None:
+    """Write a file that is whole whenever it is read."""
+    _replace(path, text.encode())
+
+
+def _keep(path: Path, value: Any) -> None:
+    _replace(path, pickle.dumps(value))
+
+
+def _replace(path: Path, data: bytes) -> None:
+    part = path.with_name(f"{path.name}.part")
+    part.write_bytes(data)
+    part.replace(path)
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,402 @@
+"""The studio keeps its answers: who may come in, what is kept where, and what a worker may do."""
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+import studio_tasks
+from commandline import discreet, environment
+from discreet.errors import BadUsage
+from discreet.studio.app import build_app
+from discreet.studio.folder import LOCK, PREFIX, private_folder, remove_left_behind
+from discreet.studio.jobs import JobTable, State
+from discreet.studio.recent import VARIABLE, Recent
+from discreet.studio.safety import Keys, make_keys
+from discreet.studio.server import listen
+from discreet.studio.session import Session
+from discreet.studio.uploads import plain_name
+
+KEYS = Keys(8765, "a" * 64, "b" * 64)
+HOST = "127.0.0.1:8765"
+ORIGIN = {"Origin": f"http://{HOST}"}
+ANSWERS = "person,q1,q2\nann,1,0\nbob,0,1\ncat,1,1\n"
+
+
+@pytest.fixture
+def session(tmp_path):
+    (tmp_path / "private").mkdir()
+    made = Session(tmp_path / "private", Recent(tmp_path / "state" / "studio.json"))
+    yield made
+    made.jobs.end()
+
+
+@pytest.fixture
+def stranger(session):
+    """A browser that was not given the address."""
+    return TestClient(build_app(session, KEYS), base_url=f"http://{HOST}", follow_redirects=False)
+
+
+@pytest.fixture
+def browser(stranger):
+    assert stranger.get(f"/enter?token={KEYS.token}").status_code == 200
+    return stranger
+
+
+def await_end(job):
+    # No time is measured: a job that never ends would be the failure.
+    while job.state is State.RUNNING:
+        time.sleep(0.02)
+    return job.state
+
+
+# -- who may come in -------------------------------------------------------------------------
+
+
+def test_without_the_token_nothing_is_shown(stranger):
+    for path in ("/", "/data/work-1", "/jobs/job-1", "/static/style.css", "/nowhere"):
+        refused = stranger.get(path)
+        assert refused.status_code == 403
+        assert "has not been let in" in refused.text
+    assert stranger.get("/enter").status_code == 403
+    assert stranger.get(f"/enter?token={'c' * 64}").status_code == 403
+    assert stranger.get("/").status_code == 403
+
+
+def test_the_token_gives_a_cookie_that_scripts_and_other_sites_do_not_get(stranger):
+    entered = stranger.get(f"/enter?token={KEYS.token}")
+    said = entered.headers["set-cookie"]
+    assert "HttpOnly" in said
+    assert "SameSite=strict" in said
+    assert KEYS.token not in said
+    assert stranger.get("/").status_code == 200
+
+
+def test_a_second_browser_is_refused_while_the_first_works(session, browser):
+    second = TestClient(build_app(session, KEYS), base_url=f"http://{HOST}")
+    assert browser.get("/").status_code == 200
+    assert second.get("/").status_code == 403
+    second.cookies.set(KEYS.cookie_name, KEYS.token)  # the token is not the cookie
+    assert second.get("/").status_code == 403
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:8765", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:87650"],
+)
+def test_a_name_that_was_made_to_point_here_is_refused(browser, host):
+    assert browser.get("/", headers={"Host": host}).status_code == 421
+    assert browser.get(f"/enter?token={KEYS.token}", headers={"Host": host}).status_code == 421
+
+
+def test_both_names_of_this_machine_are_known(browser):
+    assert browser.get("/", headers={"Host": "localhost:8765"}).status_code != 421
+
+
+@pytest.mark.parametrize(
+    "origin", [None, "null", "http://evil.example", "http://127.0.0.1:80", f"https://{HOST}"]
+)
+def test_a_form_of_another_page_is_refused(session, browser, origin):
+    headers = {} if origin is None else {"Origin": origin}
+    sent = browser.post("/example", data={"name": "lsat.csv"}, headers=headers)
+    assert sent.status_code == 403
+    assert not session.works
+
+
+def test_other_kinds_of_requests_are_refused(browser):
+    for method in ("PUT", "DELETE", "OPTIONS", "PATCH"):
+        assert browser.request(method, "/", headers=ORIGIN).status_code == 405
+
+
+def test_every_answer_forbids_scripts_frames_and_copies(browser, stranger):
+    for path in ("/", "/nowhere", "/static/style.css", f"/enter?token={KEYS.token}"):
+        headers = browser.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["cache-control"] == "no-store"
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_pages_hold_no_script_or_style_of_their_own(browser):
+    page = browser.get("/").text
+    assert not re.search(r"<style|<script(?! src)|\son\w+=|\sstyle=", page)
+    assert not re.search(r"(src|href|action)=\"(https?:)?//", page)
+
+
+def test_only_our_own_files_are_served(browser):
+    assert browser.get("/static/style.css").status_code == 200
+    for name in ("steward.html", "../markup.py", "%2e%2e/markup.py", "studio/../../markup.py", ""):
+        assert browser.get(f"/static/{name}").status_code == 404
+
+
+def test_keys_are_new_each_time():
+    first, second = make_keys(1), make_keys(1)
+    assert len({first.token, first.cookie, second.token, second.cookie}) == 4
+    assert len(first.token) == 64
+
+
+def test_it_listens_to_this_machine_alone():
+    with listen(0) as door:
+        assert door.getsockname()[0] == "127.0.0.1"
+        with pytest.raises(BadUsage, match="another program may listen"):
+            listen(door.getsockname()[1])
+
+
+# -- what is kept where ----------------------------------------------------------------------
+
+
+def send(browser, name, content=ANSWERS):
+    return browser.post("/upload", files={"file": (name, content)}, headers=ORIGIN)
+
+
+def test_a_file_is_put_into_the_private_folder(session, browser):
+    assert send(browser, "answers.csv").headers["location"] == "/data/work-1"
+    (work,) = session.works.values()
+    assert work.title == "answers.csv"
+    assert work.source.read_text() == ANSWERS
+    assert session.folder in work.source.parents
+    assert stat.S_IMODE(work.source.stat().st_mode) == 0o600
+    assert stat.S_IMODE(work.source.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../escape.csv", "/etc/passwd", "..\\..\\escape.csv", "...", "a/../../b.csv", "*.csv", "~"],
+)
+def test_the_name_of_a_file_leads_nowhere(session, browser, name):
+    before = set(session.folder.parent.rglob("*"))
+    send(browser, name)
+    (work,) = session.works.values()
+    assert session.folder in work.source.resolve().parents
+    made = {path for path in session.folder.parent.rglob("*") if path.is_file()} - before
+    assert made == {work.source}
+    assert work.source.read_text() == ANSWERS
+
+
+def test_a_plain_name_means_nothing_to_a_shell_or_a_pattern():
+    assert plain_name("$(rm -rf) [a]*?.csv") == "_(rm -rf) _a___.csv"
+    assert plain_name("größe.xlsx") == "größe.xlsx"
+    assert len(plain_name("x" * 500 + ".csv")) <= 110
+    assert plain_name("") == plain_name("-") == "answers"
+
+
+def test_a_file_that_is_too_large_is_refused_and_removed(session, browser):
+    session.most_bytes = 1000
+    refused = send(browser, "answers.csv", "1" * 2000)
+    assert refused.status_code == 400
+    assert "Give its path below instead" in refused.text
+
+    def stream():  # without a length, so that only counting helps
+        yield b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n'
+        yield from [b"1" * 500] * 8
+
+    headers = {**ORIGIN, "Content-Type": "multipart/form-data; boundary=b"}
+    assert browser.post("/upload", content=stream(), headers=headers).status_code == 400
+    assert not session.works
+    assert not list(session.folder.iterdir())
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"--b\r\n\r\n"])
+def test_what_is_no_form_is_refused_in_words(session, browser, content):
+    headers = {**ORIGIN, "Content-Type": "multipart/form-data; boundary=b"}
+    refused = browser.post("/upload", content=content, headers=headers)
+    assert refused.status_code == 400
+    assert not session.works
+    headers = {**ORIGIN, "Content-Type": "text/plain"}
+    assert browser.post("/upload", content=content, headers=headers).status_code == 400
+
+
+def test_the_private_folder_is_private_and_goes_when_the_studio_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with private_folder() as folder:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        (folder / "answers.csv").write_text(ANSWERS)
+        assert remove_left_behind() == []  # it is in use
+        assert (folder / "answers.csv").exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_crash_leaves_is_removed_at_the_next_start(tmp_path, monkeypatch):
+    script = (
+        "import os, signal\nfrom discreet.studio.folder import private_folder\n"
+        "with private_folder() as folder:\n"
+        "    (folder / 'answers.csv').write_text('1')\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    place = {**environment(), "TMPDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", script], env=place, check=False)
+    (left,) = tmp_path.iterdir()
+    assert (left / "answers.csv").exists()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with private_folder() as folder:
+        assert list(tmp_path.iterdir()) == [folder]
+
+
+def test_what_only_looks_like_a_folder_of_ours_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / LOCK).touch()
+    (tmp_path / f"{PREFIX}link").symlink_to(precious)
+    (tmp_path / f"{PREFIX}file").write_text("mine")
+    assert remove_left_behind() == []
+    assert (precious / LOCK).exists()
+
+
+# -- recent work -----------------------------------------------------------------------------
+
+
+def test_recent_work_holds_paths_only_and_can_be_forgotten(session, browser, tmp_path):
+    paths = [tmp_path / f"answers {n}.csv" for n in (1, 2)]
+    for path in paths:
+        path.write_text(ANSWERS)
+        opened = browser.post("/open", data={"path": f"'{path}'"}, headers=ORIGIN)
+        assert opened.headers["location"].startswith("/data/")
+    send(browser, "sent.csv")
+    place = session.recent.place
+    assert session.recent.paths() == [str(path) for path in reversed(paths)]
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    assert str(paths[0]) in browser.get("/").text
+    browser.post("/forget", data={"path": str(paths[0])}, headers=ORIGIN)
+    assert session.recent.paths() == [str(paths[1])]
+    browser.post("/forget", headers=ORIGIN)
+    assert not place.exists()
+
+
+def test_recent_work_can_be_turned_off(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv(VARIABLE, "0")
+    Recent().add(tmp_path / "answers.csv")
+    assert Recent().paths() == []
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_list_of_recent_work_is_an_empty_one(tmp_path):
+    for text in ("{", '{"a": 1}', "[1, 2]", "\ud800".encode("utf-16", "surrogatepass")):
+        place = tmp_path / "studio.json"
+        place.write_bytes(text if isinstance(text, bytes) else text.encode())
+        assert Recent(place).paths() == []
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [("", "No path was given"), ("answers.csv", "whole path"), ("/nowhere/a.csv", "/nowhere")],
+)
+def test_a_path_that_leads_nowhere_is_refused_in_words(browser, path, words):
+    refused = browser.post("/open", data={"path": path}, headers=ORIGIN)
+    assert refused.status_code == 400
+    assert words in refused.text
+
+
+# -- workers ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    table = JobTable(tmp_path)
+    yield table
+    table.end()
+
+
+def test_a_job_leaves_its_result_on_disk(jobs):
+    job = jobs.start("Adding", studio_tasks.add, first=1, second=2)
+    assert await_end(job) is State.DONE
+    assert job.outcome.value == 3
+    assert job.progress["label"] == "Adding"
+
+
+def test_a_worker_gets_no_more_memory_than_it_may_have(tmp_path):
+    jobs = JobTable(tmp_path, memory=4 << 30)
+    greedy = jobs.start("Taking", studio_tasks.take_memory, size=8 << 30)
+    assert await_end(greedy) is State.FAILED
+    assert "not enough memory" in greedy.failure.message
+
+
+def test_a_worker_that_dies_or_fails_takes_nobody_with_it(jobs):
+    dead, failed = jobs.start("", studio_tasks.die), jobs.start("", studio_tasks.fail)
+    assert await_end(dead) is State.FAILED
+    assert "ended suddenly" in dead.failure.message
+    assert await_end(failed) is State.FAILED
+    assert "RuntimeError: a surprise" in failed.failure.message
+
+
+def test_cancelling_ends_the_worker_at_once(session, browser):
+    job = session.jobs.start("Waiting", studio_tasks.wait)
+    told = {}
+    while told.get("done") != 1:
+        told = browser.get(f"/jobs/{job.name}").json()
+    assert told == {"state": "running", "label": "Waiting", "done": 1, "total": 4}
+    back = {"back": "/data/work-1"}
+    cancelled = browser.post(f"/jobs/{job.name}/cancel", data=back, headers=ORIGIN)
+    assert cancelled.headers["location"] == "/data/work-1"
+    assert job.state is State.CANCELLED
+    assert not job.process.is_alive()
+    away = browser.post(f"/jobs/{job.name}/cancel", data={"back": "//evil.example"}, headers=ORIGIN)
+    assert away.headers["location"] == "/"
+
+
+def test_what_does_not_exist_is_not_found(browser):
+    for path in ("/jobs/job-99", "/data/work-99", "/nowhere"):
+        assert browser.get(path).status_code == 404
+
+
+# -- the command -----------------------------------------------------------------------------
+
+
+def test_the_command_prints_its_address_serves_and_leaves_nothing_behind(tmp_path):
+    (tmp_path / "tmp").mkdir()
+    answers = tmp_path / "answers.csv"
+    answers.write_text(ANSWERS)
+    place = {"TMPDIR": str(tmp_path / "tmp"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    running = subprocess.Popen(
+        [sys.executable, "-m", "discreet", "studio", str(answers), "--no-browser"],
+        env={**environment(), **place},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        address = running.stdout.readline().strip()
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/enter\?token=[0-9a-f]{64}", address)
+        visit = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        assert b"discreet studio" in visit.open(address).read()
+        page = visit.open(address.partition("/enter")[0]).read().decode()
+        assert "answers.csv" in page
+        (folder,) = (tmp_path / "tmp").glob(f"{PREFIX}*")
+        assert (folder / LOCK).exists()
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_the_command_refuses_a_file_that_is_not_there(tmp_path):
+    ended = discreet("studio", str(tmp_path / "nothing.csv"), "--no-browser")
+    assert ended.code == 2
+    assert "nothing.csv" in ended.err
+
+
+def test_the_command_names_the_extra_that_it_needs(monkeypatch):
+    monkeypatch.setattr("discreet.cli.studio.find_spec", lambda name: None)
+    ended = discreet("studio", "--no-browser")
+    assert ended.code == 2
+    assert "discreet[studio]" in ended.err
+
+
+def test_no_module_reaches_out():
+    folder = Path(os.fspath(sys.modules["discreet.studio"].__path__[0]))
+    for path in folder.rglob("*.py"):
+        assert not re.search(
+            r"import (requests|httpx|urllib|http\.client)|urlopen", path.read_text()
+        )
