@@ -5,6 +5,7 @@ import pytest
 
 import discreet
 from browser import needs_browser, visit
+from discreet.markup import show_probability
 from discreet.privacy.noise import ExactNoise
 from discreet.secure import SeededSource
 
@@ -34,7 +35,7 @@ def test_the_page_opens_without_errors_and_without_a_network(page, tmp_path):
     _, dom, console = visit(path, tmp_path)
     assert console == ""
     assert "src=" not in path.read_text()
-    assert dom.count("<tr>") == 6
+    assert dom[dom.index('id="items"') :].split("</table>")[0].count("<tr>") == 6
 
 
 def test_a_click_on_a_heading_sorts_the_table(page, tmp_path):
@@ -74,6 +75,63 @@ def test_every_picture_and_control_has_a_name_for_a_screen_reader(page, tmp_path
     )
     bare, _, _ = visit(path, tmp_path, script)
     assert bare == "0"
+
+
+CHOOSE = (
+    "const choose = (id, name) => { const box = document.getElementById('compare-' + id);"
+    "box.value = [...box.options].find(o => o.text === name).value;"
+    "box.dispatchEvent(new Event('input', {bubbles: true})); };"
+    "const said = () => document.getElementById('compared').textContent"
+    ".replace(/[\u2068\u2069]/g, '');"
+)
+
+
+def test_any_two_items_are_compared_as_the_library_does(page, tmp_path):
+    path, _ = page
+    script = CHOOSE + "choose('first', 'Item4'); choose('second', 'Item2'); return said();"
+    said, _, console = visit(path, tmp_path, script)
+    estimate = discreet.read_release(path.parent).estimate
+    own = discreet.compare_items(estimate, "Item4", "Item2")
+    every = discreet.compare_items(estimate, "Item4", "Item2", simultaneous=True)
+
+    def shown(value):
+        return f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
+
+    assert console == ""
+    assert f"Item4 less Item2: {shown(own.difference)} logits" in said
+    assert f"of this pair alone: {shown(own.lower)} to {shown(own.upper)};" in said
+    assert f"of all pairs at once: {shown(every.lower)} to {shown(every.upper)}." in said
+    assert f"for this pair alone: {show_probability(own.probability)}." in said
+    sure = abs(own.difference) > discreet.rank_ranges(estimate).bar * own.se
+    assert f"the two {'can' if sure else 'cannot'} be told apart at 95%" in said
+
+
+def test_an_item_is_not_compared_with_itself(page, tmp_path):
+    path, _ = page
+    script = CHOOSE + "choose('first', 'Item4'); choose('second', 'Item4'); return said();"
+    said, _, _ = visit(path, tmp_path, script)
+    assert said == "Choose two different items."
+
+
+def test_without_its_script_the_page_still_says_all_there_is_to_say(page):
+    path, _ = page
+    text = path.read_text()
+    html = text[: text.index("<script")]
+    ranges = discreet.rank_ranges(discreet.read_release(path.parent))
+    for first, last in zip(ranges.first.tolist(), ranges.last.tolist(), strict=True):
+        rank = f"{first}" if first == last else f"{first}\N{EN DASH}{last}"
+        assert f'<td class="words">{rank}</td>' in html
+    assert html.count('<td class="words">yes</td>') + html.count('">no</td>') == 4
+    assert '<form id="compare" class="tools" hidden>' in html
+
+
+def test_the_hardest_item_is_named_as_far_as_it_is_sure(page):
+    path, _ = page
+    ranges = discreet.rank_ranges(discreet.read_release(path.parent))
+    text = path.read_text()
+    if (ranges.first == 1).sum() == 1:
+        assert f"Hardest: {ranges.items[0]}." in text
+    assert "by estimate:" not in text
 
 
 INJECTED = (

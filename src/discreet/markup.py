@@ -283,7 +283,7 @@ def write_page(
     values: Mapping[str, Any],
     *,
     styles: Sequence[str] = ("style.css",),
-    script: str = "table.js",
+    scripts: Sequence[str] = ("table.js",),
 ) -> str:
     """Return a whole page that needs no network: its content policy forbids one.
 
@@ -293,13 +293,15 @@ def write_page(
         Extends ``page.html``. Every value is escaped where it is shown.
     values
         What it shows: text, numbers, columns, pictures.
-    styles, script
+    styles, scripts
         Files beside the template; the page runs these and no others.
     """
     from markupsafe import Markup
 
-    *looks, run = ((TEMPLATES / name).read_text("utf-8") for name in (*styles, script))
-    look = "".join(looks)
+    look, run = (
+        "".join((TEMPLATES / name).read_text("utf-8") for name in names)
+        for names in (styles, scripts)
+    )
     parts = {"style": look, "script": run, "policy": content_policy(look, run)}
     ours = {name: Markup(text) for name, text in parts.items()}  # noqa: S704 - no data in them
     return render(template, {**values, **ours})

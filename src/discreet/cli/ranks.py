@@ -113,6 +113,8 @@ def _top_document(estimate: Estimate, ranking: Ranking, ranges: RankRanges) -> d
 
 
 def _print_ranking(estimate: Estimate, ranking: Ranking, ranges: RankRanges, kind: Kind) -> None:
+    from discreet.analysis.standing import show_ranks
+
     best, most = set(ranking.top), kind.least if ranking.easiest else kind.most
     rivals = [item for item in ranking.possibly_in if item not in best]
     names = [*ranking.top, *rivals]
@@ -126,7 +128,7 @@ def _print_ranking(estimate: Estimate, ranking: Ranking, ranges: RankRanges, kin
     )
     say()
     ranks = [str(number) for number in range(1, len(best) + 1)]
-    known = dict(zip(ranges.items, show_ranks(ranges), strict=True))
+    known = show_ranks(ranges, "-")
     print_table(
         [
             Column("rank", [*ranks, *["rival"] * len(rivals)]),
@@ -140,12 +142,6 @@ def _print_ranking(estimate: Estimate, ranking: Ranking, ranges: RankRanges, kin
     if ranking.gap == ranking.gap:  # not NaN: there is an item on either side of the line
         say()
         say(f"Gap between the last {kind.item} in and the first one out: {ranking.gap:.3f} logits")
-
-
-def show_ranks(ranges: RankRanges) -> list[str]:
-    """Return the ranks that each item may have, such as "3" or "2-7"."""
-    pairs = zip(ranges.first.tolist(), ranges.last.tolist(), strict=True)
-    return [f"{first}" if first == last else f"{first}-{last}" for first, last in pairs]
 
 
 def compare_items(

@@ -30,7 +30,14 @@ from discreet.analysis.planning import (
     Plan,
     order_probability,
 )
-from discreet.markup import HtmlColumn, write_page
+from discreet.analysis.standing import (
+    Standing,
+    find_standing,
+    list_groups,
+    say_extremes,
+    show_ranks,
+)
+from discreet.markup import HtmlColumn, show_probability, write_page
 from discreet.output.curves import draw_thresholds
 from discreet.output.statement import explain_promise, has_steps, make_statement
 from discreet.output.svg import draw_difficulties
@@ -52,26 +59,32 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
     """Return the page."""
     kind, is_private = find_kind(record), record["guarantee"]["is_private"]
     columns = estimate.to_dict()
-    titles = {"item": "item", "difficulty": kind.number, "se": "se", "lower": "lower"}
-    shown = difficulty_rows(estimate) if estimate.estimated.any() else None
+    has_numbers = bool(estimate.estimated.any())
+    shown = difficulty_rows(estimate) if has_numbers else None
+    standing = find_standing(estimate) if has_numbers else None
+    ranks = {} if standing is None else show_ranks(standing.ranges)
     return write_page(
         "public.html",
         {
             "title": f"{kind.title}, {PRIVATE if is_private else FOR_TESTS}",
             "warning": "" if is_private else "Not private: made with a seeded source for tests.",
-            "summary": _summarise(estimate, record),
+            "summary": _summarise(estimate, record, standing),
             "boxes": _public_facts(record),
             "kind": kind,
             "picture": shown and draw_difficulties(shown, kind),
             "thresholds": _show_thresholds(estimate),
             "columns": [
-                HtmlColumn(title, columns[name])
-                for name, title in {**titles, "upper": "upper"}.items()
+                HtmlColumn("item", columns["item"]),
+                HtmlColumn(kind.number, columns["difficulty"]),
+                HtmlColumn("possible ranks", [ranks.get(item) for item in estimate.items]),
+                *(HtmlColumn(name, columns[name]) for name in ("se", "lower", "upper")),
             ],
+            **_describe_standing(standing),
             "promise": make_statement(record).promise,
             "method": _method(estimate, record),
         },
         styles=["style.css", *(["steps.css"] if estimate.ladder else [])],
+        scripts=["table.js", "compare.js"],
     )
 
 
@@ -87,15 +100,36 @@ def _show_thresholds(estimate: Estimate) -> Mapping[str, Any] | None:
     }
 
 
-def _summarise(estimate: Estimate, record: Mapping[str, Any]) -> str:
+def _describe_standing(standing: Standing | None) -> dict[str, Any]:
+    """Return tables of groups and of neighbours, and what the comparison of two items needs."""
+    if standing is None:
+        return {"groups": None, "more_groups": 0, "neighbours": None, "pairs": None}
+    groups, near = list_groups(standing.ranges), standing.neighbours
+    several = sum(len(group) > 1 for group in standing.ranges.groups)
+    chances = [show_probability(one) for one in near["probability"]]
+    told = ["yes" if one else "no" for one in near["told_apart"]]
+    return {
+        "groups": [HtmlColumn("places", groups["places"]), HtmlColumn("items", groups["items"])],
+        "more_groups": several - len(groups["places"]),
+        "neighbours": [
+            HtmlColumn("item", near["above"]),
+            HtmlColumn("next", near["below"]),
+            *(HtmlColumn(name, near[name]) for name in ("difference", "lower", "upper")),
+            HtmlColumn("probability of the order", chances),
+            HtmlColumn("told apart", told),
+        ],
+        "pairs": standing.pairs,
+    }
+
+
+def _summarise(estimate: Estimate, record: Mapping[str, Any], standing: Standing | None) -> str:
     kind = find_kind(record)
-    if not estimate.estimated.any():
+    if standing is None:
         return f"The noise leaves nothing to say about these {kind.items}."
     found = summarise_items(estimate)
     return (
-        f"{len(estimate.items)} {kind.items}. {kind.most.capitalize()} by estimate: "
-        f"{found.hardest}; {kind.least}: {found.easiest}. The typical standard error is "
-        f"{found.typical_se:.2f} logits. {explain_promise(record)}"
+        f"{len(estimate.items)} {kind.items}. {say_extremes(standing.ranges, kind)} The typical "
+        f"standard error is {found.typical_se:.2f} logits. {explain_promise(record)}"
     )
 
 
@@ -162,7 +196,7 @@ def make_page(
         },
     }
     facts = {**_plan_facts(plan, off), "beliefs": _believe(plan), "data": data}
-    return write_page("plan.html", facts, styles=["plan.css"], script="plan.js")
+    return write_page("plan.html", facts, styles=["plan.css"], scripts=["plan.js"])
 
 
 def _plan_facts(plan: Plan, off: tuple[float, float, float]) -> Mapping[str, str]:

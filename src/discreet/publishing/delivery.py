@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Unpack
 
+from discreet.analysis.standing import PAIRED_ITEMS
 from discreet.answers.opening import opened
 from discreet.answers.protocol import Contributions
 from discreet.answers.read_judges import open_comparisons
@@ -49,7 +50,7 @@ from discreet.publishing.noisy import COVARIANCE_ITEMS
 from discreet.tables.words import ListedWords
 from discreet.types import Engine
 
-BUNDLE_BYTES, ITEM_BYTES = 40_000, 1_200
+BUNDLE_BYTES, ITEM_BYTES, PAIR_BYTES = 40_000, 1_200, 4
 """A bundle's size without the noisy values, generously: the page with its styles, and each step in
 every file. Measured: 19 kB with 5 items, 125 kB with 300, 507 kB with 1,500 of 27 letters each."""
 
@@ -156,6 +157,7 @@ def open_delivery(
         place = vault = None
         if out is not None:
             room = BUNDLE_BYTES + ITEM_BYTES * sum(order.public.steps)
+            room += PAIR_BYTES * min(len(order.public.items), PAIRED_ITEMS) ** 2
             room += 4 * len(json.dumps(order.to_dict()))
             place = stack.enter_context(hold_place(out, force=force, room=room))
         if book is not None:

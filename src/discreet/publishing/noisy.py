@@ -3,8 +3,8 @@
 In: a release and its estimate. Out: the bytes of an archive of NumPy arrays, the same for the same
 release wherever they are written: ``covariance`` of the estimate (with steps also
 ``threshold_covariance``), ``value/NAME`` for every array of noisy integers, and as JSON texts the
-``laws`` of their noise, ``public`` parameters and ``settings`` of the mechanism. And back. All of it
-is public by construction: nothing is behind it but noisy values and what was public before.
+``laws`` of their noise, ``public`` parameters and ``settings`` of the mechanism. And back. All of
+it is public by construction: nothing is behind it but noisy values and what was public before.
 """
 
 from __future__ import annotations
