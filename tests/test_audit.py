@@ -10,6 +10,7 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
 
+from discreet.answers.category_totals import CategoryTotals
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.audit import (
@@ -23,9 +24,11 @@ from discreet.privacy.audit import (
 )
 from discreet.privacy.audit.attacks import Size, make_attacks
 from discreet.privacy.audit.statistics import MATTERS
-from discreet.privacy.mechanisms import MECHANISMS, find_mechanism
+from discreet.privacy.mechanisms import MECHANISMS, find_mechanism, total_tables, totals
 from discreet.privacy.mechanisms.comparisons import NetWins
 from discreet.privacy.mechanisms.pairs import SparsePairs
+from discreet.privacy.mechanisms.total_tables import GRID
+from discreet.privacy.mechanisms.totals import Totals
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import NoiseLaw
 from discreet.privacy.wall import release_statistics
@@ -149,7 +152,7 @@ def test_a_cap_that_is_not_enforced_is_caught(name, relation):
     assert report.attack == "more answers than the cap"
 
 
-@pytest.mark.parametrize("name", ["margins", "laplace-margins", "net-wins"])
+@pytest.mark.parametrize("name", ["margins", "laplace-margins", "net-wins", "totals"])
 def test_weighted_mechanisms_do_not_lean_on_the_cap(name):
     """Their weights shorten long contributions, so that a missing cap breaks no promise."""
     assert run(name, ignores_the_cap, size=Size(8, 3)).lower_bound <= 1
@@ -170,6 +173,37 @@ def test_net_wins_without_weights_are_caught():
 def test_answers_flipped_too_rarely_and_a_missing_cap_on_them_are_caught():
     assert run("randomized-response", forgets_to_flip).verdict is Verdict.REFUTED
     assert run("randomized-response", ignores_the_cap).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+def test_totals_of_items_with_steps_are_attacked_and_too_little_noise_is_caught(relation):
+    options = {"size": Size(6, 4, steps=3), "runs": 300}
+    assert run("totals", relation=relation, **options).verdict is not Verdict.REFUTED
+    assert run("totals", less_noise(1.42), relation, **options).verdict is Verdict.REFUTED
+
+
+def test_totals_without_weights_are_caught(monkeypatch):
+    """Six answers count fully where two are typical."""
+    size = Size(6, 6)
+    assert run(Totals(answers=2), size=size).verdict is not Verdict.REFUTED
+    make = total_tables.make_job
+
+    def unweighted(*args, **options):
+        job = make(*args, **options)
+        forms = [replace(one, weight=np.where(one.weight > 0, GRID, 0)) for one in job.forms]
+        return CategoryTotals(job.cells.steps, forms)
+
+    def forgets_weights(data, **rest):
+        with monkeypatch.context() as patch:
+            patch.setattr(totals, "make_job", unweighted)
+            return release_statistics(data, **rest)
+
+    assert run(Totals(answers=2), forgets_weights, size=size).verdict is Verdict.REFUTED
+
+
+def test_a_mechanism_for_right_and_wrong_is_not_attacked_with_steps():
+    with pytest.raises(BadUsage, match="is for right and wrong answers"):
+        run("pairs", size=Size(6, 4, steps=3))
 
 
 @pytest.mark.parametrize("noise_for", ["a random graph", "the drawn graph"])
@@ -245,7 +279,7 @@ def test_attacks_are_neighbours_of_the_declared_kind(name, relation):
             assert people == 2
 
 
-@pytest.mark.parametrize("name", ["pairs", "win-pairs", "margins"])
+@pytest.mark.parametrize("name", ["pairs", "win-pairs", "margins", "totals"])
 def test_the_farthest_answers_reach_what_the_accountant_allows(name):
     attack = attacks_on(name, size=Size(20, 10))[0]
     claim = float(attack.calibration.spend.bound.mu_squared) ** 0.5

@@ -46,6 +46,9 @@ from discreet.counts.sql import read_counts, write_query
 from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
 from discreet.jit import set_threads
 from discreet.models import score_plan
+from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.mechanisms.totals import Totals
+from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource, SystemSource
 from discreet.tables.ids import encode_ids
 from discreet.tables.roles import LongPlan, Reading, WidePlan, make_reading
@@ -622,6 +625,25 @@ def test_steps_that_are_named_are_counted_and_estimated_as_in_memory(spark, many
     assert answers.cap(2, SeededSource(1)).count().categories.sum() <= 600
     with pytest.raises(BadResponses, match="where they are named"):
         count_pairs(spark.createDataFrame(wide))
+
+
+def test_totals_of_categories_are_the_integers_of_memory(spark, many_tasks):
+    steps, items = (4, 3, 2, 1), tuple(f"q{i}" for i in range(4))
+    codes = draw_codes(6, 300, steps, missing=0.2)
+    codes[codes.max(axis=1) < 0, 0] = 1
+    person, item = np.nonzero(codes >= 0)
+    names = [items[i] for i in item]
+    table = pa.table({"person": person, "item": names, "response": codes[person, item]})
+    words = {"model": "partial-credit"}
+    local = Responses.from_dataframe(table, **words).select(items)
+    away = open_frame(spark.createDataFrame(table), reading=make_reading(**words)).select(items)
+    for neighbours in Neighbours:
+        persons = 300 if neighbours is Neighbours.REPLACE_ONE else None
+        public = Public(items, 3, neighbours, persons, steps=steps)
+        mechanism = Totals(answers=2)
+        budget = Budget(1.0, 1e-6, neighbours)
+        job = mechanism.job(public, mechanism.calibrate(public, budget, SeededSource(1)))
+        assert np.array_equal(away.reduce(job), local.reduce(job))
 
 
 @given(table=long_tables())

@@ -152,8 +152,7 @@ def _sum_form(
 
 
 def _sum_moments(form: FormTable, answered: Int64Array, products: Int64Array) -> Int64Array:
-    factors = np.moveaxis(form.factors[answered], 0, -1)
-    sums = contribute(factors, products[None]).sum(axis=1)
+    sums = contribute(form.factors, answered, products).sum(axis=1)
     if form.contributing is None:
         return np.asarray(sums)
     return np.append(sums, form.contributing[answered].sum())

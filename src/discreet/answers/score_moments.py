@@ -115,14 +115,16 @@ def round_factors(answered: int, scales: Sequence[Fraction]) -> Int64Array:
     return table
 
 
-def contribute(factors: Int64Array, products: Int64Array) -> Int64Array:
+def contribute(factors: Int64Array, answered: Int64Array, products: Int64Array) -> Int64Array:
     """Return each person's moments on the grid, ``[moment, person]``.
 
-    ``factors`` is ``[moment, product, person]``.
+    ``factors`` is ``[answered, moment, product]``, and ``products`` those of persons who answered
+    so many.
     """
-    half = 1 << (ONE_BITS + FACTOR_BITS - 1)
-    total = (factors * products).sum(axis=1)
-    return np.asarray((total + half) >> (ONE_BITS + FACTOR_BITS))
+    found = np.full((factors.shape[1], len(answered)), 1 << (ONE_BITS + FACTOR_BITS - 1))
+    for moment, product in np.argwhere(factors.any(axis=0)):
+        found[moment] += factors[:, moment, product][answered] * products[product]
+    return np.asarray(found >> (ONE_BITS + FACTOR_BITS))
 
 
 def bound_rounding(factors: Int64Array) -> list[Fraction]:

@@ -195,6 +195,9 @@ def audit(
         int | None,
         option("Q", "Its cap on answers per person (default: half of the items).", min=1),
     ] = None,
+    steps: Annotated[
+        int, option("STEPS", "Steps of every item; 1: right and wrong.", min=1, max=9)
+    ] = 1,
     runs: Annotated[
         int | None,
         option(
@@ -216,7 +219,7 @@ def audit(
     from discreet.privacy.mechanisms import find_mechanism
 
     budget = Budget(epsilon, delta, neighbours)
-    size = Size(items, max_answers)
+    size = Size(items, max_answers, steps)
     with working(f"Attacking {mechanism}"):
         attacked = find_mechanism(mechanism)
         report = audit_mechanism(attacked, budget, size=size, runs=runs, power=power)

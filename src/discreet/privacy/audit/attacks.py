@@ -20,14 +20,17 @@ import numpy as np
 
 from discreet.answers.judges import Comparisons
 from discreet.answers.responses import Responses
+from discreet.answers.steps import store_codes
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.audit.statistics import MATTERS, Separation, Statistic
+from discreet.privacy.mechanisms import check_steps_taken
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.protocol import PUBLIC, Calibration, Public
 from discreet.secure import RandomSource
 
 Contribution = tuple[Sequence[int], Sequence[int]]
-"""Items answered right and items answered wrong; or winners and losers of comparisons."""
+"""Items answered right and items answered wrong, which is the highest and the lowest category; or
+winners and losers of comparisons."""
 
 NOTHING: Contribution = ((), ())
 
@@ -42,11 +45,13 @@ SIZES_TRIED = 12
 class Size:
     """How many items there are, and how many answers (or comparisons) of one person count.
 
-    By default half as many as there are items, so that the cap is attacked too.
+    By default half as many as there are items, so that the cap is attacked too. Every item has as
+    many steps as are given: 1 for right and wrong.
     """
 
     items: int = 20
     max_answers: int | None = None
+    steps: int = 1
 
     @property
     def cap(self) -> int:
@@ -83,32 +88,34 @@ class Domain:
     ``stretch`` begins with the change that leaves the same items answered, or objects compared.
     """
 
-    gather: Callable[[list[Contribution], tuple[str, ...]], Any]
+    gather: Callable[[list[Contribution], Public], Any]
     stretch: Callable[[int, int], Iterator[tuple[Contribution, Contribution]]]
     most: Callable[[int], int]
 
 
-def gather_answers(people: list[Contribution], items: tuple[str, ...]) -> Responses:
+def gather_answers(people: list[Contribution], public: Public) -> Responses:
     """One row a person; the first has no answers, so that there is always somebody."""
-    rows = np.full((len(people) + 1, len(items)), np.nan)
+    rows = np.full((len(people) + 1, len(public.items)), -1, dtype=np.int8)
+    highest = np.array(public.steps, dtype=np.int8)
     for row, (right, wrong) in zip(rows[1:], people, strict=True):
-        row[list(right)], row[list(wrong)] = 1, 0
-    return Responses.from_array(rows, items=items)
+        row[list(right)], row[list(wrong)] = highest[list(right)], 0
+    return Responses.from_store(store_codes(rows, public.steps), public.items)
 
 
-def gather_comparisons(people: list[Contribution], items: tuple[str, ...]) -> Comparisons:
+def gather_comparisons(people: list[Contribution], public: Public) -> Comparisons:
     """One judge a contribution, after one who compared nothing."""
     made = [NOTHING, *people]
     starts = np.cumsum([0, *(len(won) for won, _ in made)])
     winner, loser = (np.concatenate([one[side] for one in made]).astype(int) for side in (0, 1))
-    return Comparisons(items, None, starts, winner, loser)
+    return Comparisons(public.items, None, starts, winner, loser)
 
 
 def stretch_answers(size: int, items: int) -> Iterator[tuple[Contribution, Contribution]]:
-    """Half of the answers right; then turned round, half of them, elsewhere, or none."""
+    """Half of the answers right, or all; then turned round, half of them, elsewhere, or none."""
     right, wrong = range(0, size, 2), range(1, size, 2)
     yield (right, wrong), (wrong, right)
     yield (right, wrong), NOTHING
+    yield (range(size), ()), ((), range(size))
     if size + len(wrong) <= items:
         yield (right, wrong), (range(size, size + len(wrong)), right)
     if 2 * size <= items:
@@ -182,8 +189,14 @@ class _Stage:
         self.domain = DOMAINS[mechanism.kind]
         self.replaces = budget.neighbours is Neighbours.REPLACE_ONE
         names = tuple(f"item {i}" for i in range(size.items))
-        persons = 2 if self.replaces else None
-        self.public = PUBLIC[mechanism.kind](names, size.cap, budget.neighbours, persons)
+        self.public = PUBLIC[mechanism.kind](
+            names,
+            size.cap,
+            budget.neighbours,
+            2 if self.replaces else None,
+            steps=(size.steps,) * size.items,
+        )
+        check_steps_taken(mechanism, self.public)
         self.calibration = mechanism.calibrate(self.public, budget, source)
 
     def stretch(self, size: int) -> Iterator[tuple[Contribution, Contribution]]:
@@ -201,7 +214,7 @@ class _Stage:
 
     def measure(self, pair: tuple[Contribution, Contribution], group: int) -> Statistic:
         """Return what tells apart a group with the one contribution from one with the other."""
-        gathered = [self.domain.gather([one], self.public.items) for one in pair]
+        gathered = [self.domain.gather([one], self.public) for one in pair]
         cells = [
             self.mechanism.attack_cells(one, self.public, self.calibration) for one in gathered
         ]
@@ -218,11 +231,10 @@ class _Stage:
     ) -> Attack:
         """Make the two data sets: a group of like persons, and what becomes of them."""
         one, other = pair
-        items = self.public.items
         return Attack(
             name,
-            data=self.domain.gather([one] * group, items),
-            neighbour=self.domain.gather([other] * group if self.replaces else [], items),
+            data=self.domain.gather([one] * group, self.public),
+            neighbour=self.domain.gather([other] * group if self.replaces else [], self.public),
             public=replace(self.public, persons=group + 1 if self.replaces else None),
             calibration=self.calibration,
             statistic=statistic,

@@ -118,17 +118,22 @@ def choose_mechanism(
         check_mechanism(given, kind)
     if given != AUTO:
         named = find_mechanism(given) if isinstance(given, str) else given
-        if public.has_steps and not named.takes_steps:
-            raise BadUsage(
-                f"the mechanism {named.name} is for right and wrong answers, and some listed items "
-                "have more than one step; take mechanism='totals' (--mechanism totals)"
-            )
+        check_steps_taken(named, public)
         return named, f"{named.name}: named by the steward"
     if kind == "answers":
         return pick_mechanism(public)
     from discreet.privacy.mechanisms.comparisons import pick_comparison_mechanism
 
     return pick_comparison_mechanism(public)
+
+
+def check_steps_taken(mechanism: CompleteMechanism, public: Public) -> None:
+    """Refuse a mechanism for right and wrong answers where items have more steps."""
+    if public.has_steps and not mechanism.takes_steps:
+        raise BadUsage(
+            f"the mechanism {mechanism.name} is for right and wrong answers, and some listed items "
+            "have more than one step; take mechanism='totals' (--mechanism totals)"
+        )
 
 
 def pick_mechanism(public: Public) -> tuple[CompleteMechanism, str]:

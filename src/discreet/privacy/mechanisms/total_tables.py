@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import floor, isqrt, lcm
 from typing import Any
 
 import numpy as np
 
-from discreet.answers.category_totals import FormTable
+from discreet.answers.category_totals import CategoryTotals, FormTable
 from discreet.answers.score_moments import MOMENTS, PRODUCTS, round_factors
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.protocol import Public
@@ -164,6 +164,15 @@ def _choose_scales(bare: FormShape, moments: int) -> tuple[int, ...]:
     half = (unit.max(axis=0) - unit.min(axis=0)) / 2
     weighed = zip(MOMENT_SCALES, WIDEST, half, strict=False)
     return tuple(int(SCALE_PARTS * scale * min(1.0, wide / own)) for scale, wide, own in weighed)
+
+
+@lru_cache(maxsize=64)
+def make_job(
+    steps: tuple[int, ...], shapes: tuple[FormShape, ...], *, has_takers: bool, is_complete: bool
+) -> CategoryTotals:
+    """Return what is summed over persons; remembered, because audits and bootstraps sum often."""
+    tables = [one.table(has_takers=has_takers, is_complete=is_complete) for one in shapes]
+    return CategoryTotals(steps, tables)
 
 
 def pack_shapes(shapes: Sequence[FormShape]) -> list[dict[str, Any]]:

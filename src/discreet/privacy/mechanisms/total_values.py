@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from discreet.answers.category_totals import CategoryTotals
 from discreet.answers.steps import store_codes
 from discreet.models.noisefit.totals import FormTotals
 from discreet.privacy.mechanisms.total_tables import (
@@ -22,6 +20,7 @@ from discreet.privacy.mechanisms.total_tables import (
     SCALE_PARTS,
     FormShape,
     common_categories,
+    make_job,
 )
 from discreet.privacy.protocol import Public
 from discreet.privacy.wall import Release
@@ -167,21 +166,10 @@ class Measurer:
     def __call__(self, codes: Int8Array, form: int) -> FormTotals:
         """Return the statistics of persons in a form: codes ``[person, own item]``."""
         shape = self.shapes[form]
-        job = self._job(form)
-        sums = job.read(job.block(store_codes(codes, job.cells.steps)))
+        steps = tuple(self.public.steps[column] for column in shape.columns)
+        alone = replace(shape, columns=tuple(range(len(steps))))
+        job = make_job(steps, (alone,), has_takers=self.has_takers, is_complete=False)
+        sums = job.read(job.block(store_codes(codes, steps)))
         takers = sums["takers"] if self.has_takers else None
         own = FormSums(sums["category"] / GRID, sums["moment"], takers, (float(len(codes)), 0.0))
         return fill_form(own, shape, self.public)
-
-    def _job(self, form: int) -> CategoryTotals:
-        return _measuring_job(
-            self.shapes[form],
-            tuple(self.public.steps[i] for i in self.shapes[form].columns),
-            self.has_takers,
-        )
-
-
-@lru_cache(maxsize=64)
-def _measuring_job(shape: FormShape, steps: tuple[int, ...], has_takers: bool) -> CategoryTotals:
-    alone = replace(shape, columns=tuple(range(len(steps))))
-    return CategoryTotals(steps, [alone.table(has_takers=has_takers, is_complete=False)])

@@ -29,6 +29,7 @@ from discreet.privacy.mechanisms.total_tables import (
     GRID,
     FormShape,
     common_categories,
+    make_job,
     pack_shapes,
     shape_forms,
     unpack_shapes,
@@ -130,12 +131,12 @@ class Totals(AdditiveMechanism):
 
     def job(self, public: Public, calibration: Calibration) -> CategoryTotals:
         """Return what is summed over persons."""
-        shapes = unpack_shapes(public, calibration.settings["forms"])
-        options = {
-            "has_takers": "takers" in calibration.laws,
-            "is_complete": public.design == "complete",
-        }
-        return CategoryTotals(public.steps, [shape.table(**options) for shape in shapes])
+        return make_job(
+            public.steps,
+            tuple(unpack_shapes(public, calibration.settings["forms"])),
+            has_takers="takers" in calibration.laws,
+            is_complete=public.design == "complete",
+        )
 
     def count(self, answers: Any, public: Public, calibration: Calibration) -> Summed:
         """Sum over persons, in one pass. Confidential."""
