@@ -20,7 +20,13 @@ from discreet.cli.compare import rank
 from discreet.cli.compare import release as release_ranking
 from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
 from discreet.cli.fit import fit, report
-from discreet.cli.ledger import create_ledger, declare_population, resume, show_ledger
+from discreet.cli.ledger import (
+    create_ledger,
+    declare_population,
+    report_spending,
+    resume,
+    show_ledger,
+)
 from discreet.cli.linking import add_to_bank, create_bank, drift, link, show_bank
 from discreet.cli.options import add_family, register, spread
 from discreet.cli.output import speaking
@@ -75,6 +81,7 @@ ledger = add_family(app, "ledger", "Keep account of the privacy budget.")
 register(ledger, create_ledger, "create")
 register(ledger, declare_population, "population")
 register(ledger, show_ledger, "show")
+register(ledger, report_spending, "report")
 register(ledger, resume)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from discreet.atomic import check_place
+from discreet.atomic import check_place, write_text
 from discreet.cli.answers import (
     Columns,
     Limits,
@@ -15,13 +16,14 @@ from discreet.cli.answers import (
     open_answers,
     read_votes,
 )
-from discreet.cli.options import AsJson, Delta, Epsilon, Relation, argument, flag, option
-from discreet.cli.output import print_columns, print_json, say
+from discreet.cli.options import AsJson, Delta, Epsilon, Force, Relation, argument, flag, option
+from discreet.cli.output import check_writable, json_text, note, print_columns, print_json, say
 from discreet.cli.release import Delivery, show_release
+from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
-    from discreet.privacy.ledger.history import History, Standing
+    from discreet.privacy.ledger.history import History
     from discreet.privacy.ledger.populations import Populations
 
 LedgerFile = Annotated[Path, argument("FILE", "The ledger.")]
@@ -61,6 +63,7 @@ def declare_population(
     ] = False,
 ) -> None:
     """Declare whom data is about. What is not declared disjoint counts as overlapping."""
+    from discreet.output.spending import explain_relations
     from discreet.privacy.ledger import Ledger
 
     ledger = Ledger.open(file)
@@ -73,7 +76,7 @@ def declare_population(
     )
     history = ledger.history()
     standing = history.standing(name)
-    say(f"{name}: {_describe_relations(known, name)}.")
+    say(f"{name}: {explain_relations(known, name)}.")
     say(f"Spent on one person of {name}: epsilon {standing.epsilon:.4g}; left {standing.left:.4g}.")
     if disjoint and str(history.relation) != "add-remove":
         say(
@@ -86,81 +89,81 @@ def _split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _describe_relations(known: Populations, name: str) -> str:
-    """Say what is declared about a population, with what follows from it."""
-    if name == "everyone":
-        return "contains all"
-    parts, others = known.parts_of(name), known.apart_from(name)
-    said = [f"contains {', '.join(parts)}"] if parts else []
-    said += [f"disjoint from {', '.join(others)}"] if others else []
-    return "; ".join([*said, "may overlap with all others" if said else "may overlap with all"])
-
-
 def show_ledger(file: LedgerFile, *, as_json: AsJson = False) -> None:
     """Show what has been spent and what is left. For the steward's eyes."""
+    from discreet.output.spending import describe_largest, list_populations
     from discreet.privacy.ledger import Ledger
 
     ledger = Ledger.open(file)
     history = ledger.history()
-    standings = history.standings()
+    limit, largest, rows = history.limit, describe_largest(history), list_populations(history)
     entries = [entry.to_dict() for entry in history.entries]
     if as_json:
-        print_json(_ledger_document(history, standings, entries))
+        print_json(
+            {
+                "spent": {"epsilon": largest["epsilon"], "delta": largest["delta"]},
+                "limit": {"epsilon": limit.epsilon, "delta": limit.delta},
+                "largest": largest,
+                "populations": rows,
+                "releases": entries,
+            }
+        )
         return
     say(f"Ledger {ledger.id}, rule: {ledger.rule}")
-    say(f"Limit  epsilon {ledger.limit.epsilon:.4g} at delta {ledger.limit.delta:g}")
-    say(f"Spent  {_describe_largest(history, standings[0])}")
+    say(f"Limit  epsilon {limit.epsilon:.4g} at delta {limit.delta:g}")
+    say(f"Spent  {_say_largest(largest)}")
     say()
-    _print_standings(history.populations, standings)
+    _print_populations(history.populations, rows)
     say()
     _print_history(entries)
     _print_waiting(ledger, history)
 
 
-def _ledger_document(
-    history: History, standings: list[Standing], entries: list[dict[str, Any]]
-) -> dict[str, Any]:
-    delta = history.limit.delta
-    return {
-        "spent": dict(zip(("epsilon", "delta"), history.spent(), strict=True)),
-        "limit": {"epsilon": history.limit.epsilon, "delta": delta},
-        "largest": {
-            "epsilon": standings[0].epsilon,
-            "populations": standings[0].together,
-            "is_exact": standings[0].is_exact,
-        },
-        "populations": [
-            {
-                "population": one.population,
-                "spent": one.epsilon,
-                "left": one.left,
-                "releases": one.releases,
-                "contains": history.populations.parts_of(one.population),
-                "disjoint": history.populations.apart_from(one.population),
-            }
-            for one in standings
-        ],
-        "releases": entries,
-    }
-
-
-def _describe_largest(history: History, standing: Standing) -> str:
+def _say_largest(largest: dict[str, Any]) -> str:
     """Say what the most exposed person has spent, and in which populations that person is."""
-    bound = "" if standing.is_exact else "at most "
-    delta = history.spent()[1]
-    whose = f", in {' and '.join(standing.together)}" if standing.together else ""
-    return f"{bound}epsilon {standing.epsilon:.4g} at delta {delta:g} on one person{whose}"
+    bound = "" if largest["is_exact"] else "at most "
+    whose = f", in {' and '.join(largest['populations'])}" if largest["populations"] else ""
+    spent = f"epsilon {largest['epsilon']:.4g} at delta {largest['delta']:g}"
+    return f"{bound}{spent} on one person{whose}"
 
 
-def _print_standings(known: Populations, standings: list[Standing]) -> None:
-    columns: dict[str, list[Any]] = {
-        "population": [one.population for one in standings],
-        "spent": [one.epsilon for one in standings],
-        "left": [one.left for one in standings],
-        "releases": [one.releases for one in standings],
-        "declared": [_describe_relations(known, one.population) for one in standings],
-    }
-    print_columns(columns, [*columns])
+def _print_populations(known: Populations, rows: list[dict[str, Any]]) -> None:
+    from discreet.output.spending import explain_relations
+
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    columns["declared"] = [explain_relations(known, row["population"]) for row in rows]
+    print_columns(columns, ("population", "spent", "left", "releases", "declared"))
+
+
+def report_spending(
+    file: LedgerFile,
+    *,
+    out: Annotated[
+        Path | None,
+        option("FILE", "Write it: .html for a page, .md for a text, .json for a program."),
+    ] = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Report what was spent, for publication. Prints Markdown where there is no --out."""
+    from discreet.output.spending import describe_spending, write_spending_page, write_spending_text
+    from discreet.privacy.ledger import Ledger
+
+    ways: dict[str, Callable[[Mapping[str, Any]], str]]
+    ways = {".html": write_spending_page, ".md": write_spending_text, ".json": json_text}
+    if out is not None:
+        if out.suffix not in ways:
+            raise BadUsage(f"{out}: a spending report is written as .html, .md or .json; name one.")
+        check_writable(out.parent, [out.name], force=force)
+    ledger = Ledger.open(file)
+    told = describe_spending(ledger, ledger.history())
+    if as_json:
+        print_json(told)
+    elif out is None:
+        say(write_spending_text(told).rstrip())
+    if out is not None:
+        write_text(out, ways[out.suffix](told), private=False)
+        note(f"Wrote {out} (may be published)")
 
 
 def _print_history(entries: list[dict[str, Any]]) -> None:

@@ -8,7 +8,7 @@ total over all sets of populations that can share a person. docs/privacy-account
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from shlex import quote
@@ -101,10 +101,6 @@ class Standing:
     releases: int
     together: tuple[str, ...]
     is_exact: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for `discreet ledger show --json`."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)

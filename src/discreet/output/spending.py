@@ -1,0 +1,246 @@
+"""The spending report of a ledger: what all releases together cost any one person, to publish.
+
+In: what a ledger holds at one moment. Out: plain values, and from these alone a page and a text. It
+names populations and public parameters of releases; it holds no fingerprint, no digest of anybody,
+no path, no description and nothing that was counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from discreet import __version__
+from discreet.markup import HtmlColumn, count_of, write_page
+from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.accounting.gaussian import best_guess, show_share
+from discreet.privacy.ledger import EVERYONE, Ledger
+from discreet.privacy.ledger.history import Entry, History
+from discreet.privacy.ledger.populations import Populations
+
+TITLE = "What was spent on privacy"
+RULES = {
+    "gaussian": "Spends are added as Gaussian curves: two equal releases about one person cost "
+    "less than twice the epsilon of one, and what is left is more than the limit less what is "
+    "spent.",
+    "basic": "Spends are added one by one: epsilons add, and deltas add.",
+}
+COMPARED = {
+    Neighbours.REPLACE_ONE: "The promise compares what is published with what would have been "
+    "published if any one person's answers had been others (replace-one). Nobody changes from one "
+    "population to another in it.",
+    Neighbours.ADD_REMOVE: "The promise compares what is published with what would have been "
+    "published if any one person had not taken part (add-remove).",
+}
+
+
+def list_populations(history: History) -> list[dict[str, Any]]:
+    """Return a row for "everyone" and each population: spent, left, releases, what is declared."""
+    return [
+        {
+            "population": one.population,
+            "spent": one.epsilon,
+            "left": one.left,
+            "releases": one.releases,
+            "contains": history.populations.parts_of(one.population),
+            "disjoint": history.populations.apart_from(one.population),
+        }
+        for one in history.standings()
+    ]
+
+
+def describe_largest(history: History) -> dict[str, Any]:
+    """Return the most that was spent on any one person, and in which populations that person is."""
+    largest = history.standing()
+    return {
+        "epsilon": largest.epsilon,
+        "delta": history.spent()[1],
+        "populations": list(largest.together),
+        "is_exact": largest.is_exact,
+    }
+
+
+def explain_relations(known: Populations, name: str) -> str:
+    """Say what is declared about a population, with what follows from it."""
+    if name == EVERYONE:
+        return "contains all"
+    parts, others = known.parts_of(name), known.apart_from(name)
+    said = [f"contains {', '.join(parts)}"] if parts else []
+    said += [f"disjoint from {', '.join(others)}"] if others else []
+    return "; ".join([*said, "may overlap with all others" if said else "may overlap with all"])
+
+
+def describe_spending(ledger: Ledger, history: History) -> dict[str, Any]:
+    """Return all that a spending report says, as plain values."""
+    relation = history.relation
+    return {
+        "title": TITLE,
+        "ledger": ledger.id,
+        "as_of": max((entry.reserved_at[:10] for entry in history.entries), default=None),
+        "rule": ledger.rule,
+        "neighbours": None if relation is None else str(relation),
+        "limit": {"epsilon": history.limit.epsilon, "delta": history.limit.delta},
+        "keeps_limit": history.keeps_limit(),
+        "largest": describe_largest(history),
+        "populations": [
+            {**row, "declared": explain_relations(history.populations, row["population"])}
+            for row in list_populations(history)
+        ],
+        "releases": [_describe_release(entry) for entry in history.entries],
+        "statement": _make_statement(ledger.rule, history),
+        "software": f"discreet {__version__}",
+    }
+
+
+def _describe_release(entry: Entry) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "date": entry.reserved_at[:10],
+        "population": entry.population,
+        "mechanism": entry.spend.mechanism,
+        "epsilon": entry.spend.epsilon,
+        "delta": entry.spend.delta,
+        "finished": entry.completed_at is not None,
+    }
+
+
+def _make_statement(rule: str, history: History) -> list[str]:
+    """Return the sentences, a paragraph each."""
+    relation = history.relation
+    return [
+        _explain_limit(history.limit, relation or Neighbours.REPLACE_ONE),
+        *([] if relation is None else [COMPARED[relation]]),
+        "Somebody may be in several populations at once. What counts is the largest total over "
+        "all sets of populations that can share a person. Populations that were not declared "
+        "disjoint count as overlapping. The declarations are the word of whoever keeps the ledger.",
+        f"{RULES[rule]} The limit holds however later releases are chosen, also after looking at "
+        "earlier ones; what is shown as spent is exact where they were chosen in advance.",
+        "A release counts from the moment at which it was begun, whether it was finished or not, "
+        "and for ever: what was published cannot be taken back. Releases that were charged to "
+        "another ledger, or to none, are not counted here.",
+    ]
+
+
+def _explain_limit(limit: Budget, relation: Neighbours) -> str:
+    promised = show_share(best_guess(limit.epsilon, limit.delta, relation))
+    return (
+        "Somebody who knows everybody else's answers, and for whom a fact about one person's "
+        f"answers is as likely as not, guesses it right with a probability of {promised} after "
+        "reading every release that the limit allows."
+    )
+
+
+def _summarise(told: Mapping[str, Any]) -> str:
+    largest, limit = told["largest"], told["limit"]
+    together = largest["populations"]
+    whose = f", who is in {' and in '.join(together)}," if together else ""
+    bound = "" if largest["is_exact"] else "at most "
+    return (
+        f"{count_of(len(told['releases']), 'release')} so far. The most that was spent on one "
+        f"person{whose} is {bound}epsilon {largest['epsilon']:.4g}; the limit is epsilon "
+        f"{limit['epsilon']:g} at delta {limit['delta']:g}."
+    )
+
+
+def _warn(told: Mapping[str, Any]) -> str:
+    if told["keeps_limit"]:
+        return ""
+    return (
+        "More than the limit was spent on some persons: releases were accepted by a declaration "
+        "that was found to be wrong and was corrected. No further release about them is made."
+    )
+
+
+def _list_facts(told: Mapping[str, Any]) -> dict[str, str]:
+    facts = {
+        "largest epsilon": f"{told['largest']['epsilon']:.4g}",
+        "limit": f"{told['limit']['epsilon']:g}",
+        "delta": f"{told['limit']['delta']:g}",
+        "releases": str(len(told["releases"])),
+        "rule": told["rule"],
+        "neighbours": told["neighbours"] or "not fixed yet",
+    }
+    return facts | ({"latest release": told["as_of"]} if told["as_of"] else {})
+
+
+def _list_tables(told: Mapping[str, Any]) -> dict[str, list[HtmlColumn]]:
+    """Return the two tables: of populations, and of releases."""
+    rows, releases = told["populations"], told["releases"]
+    return {
+        "populations": [
+            HtmlColumn("population", [row["population"] for row in rows]),
+            HtmlColumn("spent", [row["spent"] for row in rows], 4),
+            HtmlColumn("left", [row["left"] for row in rows], 4),
+            HtmlColumn("releases", [row["releases"] for row in rows]),
+        ],
+        "releases": [
+            HtmlColumn("release", [str(one["number"]) for one in releases]),
+            HtmlColumn("date", [one["date"] for one in releases]),
+            HtmlColumn("population", [one["population"] for one in releases]),
+            HtmlColumn("mechanism", [one["mechanism"] for one in releases]),
+            HtmlColumn("epsilon", [f"{one['epsilon']:g}" for one in releases]),
+            HtmlColumn("delta", [f"{one['delta']:g}" for one in releases]),
+            HtmlColumn("finished", ["yes" if one["finished"] else "no" for one in releases]),
+        ],
+    }
+
+
+def _list_declared(told: Mapping[str, Any]) -> dict[str, str]:
+    return {row["population"]: row["declared"] for row in told["populations"]}
+
+
+def _explain_source(told: Mapping[str, Any]) -> str:
+    return (
+        f"Ledger {told['ledger']}, the number that every release charged to it names. Made by "
+        f"{told['software']}."
+    )
+
+
+def write_spending_page(told: Mapping[str, Any]) -> str:
+    """Return the report as one HTML file."""
+    return write_page(
+        "spending.html",
+        {
+            "title": told["title"],
+            "warning": _warn(told),
+            "summary": _summarise(told),
+            "boxes": _list_facts(told),
+            **_list_tables(told),
+            "declared": _list_declared(told),
+            "statement": told["statement"],
+            "source": _explain_source(told),
+        },
+        scripts=(),
+    )
+
+
+def write_spending_text(told: Mapping[str, Any]) -> str:
+    """Return the report as Markdown."""
+    tables = {name: _write_rows(columns) for name, columns in _list_tables(told).items()}
+    warning = _warn(told)
+    parts = [
+        f"# {told['title']}",
+        warning and f"**{warning}**",
+        _summarise(told),
+        "## Whom it was spent on",
+        tables["populations"],
+        "\n".join(f"- {name}: {said}" for name, said in _list_declared(told).items()),
+        "## Releases",
+        tables["releases"] if told["releases"] else "None so far.",
+        "## What this means",
+        *told["statement"],
+        _explain_source(told),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _write_rows(columns: list[HtmlColumn]) -> str:
+    """Return a table in Markdown; a name may hold the sign between cells."""
+    cells = [[_write_cell(value, column.digits) for value in column.values] for column in columns]
+    rows = [[column.title for column in columns], ["---"] * len(columns), *zip(*cells, strict=True)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _write_cell(value: Any, digits: int) -> str:
+    text = f"{value:.{digits}f}" if isinstance(value, float) else str(value)
+    return text.replace("\\", "\\\\").replace("|", "\\|")
