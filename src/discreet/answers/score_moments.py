@@ -140,7 +140,7 @@ def bound_rounding(factors: Int64Array) -> list[Fraction]:
         products = sum(
             abs(factor) * error for factor, error in zip(row, PRODUCT_ERRORS, strict=True)
         )
-        rounded = Fraction(sum(1 for factor in row if factor), 2) * ONE
+        rounded = Fraction(len(row), 2) * ONE
         off = (products + rounded) / (1 << (ONE_BITS + FACTOR_BITS))
         found.append(off + Fraction(1, 2))
     return found
