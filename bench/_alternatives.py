@@ -84,16 +84,19 @@ class Shares:
     ----------
     floor
         The least share that is believed, in units of an equal share.
+    shrink
+        What thresholds are multiplied with.
     """
 
     floor: float
+    shrink: float = 1.0
 
     def __call__(self, codes, steps, epsilon, delta, rng):
         persons, items = codes.shape
         counts = count_categories(codes, steps)
         sigma = np.sqrt(2 * items) / largest_mu(epsilon, delta)
         noisy = (counts + rng.normal(0, sigma, counts.shape)) / persons
-        return fit_shares(tidy_shares(noisy, self.floor))
+        return self.shrink * fit_shares(tidy_shares(noisy, self.floor))
 
 
 # -- randomized response ---------------------------------------------------------------------
@@ -132,10 +135,13 @@ class Responses:
         How many answers a person reports; 0 for all.
     floor
         The least share that is believed, in units of an equal share.
+    shrink
+        What thresholds are multiplied with.
     """
 
     answers: int
     floor: float
+    shrink: float = 1.0
 
     def __call__(self, codes, steps, epsilon, delta, rng):
         items, categories = codes.shape[1], steps + 1
@@ -147,7 +153,8 @@ class Responses:
         other = 1 / (np.exp(local) + categories - 1)
         kept = np.exp(local) * other
         seen = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        return fit_shares(tidy_shares((seen - other) / (kept - other), self.floor))
+        right = (seen - other) / (kept - other)
+        return self.shrink * fit_shares(tidy_shares(right, self.floor))
 
 
 def pick_items(rng, shape, answers):

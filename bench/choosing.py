@@ -1,0 +1,135 @@
+"""`margins`, `pairs` or `totals` for right and wrong answers: what `auto` should choose.
+
+Run ``python -m bench.choosing [--runs 20] [--only tenth,booklets]`` with one BLAS thread. Every
+mechanism has its default settings and releases the same answers through the wall at the same
+budget (delta 1e-4, replace-one); `totals` is told of a design and of forms where these are public.
+Prints the root mean square error of the difficulties, with its Monte Carlo error, and the ratio of
+`totals` to each of the others over the same answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+import discreet
+from bench.margins import simulate
+from bench.totals_alternatives import DELTA, compare, root, square_error
+from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.mechanisms.margins import Margins
+from discreet.privacy.mechanisms.pairs import DensePairs
+from discreet.privacy.mechanisms.totals import Totals
+from discreet.privacy.noise import ExactNoise
+from discreet.privacy.protocol import Public
+from discreet.privacy.wall import release_statistics
+from discreet.secure import SeededSource
+
+EPSILONS = (0.3, 1.0, 3.0)
+DESIGNS = {
+    "complete, 1000 x 10": ("random", 1000, 10, 1.0, 10),
+    "complete, 3000 x 20": ("random", 3000, 20, 1.0, 20),
+    "complete, 1000 x 50": ("random", 1000, 50, 1.0, 50),
+    "complete, 1000 x 100": ("random", 1000, 100, 1.0, 100),
+    "skewed, 1000 x 50": ("skewed", 1000, 50, 1.0, 50),
+    "third, 5000 x 100": ("random", 5000, 100, 0.3, 40),
+    "tenth, 5000 x 100": ("random", 5000, 100, 0.1, 18),
+    "most, 1000 x 20": ("random", 1000, 20, 0.8, 20),
+    "booklets, 3000 x 70": ("booklets", 3000, 70, 0.0, 20),
+    "targeted, 5000 x 100": ("targeted", 5000, 100, 0.0, 40),
+}
+"""Kind, persons, items, share answered, cap; as in `bench/margins.py`."""
+
+
+def list_ways(name):
+    """Return which mechanism is told what of the design."""
+    ways = {"margins": (Margins(), "unknown"), "pairs": (DensePairs(), "unknown")}
+    if name.startswith(("complete", "skewed")):
+        return {**ways, "totals": (Totals(), "complete")}
+    ways["totals, unknown"] = (Totals(), "unknown")
+    if name.startswith("booklets"):
+        return {**ways, "totals": (Totals(), "random"), "totals, forms": (Totals(), "complete")}
+    if not name.startswith("targeted"):
+        ways["totals"] = (Totals(), "random")
+    return ways
+
+
+def make_answers(name, seed):
+    """Return difficulties, answers, and the forms if there are any."""
+    kind, persons, items, answered, cap = DESIGNS[name]
+    rng = np.random.default_rng([seed, list(DESIGNS).index(name)])
+    truth, right, seen = simulate(kind, persons, items, answered, cap, rng)
+    answers = discreet.Responses.from_array(np.where(seen, right, -1).astype(np.int8))
+    return truth, answers, find_forms(answers.items, seen) if kind == "booklets" else ()
+
+
+def find_forms(items, seen):
+    """Return the sets of items that were given out together; the simulation made them so."""
+    kinds = np.unique(seen, axis=0)
+    return tuple(tuple(np.array(items)[row].tolist()) for row in kinds)
+
+
+def release(answers, mechanism, public, epsilon, seed):
+    """Difficulties of one release, as ``discreet.release`` makes them, less the standard errors."""
+    source = SeededSource(seed)
+    calibration = mechanism.calibrate(public, Budget(epsilon, DELTA), source)
+    released = release_statistics(
+        answers,
+        mechanism=mechanism,
+        public=public,
+        calibration=calibration,
+        guarantee=calibration.spend.guarantee(ledger=None, is_private=False),
+        noise=ExactNoise(source),
+    )
+    return np.array(mechanism.fit(released, standard_errors=False).difficulty)
+
+
+def run(name, way, data, epsilon, seed):
+    """Squared error of one mechanism on one data set."""
+    truth, answers, forms = data
+    mechanism, design = list_ways(name)[way]
+    cap = DESIGNS[name][-1]
+    public = Public(
+        answers.items,
+        cap,
+        Neighbours.REPLACE_ONE,
+        answers.n_persons,
+        design=design,
+        forms=forms if way == "totals, forms" else (),
+    )
+    return square_error(release(answers, mechanism, public, epsilon, seed), truth)
+
+
+def measure(name, runs):
+    print(f"{name}, {runs} data sets", flush=True)
+    sets = [make_answers(name, 1900 + k) for k in range(runs)]
+    for epsilon in EPSILONS:
+        squares = {
+            way: [run(name, way, data, epsilon, k) for k, data in enumerate(sets)]
+            for way in list_ways(name)
+        }
+        for way, found in squares.items():
+            over = [
+                f"{other} {show(*compare(found, squares[other]))}" for other in ("margins", "pairs")
+            ]
+            words = "; ".join(over) if way.startswith("totals") else ""
+            print(f"  epsilon {epsilon:g} {way:16} {show(*root(found))}  {words}", flush=True)
+
+
+def show(value, rough):
+    return f"{value:.3f} +- {rough:.3f}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--only", default="", help="starts of designs, with commas")
+    options = parser.parse_args()
+    chosen = tuple(options.only.split(","))
+    for name in DESIGNS:
+        if name.startswith(chosen):
+            measure(name, options.runs)
+
+
+if __name__ == "__main__":
+    main()
