@@ -8,7 +8,8 @@ thread. Parts:
 - ``spread``: the same with abilities 1.5 times as wide, and with skewed ones, and the settings of
   ``normal``. `totals` learns the distribution; the alternatives have to believe theirs.
 - ``verbal``: distance to the conditional estimate on 316 persons and 24 items of verbal
-  aggression, which are not distributed (``--tables FOLDER``).
+  aggression, which are not distributed (``--tables FOLDER``). Settings are those that come nearest
+  to it on this very table.
 - ``draw``: the picture, from the numbers that ``normal`` left in ``--out``.
 - ``tune``: chooses the alternatives' settings and keeps them in `bench/totals_alternatives.json`.
 
@@ -258,7 +259,8 @@ def measure_verbal(options):
           f"{reference.shape[1]} steps; distance to the conditional estimate")  # fmt: skip
     print(f"  all zero: {np.sqrt(square_error(np.zeros_like(reference), reference)):.3f}")
     for epsilon in (1.0, 3.0, 10.0):
-        tuned = read_settings("316 x 24 x 2", epsilon)
+        tuned = {way: tune(way, epsilon, [data] * options.tuning) for way in GRIDS}
+        tuned["totals"] = None
         measure_cell("verbal", "real", epsilon, [data] * options.seeds, tuned)
 
 
