@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger
     from discreet.publishing.bundle import Published, PublishedRanking
     from discreet.publishing.delivery import resume_release
+    from discreet.publishing.notices import correction_notice, withdrawal_notice
     from discreet.publishing.release import release, release_comparisons
     from discreet.publishing.verification import (
         read_release,
@@ -76,6 +77,7 @@ _NAMES = {
     "privacy.ledger": "Ledger",
     "publishing.bundle": "Published PublishedRanking",
     "publishing.delivery": "resume_release",
+    "publishing.notices": "correction_notice withdrawal_notice",
     "publishing.release": "release release_comparisons",
     "publishing.verification": "read_release read_released_ranking refit verify",
     "results.estimate": "Estimate",
@@ -117,6 +119,7 @@ __all__ = [
     "__version__",
     "adaptive",
     "compare_items",
+    "correction_notice",
     "count_comparisons",
     "count_pairs",
     "create_bank",
@@ -146,6 +149,7 @@ __all__ = [
     "simulate",
     "simulate_comparisons",
     "verify",
+    "withdrawal_notice",
     "write_bank",
 ]
 

@@ -28,6 +28,7 @@ from discreet.cli.ledger import (
     show_ledger,
 )
 from discreet.cli.linking import add_to_bank, create_bank, drift, link, show_bank
+from discreet.cli.notices import correct, withdraw
 from discreet.cli.options import add_family, register, spread
 from discreet.cli.output import speaking
 from discreet.cli.plan import audit, plan
@@ -65,6 +66,8 @@ for command in (demo, fit, check, report, top, mislabelled, score, dif, link, dr
 register(app, compare_items, "compare-items")
 register(app, release, mechanisms="answers")
 register(app, verify)
+register(app, correct)
+register(app, withdraw)
 register(app, plan, mechanisms="answers")
 register(app, audit, mechanisms="answers comparisons")
 register(app, counts)

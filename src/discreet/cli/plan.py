@@ -224,9 +224,10 @@ def audit(
         attacked = find_mechanism(mechanism)
         report = audit_mechanism(attacked, budget, size=size, runs=runs, power=power)
     if as_json:
-        names = ("claimed_epsilon", "lower_bound", "passed", "verdict", "detectable_factor")
-        more = ("detectable_epsilon", "power", "runs", "items", "max_answers", "attack")
-        print_json({name: getattr(report, name) for name in (*names, *more)})
+        names = ("mechanism", "claimed_epsilon", "lower_bound", "passed", "verdict")
+        more = ("detectable_factor", "detectable_epsilon", "power", "runs", "items")
+        last = ("max_answers", "attack")
+        print_json({name: getattr(report, name) for name in (*names, *more, *last)})
     else:
         _say_report(report, budget)
     if report.verdict is Verdict.REFUTED:

@@ -34,6 +34,7 @@ from discreet.types import Design
 
 if TYPE_CHECKING:
     from discreet.publishing.bundle import Published
+    from discreet.publishing.identity import Identity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +64,32 @@ class Terms:
             "contains every population.",
         ),
     ] = "everyone"
+    about: Annotated[
+        Path | None,
+        option("TOML", "A file that says who the release is: title, version, body, contact, note."),
+    ] = None
+    title: Annotated[str | None, option("TEXT", "What the release is called.")] = None
+    edition: Annotated[str | None, option("TEXT", "Its version, such as 2.")] = None
+    supersedes: Annotated[
+        str | None, option("VERSION", "The version of the same release that it takes the place of.")
+    ] = None
+    because: Annotated[str | None, option("TEXT", "Why it does so.")] = None
+    audit: Annotated[
+        Path | None, option("FILE", "What `discreet audit --json` printed, to be published.")
+    ] = None
+
+    @property
+    def identity(self) -> Identity:
+        """Who the release is: the file, and what the options say beside it."""
+        from discreet.publishing.identity import make_identity
+
+        words = {
+            "title": self.title,
+            "version": self.edition,
+            "supersedes": self.supersedes,
+            "reason": self.because,
+        }
+        return make_identity(self.about).add(words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +120,8 @@ def settle(terms: Terms, delivery: Delivery, kind: str = "answers") -> dict[str,
         "mechanism": terms.mechanism,
         "ledger": ledger,
         "population": terms.population,
+        "about": terms.identity,
+        "audit": terms.audit,
         "out": delivery.out,
         "force": delivery.force,
     }

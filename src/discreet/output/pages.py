@@ -39,6 +39,7 @@ from discreet.analysis.standing import (
 )
 from discreet.markup import HtmlColumn, show_probability, write_page
 from discreet.output.curves import draw_thresholds
+from discreet.output.points import list_identity, list_points
 from discreet.output.statement import explain_promise, has_steps, make_statement
 from discreet.output.svg import draw_difficulties
 from discreet.privacy.accounting.gaussian import (
@@ -58,6 +59,7 @@ PRIVATE, FOR_TESTS = "released with differential privacy", "not private: made wi
 def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
     """Return the page."""
     kind, is_private = find_kind(record), record["guarantee"]["is_private"]
+    said, access = record.get("identity", {}), PRIVATE if is_private else FOR_TESTS
     columns = estimate.to_dict()
     has_numbers = bool(estimate.estimated.any())
     shown = difficulty_rows(estimate) if has_numbers else None
@@ -66,7 +68,10 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
     return write_page(
         "public.html",
         {
-            "title": f"{kind.title}, {PRIVATE if is_private else FOR_TESTS}",
+            "title": said.get("title") or f"{kind.title}, {access}",
+            "about": list_identity(record),
+            "access": access if "title" in said else "",
+            "points": list_points(record),
             "warning": "" if is_private else "Not private: made with a seeded source for tests.",
             "summary": _summarise(estimate, record, standing),
             "boxes": _public_facts(record),

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.output.points import explain_versions, list_identity, list_points
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.accounting.gaussian import explain_belief
 from discreet.results.kinds import Kind, find_kind
@@ -74,6 +75,7 @@ def make_statement(record: Mapping[str, Any]) -> Statement:
             f"{kind.items}. {_compare(record, kind)}{explain_promise(record)}",
             *guarantee["conditions"],
             guarantee["ledger_note"],
+            *explain_versions(record),
             f"The {kind.listed}{' with its steps' if has_steps(record) else ''}, the cap on "
             f"{kind.answers}, epsilon, delta and the mechanism have to be chosen "
             "without looking at the data. Choosing any of them after looking voids this promise.",
@@ -97,15 +99,24 @@ def name_numbers(record: Mapping[str, Any]) -> str:
 def write_statement(record: Mapping[str, Any]) -> str:
     """Return the statement as Markdown."""
     made = make_statement(record)
-    rows = [f"| {name} | {value} |" for name, value in made.facts.items()]
+    rows = [f"| {as_cell(name)} | {as_cell(value)} |" for name, value in made.facts.items()]
+    points = [f"- **{name}.** {value}" for name, value in list_points(record).items()]
+    title = record.get("identity", {}).get("title")
     parts = [
-        "# Privacy statement",
+        "# Privacy statement" + (f": {as_cell(title)}" if title else ""),
         made.warning and f"**NOT PRIVATE.** {made.warning}",
         made.promise[0],
         "\n".join(["| | |", "|---|---|", *rows]),
         *made.promise[1:],
+        "## The points of NIST SP 800-226",
+        "\n".join(points),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def as_cell(text: str) -> str:
+    """Return words of a steward as they stand in a table, whatever signs they have."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
 def explain_promise(record: Mapping[str, Any]) -> str:
@@ -131,6 +142,7 @@ def _compare(record: Mapping[str, Any], kind: Kind) -> str:
 def _facts(record: Mapping[str, Any]) -> dict[str, str]:
     guarantee, kind = record["guarantee"], find_kind(record)
     facts = {
+        **list_identity(record),
         "protected": guarantee["unit"],
         "neighbouring data sets": guarantee["neighbours"],
         "epsilon": f"{guarantee['epsilon']:g}",
@@ -155,19 +167,20 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
 def write_registry_entry(record: Mapping[str, Any]) -> str:
     """Return the YAML draft for a release, from its privacy record."""
     guarantee, kind = record["guarantee"], find_kind(record)
+    said = record.get("identity", {})
     relation = METRICS[Neighbours(guarantee["neighbours"])]
     fields: dict[str, Any] = {
         "status": "Draft" if guarantee["is_private"] else "NOT PRIVATE: not to be registered",
         "deployment": {
             "product": {
-                "name": "TO FILL IN: name of the test or data set",
-                "data_curators": ["TO FILL IN"],
+                "name": said.get("title", "TO FILL IN: name of the test or data set"),
+                "data_curators": [said.get("body", "TO FILL IN")],
                 "intended_use": _name_use(record),
                 "data_product_type": "Summary statistics",
                 "data_product_region": "TO FILL IN",
                 "description": f"{_capital(name_numbers(record))} of {len(record['items'])} "
                 f"{kind.items} in logits, with standard errors that include the privacy noise",
-                "publication_date": "TO FILL IN",
+                "publication_date": said.get("date", "TO FILL IN"),
                 "data_product_sector": "TO FILL IN",
             },
             "dp_flavor": {
@@ -191,11 +204,12 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
                 "access_type": "Non-interactive",
             },
             "accounting": {
-                "composition": guarantee["ledger_note"],
+                "composition": list_points(record)["Releases together"],
                 "post_processing": f"Estimation of {name_numbers(record)} from the noisy values",
             },
             "implementation": {
                 "mechanisms": f"{record['mechanism']}, {guarantee['noise']}; {record['software']}",
+                **({"audit": list_points(record)["Audit"]} if record.get("audit") else {}),
                 "justification": "TO FILL IN: how epsilon, delta, the cap and the items were "
                 "chosen, before looking at the data",
             },

@@ -318,6 +318,8 @@ class Order:
         Who chose the mechanism, and why.
     unit
         What is protected; None for one person's whole set of answers.
+    about
+        What the release says about itself: title, version, what it supersedes; an audit's result.
     """
 
     kind: str
@@ -327,6 +329,7 @@ class Order:
     calibration: Calibration
     choice: str
     unit: str | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     def promise(self, *, ledger: str | None, is_private: bool) -> Guarantee:
         """Return what the release promises."""
@@ -360,6 +363,7 @@ class Order:
             "conditions": list(noise.conditions),
             "choice": self.choice,
             "unit": self.unit,
+            "about": dict(self.about),
         }
 
     @classmethod
@@ -404,6 +408,7 @@ class Order:
             calibration=calibration,
             choice=values["choice"],
             unit=values["unit"],
+            about=values.get("about", {}),
         )
 
     def require_mechanism(self) -> Mechanism:

@@ -15,6 +15,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from html import escape
 from math import isfinite
 from os import PathLike
@@ -141,7 +142,25 @@ def describe_release(
         "number_fixed": release.public.is_fixed,
         **(_describe_items(release.public) if kind == "answers" else {}),
         "software": f"discreet {discreet.__version__}",
+        "source_sha256": hash_source(),
     }
+
+
+@cache
+def hash_source() -> str:
+    """Return what the source of this library hashes to: all of its files, by name."""
+    root = Path(discreet.__file__).parent
+    whole = hashlib.sha256()
+    for path in sorted(root.rglob("*"), key=lambda one: one.relative_to(root).as_posix()):
+        if path.is_file() and path.suffix in SOURCES:
+            content = path.read_bytes().replace(b"\r\n", b"\n")
+            name = path.relative_to(root).as_posix()
+            whole.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+SOURCES = (".py", ".html", ".css", ".js", ".toml", ".json")
+"""Files of the library that are written by hand."""
 
 
 def _describe_items(public: Public) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Unpack
 
@@ -91,6 +91,31 @@ class Delivery:
         """The id of the ledger, for the guarantee."""
         return None if self.book is None else self.book.id
 
+    @property
+    def account(self) -> dict[str, Any] | None:
+        """What was spent on the population up to this release; None without a ledger.
+
+        It counts releases as the steward declared them, and nothing that was found in answers.
+        """
+        if self.book is None:
+            return None
+        history = self.book.history()
+        entry = next(one for one in history.entries if one.reservation == self.reservation)
+        before = tuple(one for one in history.entries if one.number <= entry.number)
+        until = replace(history, entries=before)
+        epsilon, delta = until.spent(entry.population)
+        shared = [
+            one
+            for one in before
+            if not history.populations.are_disjoint(one.population, entry.population)
+        ]
+        return {
+            "population": entry.population,
+            "epsilon": epsilon,
+            "delta": delta,
+            "releases": len(shared),
+        }
+
     def prepare(self, size: int) -> None:
         """Take room for the values, here and in the bundle, then charge the ledger."""
         if self.place is not None:
@@ -128,6 +153,7 @@ class Delivery:
         """Estimate, write the bundle where there is a place for it, and call it finished."""
         estimate = estimate_release(released)
         record = describe_release(released, estimate, self.order.choice, self.order.kind)
+        record |= {**self.order.about, "account": self.account}
         if self.place is not None:
             self.place.fill(bundle_files(estimate, record, released))
         if self.book is not None:

@@ -10,8 +10,8 @@ comparisons of judges take the same way.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Unpack, cast
 
@@ -29,6 +29,7 @@ from discreet.privacy.protocol import PUBLIC, Order, number_people
 from discreet.privacy.wall import check_answers, check_noise
 from discreet.publishing.bundle import Published, PublishedRanking
 from discreet.publishing.delivery import OPENERS, open_delivery
+from discreet.publishing.identity import About, check_audit, describe_itself
 from discreet.publishing.listing import Forms, Items, Listing, make_listing
 from discreet.results.kinds import KINDS
 from discreet.tables.words import ListedWords
@@ -51,6 +52,8 @@ def release(
     mechanism: AnswerMechanism | CompleteMechanism = "auto",
     ledger: Ledger | str | PathLike[str] | None = None,
     population: str = EVERYONE,
+    about: About = None,
+    audit: str | PathLike[str] | None = None,
     engine: Engine = "auto",
     noise: Noise | None = None,
     out: str | PathLike[str] | None = None,
@@ -99,6 +102,11 @@ def release(
     population
         Whom this data is about, as declared in the ledger (``ledger.declare``); "everyone", the
         default, contains every population.
+    about
+        Who the release is: a mapping with ``title``, ``version``, ``date``, ``body``, ``contact``,
+        ``supersedes`` and ``reason``, ``note``, or the path of a TOML file with them.
+    audit
+        A file with what ``discreet audit --json`` found of this mechanism, to be published.
     engine
         Where answers are counted, as for :func:`discreet.count_pairs`: in memory if they fit, and
         otherwise where they are, with bounded memory. The guarantee is the same.
@@ -123,7 +131,8 @@ def release(
     """
     listing = make_listing(items, forms, design, lowest, model)
     wanted = _Wanted(budget, listing, max_answers, persons, mechanism)
-    terms = Terms(ledger, population, noise or ExactNoise(), out, force=force)
+    told = describe_itself(about, audit)
+    terms = Terms(ledger, population, noise or ExactNoise(), out, force=force, about=told)
     return charge_and_release(source, "answers", wanted, terms, engine=engine, words=reading)
 
 
@@ -137,6 +146,8 @@ def release_comparisons(
     mechanism: ComparisonMechanism | CompleteMechanism = "auto",
     ledger: Ledger | str | PathLike[str] | None = None,
     population: str = EVERYONE,
+    about: About = None,
+    audit: str | PathLike[str] | None = None,
     noise: Noise | None = None,
     out: str | PathLike[str] | None = None,
     force: bool = False,
@@ -168,6 +179,8 @@ def release_comparisons(
     population
         Whom this data is about, as declared in the ledger (``ledger.declare``); "everyone", the
         default, contains every population.
+    about, audit
+        Who the release is, and what attacks on its mechanism found; as for `discreet.release`.
     noise
         Where noise comes from; by default the exact sampler on secure randomness.
     out, force
@@ -187,7 +200,8 @@ def release_comparisons(
     "one judge's whole set of comparisons"
     """
     wanted = _Wanted(budget, make_listing(items), max_comparisons, judges, mechanism)
-    terms = Terms(ledger, population, noise or ExactNoise(), out, force=force)
+    told = describe_itself(about, audit)
+    terms = Terms(ledger, population, noise or ExactNoise(), out, force=force, about=told)
     return cast(PublishedRanking, charge_and_release(data, "comparisons", wanted, terms))
 
 
@@ -217,6 +231,8 @@ class Terms:
     out, force
         The folder of the bundle, and whether it may replace an earlier one; ``None`` where the
         caller saves it.
+    about
+        What the release says about itself.
     """
 
     ledger: Ledger | str | PathLike[str] | None
@@ -224,6 +240,7 @@ class Terms:
     noise: Noise
     out: str | PathLike[str] | None = None
     force: bool = False
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def book(self) -> Ledger | None:
@@ -251,7 +268,8 @@ def charge_and_release(
     if book is not None:
         book.history().check_known(terms.population)
     with OPENERS[kind](source, engine, words, wanted.listing) as data:
-        order = _make_order(data, kind, wanted, terms.noise)
+        order = replace(_make_order(data, kind, wanted, terms.noise), about=terms.about)
+        check_audit(terms.about, order.name)
         if order.public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")
         wanted.listing.check_lowest(data)

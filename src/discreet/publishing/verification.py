@@ -37,6 +37,7 @@ from discreet.publishing.bundle import (
     PublishedRanking,
     hash_record,
 )
+from discreet.publishing.identity import AUDIT, NAMES
 from discreet.publishing.noisy import NOISY_FILE, read_noisy
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.kinds import KINDS, Kind, find_kind
@@ -145,6 +146,8 @@ def _read(place: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
     with _damage(place):
         _check_files(place, record)
         _check_values(PRIVACY_FILE, record, _fields(find_kind(record)))
+        if record["schema_version"] > 1:
+            _check_values(PRIVACY_FILE, {"identity": {}, "audit": None, **record}, ABOUT)
         if record["schema_version"] > 1 and find_kind(record) is KINDS["answers"]:
             _check_values(PRIVACY_FILE, record, STEPS)
         promised = record["guarantee"]
@@ -264,6 +267,24 @@ def _fields(kind: Kind) -> Checks:
         kind.persons: lambda value: value is None or _is_count(value),
         "software": _is_text,
     }
+
+
+ABOUT: Checks = {
+    "identity": lambda value: isinstance(value, dict) and _is_identity(value),
+    "account": lambda value: value is None or _has_keys(value, ACCOUNT),
+    "audit": lambda value: value is None or _has_keys(value, AUDIT),
+    "source_sha256": _is_text,
+}
+"""What a record says about its release, besides the promise."""
+ACCOUNT = ("population", "epsilon", "delta", "releases")
+
+
+def _is_identity(value: dict[str, Any]) -> bool:
+    return value.keys() <= set(NAMES) and all(map(_is_text, value.values()))
+
+
+def _has_keys(value: Any, names: Sequence[str]) -> bool:
+    return isinstance(value, dict) and value.keys() == set(names)
 
 
 STEPS: Checks = {

@@ -1,0 +1,48 @@
+"""``discreet correct`` and ``discreet withdraw``: the later life of a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from discreet.atomic import write_text
+from discreet.cli.options import Force, argument, option
+from discreet.cli.output import check_writable, note, say
+
+Notice = Annotated[Path | None, option("FILE", "Where the notice goes, as Markdown.", "--out")]
+
+
+def correct(
+    bundle: Annotated[Path, argument("DIR", "The earlier release.")],
+    *,
+    by: Annotated[Path, option("DIR", "The later release, which says that it supersedes it.")],
+    because: Annotated[str, option("TEXT", "Why. Default: what the later release says.")] = "",
+    out: Notice = None,
+    force: Force = False,
+) -> None:
+    """Write the notice that a release was corrected by a later one."""
+    from discreet.publishing.notices import correction_notice
+
+    _show(correction_notice(bundle, by, because), out, force=force)
+
+
+def withdraw(
+    bundle: Annotated[Path, argument("DIR", "The release.")],
+    *,
+    because: Annotated[str, option("TEXT", "Why it is withdrawn.")],
+    out: Notice = None,
+    force: Force = False,
+) -> None:
+    """Write the notice that a release is withdrawn. What was spent stays spent."""
+    from discreet.publishing.notices import withdrawal_notice
+
+    _show(withdrawal_notice(bundle, because), out, force=force)
+
+
+def _show(text: str, out: Path | None, *, force: bool) -> None:
+    if out is None:
+        say(text.rstrip())
+        return
+    check_writable(out.parent, [out.name], force=force)
+    write_text(out, text, private=False)
+    note(f"Wrote {out} (may be published)")

@@ -1,0 +1,160 @@
+"""Who a release is: title, version, whom it is about, what it replaces, who answers for it.
+
+In: a small ``release.toml`` that is written once for a series of releases, and words for the one at
+hand. Out: an :class:`Identity`, which goes into every file of a bundle. Nothing of it may be learnt
+from the answers: that two releases are about the same data is stated by the steward, and never
+found out by comparing the data, because that would tell the world exactly whether it changed.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, date, datetime
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import BadUsage
+
+MOST_LETTERS = 2_000
+"""Longest text of one field; a page is no place for a report."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a release says about itself, each part where it was given.
+
+    Attributes
+    ----------
+    title, version, date
+        Of this release; the date is that of publication, as ``2026-11-16``.
+    body, contact
+        Who answers for it, and how to reach them.
+    supersedes, reason
+        The version that it takes the place of, and why.
+    note
+        An agency's own words, which the page and the statement show as they are.
+    """
+
+    title: str = ""
+    version: str = ""
+    date: str = ""
+    body: str = ""
+    contact: str = ""
+    supersedes: str = ""
+    reason: str = ""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not isinstance(value, str) or len(value) > MOST_LETTERS or not value.isprintable():
+                raise BadUsage(
+                    f"the {name} of a release must be one line of text of at most {MOST_LETTERS:,} "
+                    f"letters, found {str(value)[:40]!r}"
+                )
+        if self.date:
+            _check_date(self.date)
+        if self.reason and not self.supersedes:
+            raise BadUsage("a release that gives a reason must say which version it supersedes")
+        if self.supersedes and not self.reason:
+            raise BadUsage(
+                f"a release that supersedes {self.supersedes!r} must say why (reason=, --because)"
+            )
+        if self.supersedes and self.supersedes == self.version:
+            raise BadUsage(f"a release cannot supersede itself: both are version {self.version!r}")
+
+    def to_dict(self) -> dict[str, str]:
+        """Return what was given."""
+        return {name: value for name, value in asdict(self).items() if value}
+
+    def add(self, words: Mapping[str, str | None]) -> Identity:
+        """Return the identity with further words, which count more than those it has."""
+        return make_identity({**self.to_dict(), **{k: v for k, v in words.items() if v}})
+
+
+NAMES = tuple(one.name for one in fields(Identity))
+
+
+def _check_date(given: str) -> None:
+    try:
+        date.fromisoformat(given)
+    except ValueError:
+        raise BadUsage(f"the date of a release is written as 2026-11-16, found {given!r}") from None
+
+
+About = Identity | Mapping[str, Any] | str | PathLike[str] | None
+"""Who a release is, in words or in a file."""
+
+
+def make_identity(about: About) -> Identity:
+    """Return an identity from words, or from a ``release.toml``."""
+    if about is None:
+        return Identity()
+    if isinstance(about, Identity):
+        return about
+    if isinstance(about, str | PathLike):
+        return _check_words(_read_file(Path(about)), f"{about}: ")
+    return _check_words(about, "")
+
+
+def _read_file(path: Path) -> Mapping[str, Any]:
+    if not path.is_file():
+        raise BadUsage(f'{path} does not exist; it should hold lines such as title = "..."')
+    try:
+        words = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadUsage(f"{path} is no TOML file: {error}") from None
+    # A date may be written without quotes, as TOML has it.
+    return {name: str(one) if isinstance(one, date) else one for name, one in words.items()}
+
+
+def _check_words(words: Mapping[str, Any], where: str) -> Identity:
+    for name in words:
+        if name not in NAMES:
+            alike = get_close_matches(str(name), NAMES, 1)
+            hint = f"did you mean {alike[0]}?" if alike else f"known are {', '.join(NAMES)}"
+            raise BadUsage(f"{where}a release has no {name!r}; {hint}")
+    return Identity(**words)
+
+
+AUDIT = ("mechanism", "claimed_epsilon", "lower_bound", "verdict", "runs", "items", "max_answers")
+"""What a release tells of an audit."""
+
+
+def describe_itself(about: About, audit: str | PathLike[str] | None) -> dict[str, Any]:
+    """Return what a release says about itself: its identity, with a date, and an audit's result."""
+    identity = make_identity(about).to_dict()
+    if identity:
+        identity.setdefault("date", datetime.now(UTC).date().isoformat())
+    told: dict[str, Any] = {"identity": identity} if identity else {}
+    return told if audit is None else {**told, "audit": _read_audit(Path(audit))}
+
+
+def _read_audit(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {name: found[name] for name in AUDIT}
+    except FileNotFoundError:
+        raise BadUsage(
+            f"{path} does not exist; 'discreet audit --json' prints what it holds"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise BadUsage(f"{path} is not what 'discreet audit --json' prints") from None
+
+
+def check_audit(told: Mapping[str, Any], mechanism: str) -> None:
+    """Refuse an audit of another mechanism, or one that refuted the promise."""
+    audit = told.get("audit")
+    if audit is None:
+        return
+    if audit["mechanism"] != mechanism:
+        raise BadUsage(
+            f"the audit is of the mechanism {audit['mechanism']}, and the release has {mechanism}; "
+            "attack that one, or leave the audit out"
+        )
+    if audit["lower_bound"] > audit["claimed_epsilon"]:
+        raise BadUsage("the audit refuted the promise of this mechanism; nothing may be released")
