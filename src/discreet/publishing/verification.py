@@ -269,6 +269,8 @@ def _fields(kind: Kind) -> Checks:
     }
 
 
+ACCOUNT = ("population", "epsilon", "delta", "releases")
+
 ABOUT: Checks = {
     "identity": lambda value: isinstance(value, dict) and _is_identity(value),
     "account": lambda value: value is None or _has_keys(value, ACCOUNT),
@@ -276,7 +278,6 @@ ABOUT: Checks = {
     "source_sha256": _is_text,
 }
 """What a record says about its release, besides the promise."""
-ACCOUNT = ("population", "epsilon", "delta", "releases")
 
 
 def _is_identity(value: dict[str, Any]) -> bool:
