@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -296,6 +298,117 @@ def test_a_path_that_leads_nowhere_is_refused_in_words(browser, path, words):
     refused = browser.post("/open", data={"path": path}, headers=ORIGIN)
     assert refused.status_code == 400
     assert words in refused.text
+
+
+# -- data ------------------------------------------------------------------------------------
+
+MESSY = "Nr,email,Klasse,Q1,Q2,Q3\n" + "".join(
+    f"{n},{name}@school.org,7{'ab'[n % 2]},{row}\n"
+    for n, (name, row) in enumerate(
+        [("ann", "A,B,C"), ("bob", "B,B,9"), ("cat", "A,C,C"), ("dan", "A,B,A"), ("eve", "C,B,C"),
+         ("fay", "A,A,B"), ("gus", "B,B,C"), ("hal", "A,C,9"), ("ida", "A,B,C")], start=1
+    )
+)  # fmt: skip
+"""Letters, a 9, and two columns that are no items."""
+
+
+def read(browser, name="work-1"):
+    """Return the page of a file once it was read."""
+    while "data-job" in (page := browser.get(f"/data/{name}").text):
+        time.sleep(0.05)
+    return page
+
+
+def change(browser, **said):
+    assert browser.post("/data/work-1", data=said, headers=ORIGIN).status_code == 303
+    return read(browser)
+
+
+def test_a_messy_table_is_put_right_by_clicks(session, browser):
+    send(browser, "messy.csv", MESSY)
+    page = read(browser)
+    assert "messy.csv, line 2" in page
+    assert str(session.folder) not in page
+    assert "discreet fit messy.csv --person email" in page
+    page = change(browser, change="remedy", number="0")
+    assert session.works["work-1"].options == {"person": "email"}
+    assert "Klasse" in page
+    page = change(browser, **{"change": "roles", "role:Klasse": "group", "role:Nr": "left out"})
+    assert "Right answer to Q3" in page
+    page = change(browser, change="code", code="9")
+    assert 'value="9" aria-pressed="true"' in page
+    page = change(browser, **{"change": "key", "key:Q1": "A", "key:Q2": "B", "key:Q3": "C"})
+    assert "9 persons, 3 items, 25 answers (93% of all cells), right and wrong, by your key" in page
+    assert "Groups by Klasse: 7b (5), 7a (4)" in page
+    said = "--person email --ignore Nr --group Klasse --missing 9 --key ABC"
+    assert f"discreet fit messy.csv {said}" in page
+    assert browser.get("/data/work-1/key.csv").text == "item,answer\nQ1,A\nQ2,B\nQ3,C\n"
+
+
+def test_the_command_line_of_a_page_reads_the_same(session, browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "messy.csv").write_text(MESSY)
+    send(browser, "messy.csv", MESSY)
+    session.change("work-1", lambda _: {"options": {
+        "person": "email", "ignore": ["Nr", "Klasse"], "missing": ["9"],
+        "key": {"Q1": "A", "Q2": "B", "Q3": "C"}}})  # fmt: skip
+    page = unescape(read(browser))
+    command = re.search(r'<pre id="same-command">(.*?)</pre>', page)[1]
+    ended = discreet(*shlex.split(command)[1:])
+    assert ended.code == 0
+    assert "3 items, 9 persons" in ended.out
+    code = re.search(r'<pre id="same-python">(.*?)</pre>', page, re.S)[1]
+    known = {}
+    exec(code, known)  # noqa: S102
+    assert known["answers"].n_answers == 25
+
+
+def test_settings_are_typed_checked_and_forgotten(session, browser):
+    send(browser, "answers.csv", "person,q1,q2\nann,4,0\nbob,1,2\ncat,3,1\n")
+    assert "in steps up to 4" in read(browser)
+    assert "right and wrong" in change(browser, change="settings", at_least="2")
+    assert session.works["work-1"].options == {"at_least": 2.0}
+    said = {"change": "settings", "at_least": "many"}
+    refused = browser.post("/data/work-1", data=said, headers=ORIGIN)
+    assert refused.status_code == 400
+    assert "is no number" in refused.text
+    said = {"change": "settings", "layout": "round"}
+    assert browser.post("/data/work-1", data=said, headers=ORIGIN).status_code == 400
+    assert "in steps up to 4" in change(browser, change="nothing")
+    for odd in ({"change": "remedy", "number": "7"}, {"change": "remedy", "number": "x"}):
+        assert browser.post("/data/work-1", data=odd, headers=ORIGIN).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("photo.jpg", b"\xff\xd8\xff\xe0" + bytes(range(256)) * 9), ("empty.csv", b""),
+     ("broken.xlsx", b"PK\x03\x04 not really"), ("notes.txt", b"Dear all,\nsee you then\n")],
+)  # fmt: skip
+def test_a_wrong_file_is_refused_in_words_that_name_it(session, browser, name, content):
+    send(browser, name, content)
+    page = read(browser)
+    assert "cannot be read" in page
+    assert name in page
+    assert "inside discreet" not in page
+    assert str(session.folder) not in page
+
+
+def test_a_cancelled_reading_can_be_begun_again(session, browser):
+    send(browser, "answers.csv")
+    browser.get("/data/work-1")
+    job = session.works["work-1"].reading
+    browser.post(f"/jobs/{job.name}/cancel", data={"back": "/data/work-1"}, headers=ORIGIN)
+    assert "Reading was cancelled" in read(browser)
+    browser.post("/data/work-1/again", headers=ORIGIN)
+    assert "3 persons, 2 items" in read(browser)
+
+
+def test_names_from_a_file_are_shown_and_do_nothing(browser):
+    send(browser, "<img src=x>.csv", 'person,<script>x</script>,"a""b"\nann,1,0\nbob,0,1\n')
+    page = read(browser)
+    assert "<script>x" not in page
+    assert "&lt;script&gt;x" in page
+    assert "<img" not in page
 
 
 # -- workers ---------------------------------------------------------------------------------

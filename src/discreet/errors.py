@@ -23,6 +23,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 # A user and a password before a host, and the words that name a password in other addresses. Too
 # much is hidden rather than too little: a password may hold any sign.
@@ -56,14 +59,40 @@ def looks_like_address(source: object) -> bool:
     return isinstance(text, str) and bool(_ADDRESS.match(text)) and not os.path.lexists(text)
 
 
+@dataclass(frozen=True)
+class Remedy:
+    """What may put an error right.
+
+    Attributes
+    ----------
+    words
+        What to do, as it stands in the message.
+    options
+        Keywords of the function that refused, and their values; empty where something else is to
+        be done.
+    asks
+        A keyword whose value only the user knows.
+    """
+
+    words: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    asks: str = ""
+
+
 class DiscreetError(Exception):
     """Root of every error that this library raises on purpose."""
 
     exit_code = 1
+    remedies: tuple[Remedy, ...] = ()
 
     def __init__(self, *words: object) -> None:
         # Here every message passes; no address in one may show its password.
         super().__init__(*(hide_passwords(one) if isinstance(one, str) else one for one in words))
+
+    def offering(self, *remedies: Remedy) -> Self:
+        """Return this error with what may put it right, the likeliest first."""
+        self.remedies = remedies
+        return self
 
 
 class BadUsage(DiscreetError, ValueError):

@@ -31,6 +31,7 @@ from discreet.tables.advice import refuse_wide
 from discreet.tables.ids import IdCodes, read_ids
 from discreet.tables.opener import LongTable, RowPlaces, Source, assign_groups
 from discreet.tables.order import OrderKeys, sort_keys
+from discreet.tables.remedies import make_remedy
 from discreet.tables.roles import Reading, WidePlan
 from discreet.tables.values import BAD, score_array
 from discreet.types import FloatArray, Int8Array
@@ -92,6 +93,9 @@ def store_answers(
                 f"'{items[int(item[first])]}' more than once: {place(first)} and {place(second)}. "
                 "Only one answer can count. Remove one, or keep the first or the last of them "
                 "with repeats='first' or repeats='last' (--repeats first, --repeats last)."
+            ).offering(
+                make_remedy("keep the first answer:", {"repeats": "first"}),
+                make_remedy("keep the last answer:", {"repeats": "last"}),
             ) from None
         kept = keep_one(person.astype(np.int64) * len(items) + item, reading.repeats, when)
         answers = person[kept], item[kept], code[kept]

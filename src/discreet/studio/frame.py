@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from discreet.markup import render
-from discreet.studio.jobs import Job
+from discreet.studio.jobs import Job, State
 from discreet.studio.session import Session, Work
 
 
@@ -91,6 +91,29 @@ def show(
     """
     frame = {"title": title, "secrecy": secrecy, "work": work, "here": here, "waiting": False}
     return HTMLResponse(render(f"studio/{template}", {**frame, **values}), status)
+
+
+def show_job(job: Job) -> dict[str, Any]:
+    """Return what a page shows of a job: that it runs, failed or was cancelled."""
+    state = job.state
+    return {
+        "job": job,
+        "progress": job.progress,
+        "waiting": state is State.RUNNING,
+        "cancelled": state is State.CANCELLED,
+        "failure": job.failure.message if state is State.FAILED else "",
+    }
+
+
+def send_text(text: str, name: str, kind: str = "text/csv") -> Response:
+    """Send a file to be kept; its name is ours and plain."""
+    return send_bytes(text.encode(), name, f"{kind}; charset=utf-8")
+
+
+def send_bytes(data: bytes, name: str, kind: str) -> Response:
+    """Send a file to be kept."""
+    said = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(data, media_type=kind, headers=said)
 
 
 def go(address: str) -> Response:

@@ -90,9 +90,9 @@ def run_task(folder: Path, task: Task, arguments: Mapping[str, Any], memory: int
             warnings.simplefilter("default", UserWarning)
             value = task(Progress(folder), **arguments)
         said = dict.fromkeys(str(one.message) for one in caught)
-        _keep(folder / RESULT, Outcome(value, tuple(said)))
+        keep(folder / RESULT, Outcome(value, tuple(said)))
     except Exception as error:
-        _keep(folder / FAILURE, explain(error))
+        keep(folder / FAILURE, explain(error))
 
 
 def limit_memory(most: int | None) -> None:
@@ -134,7 +134,8 @@ def keep_text(path: Path, text: str) -> None:
     _replace(path, text.encode())
 
 
-def _keep(path: Path, value: Any) -> None:
+def keep(path: Path, value: Any) -> None:
+    """Write a value that :func:`load_kept` reads."""
     _replace(path, pickle.dumps(value))
 
 

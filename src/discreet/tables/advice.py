@@ -8,14 +8,14 @@ missing answer into a right one: no threshold is ever made of the value found.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discreet.errors import BadResponses
+from discreet.errors import BadResponses, Remedy
+from discreet.tables.remedies import make_remedy
 from discreet.tables.roles import Reading
 from discreet.tables.values import (
     ANSWERS,
@@ -68,6 +68,8 @@ _GROUPS = frozenset(
 
 class BadAnswer(BadResponses):
     """A value that is neither right, wrong nor missing; it may be a step."""
+
+    found: Found | None = None
 
     @property
     def place(self) -> str:
@@ -141,7 +143,7 @@ def refuse_long(
         place(row), name, column[row].as_py(), wide=False, words=list_words(column),
         n_rows=len(column), has_person=True, forgotten=item if reading.key else None,
     )  # fmt: skip
-    return BadAnswer(explain_bad_answer(found, reading.scoring_of(item)))
+    return refuse_answer(found, reading.scoring_of(item))
 
 
 def refuse_wide(
@@ -171,31 +173,46 @@ def refuse_wide(
         everywhere=tuple(dict.fromkeys(word for one in words for word in one)),
         n_rows=len(column), has_person=has_person, forgotten=item if reading.key else None,
     )  # fmt: skip
-    return BadAnswer(explain_bad_answer(told, reading.scoring_of(item)))
+    return refuse_answer(told, reading.scoring_of(item))
 
 
-def explain_bad_answer(found: Found, scoring: Scoring) -> str:
-    """Return the message for a value that is no answer."""
+def refuse_answer(found: Found, scoring: Scoring) -> BadAnswer:
+    """Return the refusal of a value that is no answer, with what to do."""
+    remedies = _list_remedies(found, scoring)
+    refusal = BadAnswer(_explain(found, scoring, remedies)).offering(*remedies)
+    refusal.found = found
+    return refusal
+
+
+def _list_remedies(found: Found, scoring: Scoring) -> list[Remedy]:
+    if scoring.codes is not None:
+        return [_correct(found)]
+    if scoring.at_least is not None:
+        return [_correct(found), *_leave_out(found)]
+    return _advise(found)
+
+
+def _explain(found: Found, scoring: Scoring, remedies: Sequence[Remedy]) -> str:
     start = (
         f"{found.where}, column '{found.column}': found {show(found.value)} where an answer should "
         "be."
     )
     if scoring.codes is not None:
         known = ", ".join(scoring.codes)
-        return f"{start} The categories of this item are {known}. {_join([_correct(found)])}"
+        return f"{start} The categories of this item are {known}. {_join(remedies)}"
     if scoring.at_least is not None:
         return (
             f"{start} With at_least={scoring.at_least:g} every answer must be a number or missing "
-            f"(blank, NA, NaN, '.' or null). {_join([_correct(found), *_leave_out(found)])}"
+            f"(blank, NA, NaN, '.' or null). {_join(remedies)}"
         )
-    return f"{start} {_ACCEPTED} {_join(_advise(found))}"
+    return f"{start} {_ACCEPTED} {_join(remedies)}"
 
 
-def _join(advice: Iterable[str]) -> str:
-    return " ".join(f"{one[0].upper()}{one[1:]}." for one in advice if one)
+def _join(remedies: Iterable[Remedy]) -> str:
+    return " ".join(f"{one.words[0].upper()}{one.words[1:]}." for one in remedies)
 
 
-def _advise(found: Found) -> list[str]:
+def _advise(found: Found) -> list[Remedy]:
     """Return what to do, the likeliest first."""
     if found.forgotten is not None:
         return [_complete_key(found.forgotten), *_leave_out(found), _correct(found)]
@@ -208,7 +225,7 @@ def _advise(found: Found) -> list[str]:
         return [_give_key(), _correct(found), *_leave_out(found)]
     if as_number(found.value) is not None and not _is_lone_code(found):
         return [_name_scale(found), _correct(found), *_leave_out(found)]
-    return [_correct(found), _name_scores(found), *_leave_out(found)]
+    return [_correct(found), *_name_scores(found), *_leave_out(found)]
 
 
 # -- what it may be --------------------------------------------------------------------------
@@ -250,93 +267,93 @@ def _is_lone_code(found: Found) -> bool:
 # -- what to do ------------------------------------------------------------------------------
 
 
-def _correct(found: Found) -> str:
+def _correct(found: Found) -> Remedy:
     blank = "" if as_number(found.value) is not None else ", or leave it blank"
     if _THOUSANDS.fullmatch(spell(found.value)):
-        return f"write {show(found.value)} with a point or without a comma: it could be thousands"
+        return Remedy(
+            f"write {show(found.value)} with a point or without a comma: it could be thousands"
+        )
     code = _missing_code(found.value)
     if code is None:
-        return f"correct the cell{blank}"
-    return (
-        f"if {spell(found.value)} stands for a missing answer, say so with missing=[{code}] "
-        f"(--missing {shlex.quote(spell(found.value))}); otherwise correct the cell{blank}"
+        return Remedy(f"correct the cell{blank}")
+    return make_remedy(
+        f"if {spell(found.value)} stands for a missing answer, say so with",
+        {"missing": [code]},
+        f"; otherwise correct the cell{blank}",
     )
 
 
-def _missing_code(value: object) -> str | None:
-    """Return a value as Python spells it where it can be a code for a missing answer."""
+def _missing_code(value: object) -> int | str | None:
+    """Return a value that can be a code for a missing answer, as a number where it is one."""
     word = spell(value)
     is_whole = WHOLE.fullmatch(f"{word}.0") is not None
     is_text = isinstance(value, str) and as_number(word) is None and word.lower() not in ANSWERS
     if not (is_whole or is_text) or len(word) > _CODE or "," in word or ":" in word:
         return None
-    return word if is_whole else repr(word)
+    return int(word) if is_whole and str(int(word)) == word else word
 
 
-def _leave_out(found: Found) -> list[str]:
+def _leave_out(found: Found) -> list[Remedy]:
     if not found.wide:
         return []
-    return [
-        f"if '{found.column}' is not an item, leave it out with ignore=['{found.column}'] "
-        f"(--ignore {shlex.quote(found.column)})"
-    ]
+    before = f"if '{found.column}' is not an item, leave it out with"
+    return [make_remedy(before, {"ignore": [found.column]})]
 
 
-def _name_person(found: Found) -> str:
-    return (
-        f"if '{found.column}' tells the persons apart, say person='{found.column}' "
-        f"(--person {shlex.quote(found.column)})"
-    )
+def _name_person(found: Found) -> Remedy:
+    before = f"if '{found.column}' tells the persons apart, say"
+    return make_remedy(before, {"person": found.column})
 
 
-def _name_group(found: Found) -> str:
-    return (
-        f"if '{found.column}' groups the persons, say group='{found.column}' "
-        f"(--group {shlex.quote(found.column)})"
-    )
+def _name_group(found: Found) -> Remedy:
+    return make_remedy(f"if '{found.column}' groups the persons, say", {"group": found.column})
 
 
-def _give_key() -> str:
-    return (
+def _give_key() -> Remedy:
+    return Remedy(
         "if these are the options that persons chose, say which are right with key= (--key "
         "key.csv, a table with the columns item and answer, or --key ABDC, one letter per item in "
-        "the order of the columns)"
+        "the order of the columns)",
+        asks="key",
     )
 
 
-def _complete_key(item: str) -> str:
-    return f"the key has no right answer for item '{item}': add it to the key"
+def _complete_key(item: str) -> Remedy:
+    words = f"the key has no right answer for item '{item}': add it to the key"
+    return Remedy(words, asks="key")
 
 
-def _name_scores(found: Found) -> str:
+def _name_scores(found: Found) -> list[Remedy]:
     if as_number(found.value) is None:
-        return ""
-    return (
-        "if answers are scores, say from which score on they count as right with at_least=SCORE "
-        "(--at-least SCORE)"
-    )
+        return []
+    before = "if answers are scores, say from which score on they count as right with"
+    return [make_remedy(before, {}, asks="at_least")]
 
 
-def _name_scale(found: Found) -> str:
+def _name_scale(found: Found) -> Remedy:
     """Name scores and rating scales; numbers that stand apart must be named missing with them."""
     words = found.everywhere or found.words
     numbers = sorted({number for word in words if (number := as_number(word)) is not None})
     apart = _find_apart(numbers)
     within = [number for number in numbers if number not in apart]
     named = f"{within[0]:g} to {within[-1]:g}" if len(within) > 1 else "these numbers"
-    codes = ",".join(f"{number:g}" for number in apart)
-    first = f"missing=[{codes}], at_least=SCORE (--missing {codes} --at-least SCORE)"
-    second = "at_least=SCORE (--at-least SCORE)"
+    codes = [_whole(number) for number in apart]
     because = (
-        f"; {codes} stands apart and would count as right otherwise"
+        f"; {','.join(map(str, codes))} stands apart and would count as right otherwise"
         if apart
         else "; codes for missing answers must be named too, or they count as right"
     )
-    return (
+    return make_remedy(
         f"if {named} are steps of a rating scale or points, say from which score on they count as "
-        f"right with {first if apart else second}{because}; a release is told the steps of its "
-        "items with the list of items"
+        "right with",
+        {"missing": codes} if apart else {},
+        f"{because}; a release is told the steps of its items with the list of items",
+        asks="at_least",
     )
+
+
+def _whole(number: float) -> float:
+    return int(number) if number == int(number) else number
 
 
 def _find_apart(numbers: Sequence[Any]) -> list[Any]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from discreet.errors import BadResponses
 from discreet.names import are_numbers, name_id, restore_ids
-from discreet.tables.advice import BadAnswer, Found, explain_bad_answer
+from discreet.tables.advice import Found, refuse_answer
 from discreet.tables.paths import explain_read_errors, limit_lines, open_bytes
 from discreet.tables.roles import LongPlan, Reading, plan_columns
 from discreet.tables.values import BAD, MISSING_WORDS, score_value
@@ -301,7 +301,7 @@ class _Batch:
                 has_person=self._shape.keys[0] is not None,
                 forgotten=item if self._reading.key else None,
             )  # fmt: skip
-            raise BadAnswer(explain_bad_answer(found, scoring))
+            raise refuse_answer(found, scoring)
 
     def _append(
         self, line: int, person: str | None, item: str | None, answer: str | None,

@@ -15,6 +15,7 @@ from typing import Any, get_args
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.form import Form, make_form
 from discreet.tables.key import KeyLike, make_key
+from discreet.tables.remedies import make_remedy
 from discreet.tables.scales import AskedSteps, Scale, make_asked
 from discreet.tables.values import (
     Codes,
@@ -282,6 +283,8 @@ def choose_column(
         raise BadResponses(
             f"{where}: {several} could each be the {meaning} column. Say which one is meant with "
             f"{option}=NAME (--{option} NAME)."
+        ).offering(
+            *(make_remedy(f"'{names[one]}' is meant:", {option: names[one]}) for one in found)
         )
     return found[0] if found else None
 
@@ -329,7 +332,7 @@ class _Columns:
             f"column; the columns are {self.listed()}. If it is long, name the {lacking} column "
             f"with {option}=NAME (--{option} NAME); if it has one column per item, say "
             f"layout='wide' (--layout wide)."
-        )
+        ).offering(make_remedy("one column per item:", {"layout": "wide"}))
 
     def like(self, words: frozenset[str]) -> list[int]:
         found = [number for number in self.free if plain_name(self.names[number]) in words]

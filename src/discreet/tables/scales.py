@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, Remedy
 from discreet.markup import name_some
+from discreet.tables.remedies import make_remedy
 from discreet.tables.values import EVERYWHERE, as_number
 
 MOST_CATEGORIES = 10
@@ -239,7 +240,7 @@ def _refuse_apart(found: Mapping[str, Mapping[int, int]], asked: AskedSteps) -> 
         f"{name_some(where)}. If it stands for a missing answer, say missing=[{codes}] (--missing "
         f"{codes}); otherwise correct it, or say from which score on answers count as right with "
         "at_least= (--at-least)."
-    )
+    ).offering(make_remedy(f"{codes} stands for a missing answer:", {"missing": apart}))
 
 
 def _read_numbers(words: Mapping[str, int]) -> dict[int, int] | None:
@@ -282,7 +283,7 @@ def _refuse_stray(found: Mapping[str, Mapping[int, int]], lowest: int) -> None:
             f"item '{item}' has the answer {most}, and all other items are right or wrong (0 or "
             f"1). {named}; if {most} stands for a missing answer, say missing=[{most}] (--missing "
             f"{most}); otherwise correct it."
-        )
+        ).offering(*_explain_stray(most))
     for item, own in found.items():
         total = sum(own.values())
         for value, times in sorted(own.items()):
@@ -293,7 +294,21 @@ def _refuse_stray(found: Mapping[str, Mapping[int, int]], lowest: int) -> None:
                     f"missing answer, say missing=[{value}] (--missing {value}); to join it with "
                     f"its neighbour, say merge={{'{item}': '{value}+{value - 1 or value + 1}'}} "
                     f"(--merge); otherwise correct it."
+                ).offering(
+                    *_explain_stray(value),
+                    make_remedy(
+                        f"join {value} with its neighbour:",
+                        {"merge": {item: f"{value}+{value - 1 or value + 1}"}},
+                    ),
                 )
+
+
+def _explain_stray(value: int) -> tuple[Remedy, Remedy]:
+    """Return what a value that hardly occurs may be."""
+    return (
+        make_remedy(f"{value} stands for a missing answer:", {"missing": [value]}),
+        make_remedy(f"{value} is meant as a step:", {"model": "partial-credit"}),
+    )
 
 
 def _check_named(found: Mapping[str, Any], asked: AskedSteps) -> None:

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from discreet.errors import BadResponses
+from discreet.tables.remedies import make_remedy
 from discreet.tables.values import BAD, Scoring, score_value
 
 DELIMITERS = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a pipe", " ": "a space"}
@@ -67,7 +68,7 @@ def _look_closer(lines: Sequence[str], path: Path) -> str:
             f"{path} has one column, '{bare[0]}', because it has no comma, semicolon, tab, pipe or "
             f"space. If {rare[0]!r} parts its fields, say delimiter={rare[0]!r} "
             f"(--delimiter '{rare[0]}')."
-        )
+        ).offering(make_remedy(f"{rare[0]} parts the fields:", {"delimiter": rare[0]}))
     return ","
 
 
@@ -116,7 +117,7 @@ def refuse_answers_as_names(names: Sequence[str], layout: str | None, where: str
         "lost. If the file has no row of names, say header=False (--no-header): its columns are "
         "then called 1, 2, 3, ...; for a long table add layout='long' (--layout long), for a "
         "column of persons person='1' (--person 1)."
-    )
+    ).offering(make_remedy("the file has no row of names:", {"header": False}))
 
 
 def _is_wide_row(names: Sequence[str]) -> bool:

@@ -130,7 +130,10 @@ def settle_after(refusal: BadAnswer, reading: Reading, read: Any) -> Reading:
     try:
         settled = settle_scale(reading, read)
     except BadResponses as reason:
-        raise BadResponses(f"{refusal.place}{str(reason)[0].upper()}{str(reason)[1:]}") from None
+        words = f"{refusal.place}{str(reason)[0].upper()}{str(reason)[1:]}"
+        both = BadAnswer(words).offering(*reason.remedies)
+        both.found = refusal.found
+        raise both from None
     if settled is None:
         raise refusal
     return settled

@@ -22,6 +22,7 @@ from typing import Any
 from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
 from discreet.tables.cells import make_column, write_cell
 from discreet.tables.paths import explain_read_errors, open_bytes
+from discreet.tables.remedies import make_remedy
 
 MOST_UNPACKED = 1 << 32
 """Bytes of XML in a workbook: more than the largest sheet that Excel can hold with 0 and 1."""
@@ -260,6 +261,8 @@ def _choose(path: Path, book: Any, wanted: str | None) -> Any:
         raise BadUsage(
             f"{path} has {len(filled)} sheets with data: {_describe(filled)}. Say which one "
             f"holds the answers with sheet='{first}' (--sheet {shlex.quote(first)})."
+        ).offering(
+            *(make_remedy(f"sheet '{one.name}':", {"sheet": one.name}) for one in filled[:_SHOWN])
         )
     return filled[0]
 

@@ -1,0 +1,79 @@
+"""Forms: what a field is called, what it means in the words of an office, and how it is read.
+
+In: what a browser sent. Out: keywords for the library. A field that is left blank is not said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.errors import BadUsage
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a form.
+
+    Attributes
+    ----------
+    name
+        The keyword that it sets.
+    label, help
+        What stands beside it, and what it means.
+    choices
+        Values and their words; empty for a field to type in.
+    read
+        From what was typed to the value.
+    write
+        From the value to what stands in the field.
+    """
+
+    name: str
+    label: str
+    help: str
+    choices: Mapping[str, str] = field(default_factory=dict)
+    read: Callable[[str], Any] = str
+    write: Callable[[Any], str] = str
+
+
+def read_fields(fields: Sequence[Field], sent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords that a form says; those of blank fields are absent."""
+    said = {}
+    for one in fields:
+        text = str(sent.get(one.name, "")).strip()
+        if not text:
+            continue
+        if one.choices and text not in one.choices:
+            raise BadUsage(f"{one.label}: {text!r} is not one of its choices.")
+        said[one.name] = one.read(text)
+    return said
+
+
+def write_fields(fields: Sequence[Field], options: Mapping[str, Any]) -> dict[str, str]:
+    """Return what stands in the fields of a form."""
+    return {one.name: one.write(options[one.name]) if one.name in options else "" for one in fields}
+
+
+def read_list(text: str) -> list[str]:
+    """Return names or codes that are parted by commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def write_list(values: Any) -> str:
+    """Return names or codes parted by commas."""
+    return ",".join(map(str, values)) if isinstance(values, list | tuple) else str(values)
+
+
+def read_number(text: str) -> float:
+    """Return a number; a decimal comma is one too."""
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        raise BadUsage(f"{text!r} is no number. Type one, such as 3 or 2.5.") from None
+
+
+def write_number(value: float) -> str:
+    """Return a number as somebody types it."""
+    return f"{value:g}"

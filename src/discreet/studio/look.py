@@ -1,0 +1,236 @@
+"""A look at a file of answers: its first rows, what each column is taken for, and what is wrong.
+
+In: a file, and how to read it. Out: a :class:`Look` for the page, and, where they could be read,
+the answers beside it for whoever calibrates them. Runs in a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.answers.reading import read_responses
+from discreet.answers.responses import Responses
+from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
+from discreet.studio.worker import Progress, keep
+from discreet.tables.advice import BadAnswer
+from discreet.tables.cells import write_cell
+from discreet.tables.opener import Source, plan_source, read_tables
+from discreet.tables.paths import find_files
+from discreet.tables.roles import LongPlan, Reading, WidePlan, make_reading
+from discreet.tables.tally import Tallied
+from discreet.tables.values import MISSING_WORDS, spell
+
+ROWS = 8
+"""Rows that are shown."""
+MOST_WORDS = 30
+"""Different values of a column that are shown."""
+BLOCK = 50_000
+"""Persons whose answers are counted at a time."""
+ANSWERS = "answers"
+"""The file beside the result that holds the answers."""
+
+PERSON, ITEM, ITEMS, ANSWER = "person", "item", "names of items", "answers"
+GROUP, ORDER, LEFT_OUT, UNKNOWN = "group", "order", "left out", "not clear"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why answers cannot be read as they are: the message, the place, and what may help."""
+
+    message: str
+    where: str = ""
+    column: str = ""
+    value: str = ""
+    remedies: tuple[Remedy, ...] = ()
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: what it is taken for and, of an item, what stands there."""
+
+    name: str
+    role: str
+    words: Mapping[str, int]
+    answers: int | None = None
+    mean: float | None = None
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was read; ``steps`` is the highest score of an item, ``groups`` who is where."""
+
+    persons: int
+    items: tuple[str, ...]
+    answers: int
+    steps: int
+    keyed: bool
+    groups: Mapping[str, Mapping[str, int]]
+
+    @property
+    def filled(self) -> float:
+        """The share of cells that hold an answer."""
+        return self.answers / max(1, self.persons * len(self.items))
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a file holds, as far as it was understood."""
+
+    names: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    is_long: bool = False
+    columns: tuple[Column, ...] = ()
+    items: tuple[Column, ...] = ()
+    problem: Problem | None = None
+    summary: Summary | None = None
+
+
+def look(progress: Progress, source: Path, shown: str, options: Mapping[str, Any]) -> Look:
+    """Read a file as far as that is possible, and say what was found."""
+    found = Look()
+    try:
+        progress.begin("Looking at the first rows")
+        reading = make_reading(**options)
+        found, plan = _peek(source, reading)
+        if isinstance(plan, DiscreetError):
+            return replace(found, problem=_explain(plan, source, shown))
+        progress.begin("Looking at what stands in each column")
+        words = _count_words(source, reading, progress)
+        found = replace(found, columns=_list_columns(found.names, plan, words))
+        progress.begin("Reading the answers")
+        responses = read_responses(source, **options, progress=_counting(progress, source))
+    except (BadResponses, BadUsage) as error:
+        return replace(found, problem=_explain(error, source, shown))
+    keep(progress.folder / ANSWERS, responses)
+    progress.begin("Counting what is missing and what is right")
+    return _describe(found, responses, words)
+
+
+def _counting(progress: Progress, source: Path) -> Any:
+    total = sum(path.stat().st_size for path in find_files(source))
+    return lambda done: progress.count(min(done, total), total)
+
+
+def _explain(error: DiscreetError, source: Path, shown: str) -> Problem:
+    """Return a refusal with the name that the user knows instead of the place of a copy."""
+    message = str(error).replace(str(source), shown)
+    found = error.found if isinstance(error, BadAnswer) else None
+    if found is None:
+        return Problem(message, remedies=error.remedies)
+    place = found.where.replace(str(source), shown)
+    return Problem(message, place, found.column, spell(found.value), error.remedies)
+
+
+# -- the first rows --------------------------------------------------------------------------
+
+
+Plan = LongPlan | WidePlan
+
+
+def _peek(source: Path, reading: Reading) -> tuple[Look, Plan | DiscreetError]:
+    """Return names and first rows, and what the columns are or why nobody knows."""
+
+    def take(tables: Iterator[Source]) -> tuple[Look, Plan | DiscreetError]:
+        first = next(tables)
+        names = tuple(first.names)
+        batch = next(first.batches(range(len(names))), [])
+        columns = [[_show(cell) for cell in part.slice(0, ROWS).to_pylist()] for part in batch]
+        found = Look(names, tuple(zip(*columns, strict=True)))
+        try:
+            plan = plan_source(first, reading)
+        except (BadResponses, BadUsage) as error:
+            unknown = tuple(Column(name, UNKNOWN, {}) for name in names)
+            return replace(found, columns=unknown), error
+        return replace(found, is_long=isinstance(plan, LongPlan)), plan
+
+    return read_tables(source, take, reading=reading)
+
+
+def _show(cell: Any) -> str:
+    return "" if cell is None else str(write_cell(cell))[:60]
+
+
+class _Words(Tallied):
+    """How often every value occurs, as it is written, whatever it means."""
+
+    def _count(self, item: str, value: Any, times: int) -> None:
+        own = self.by_item.setdefault(item, {})
+        word = spell(value)
+        if value is None or not times or word.lower() in MISSING_WORDS or len(own) > MOST_WORDS:
+            return
+        own[word] = own.get(word, 0) + times
+
+
+def _count_words(
+    source: Path, reading: Reading, progress: Progress
+) -> Mapping[str, Mapping[str, int]]:
+    return read_tables(
+        source,
+        _Words(replace(reading, looking=True)).take,
+        reading=replace(reading, looking=True),
+        progress=_counting(progress, source),
+    )
+
+
+def _list_columns(
+    names: tuple[str, ...], plan: Plan, words: Mapping[str, Mapping[str, int]]
+) -> tuple[Column, ...]:
+    roles = dict.fromkeys(range(len(names)), LEFT_OUT)
+    if isinstance(plan, LongPlan):
+        roles |= {plan.person: PERSON, plan.item: ITEMS, plan.response: ANSWER}
+    else:
+        roles |= dict.fromkeys(plan.items, ITEM)
+        roles |= {} if plan.person is None else {plan.person: PERSON}
+    roles |= dict.fromkeys(plan.groups, GROUP) | dict.fromkeys(plan.order, ORDER)
+    return tuple(
+        Column(name, roles[number], words.get(name, {}) if roles[number] == ITEM else {})
+        for number, name in enumerate(names)
+    )
+
+
+# -- what was read ---------------------------------------------------------------------------
+
+
+def _describe(found: Look, responses: Responses, words: Mapping[str, Mapping[str, int]]) -> Look:
+    answers, score = _sum_answers(responses)
+    means = np.divide(score, answers, where=answers > 0, out=np.full(len(answers), np.nan))
+    items = tuple(
+        Column(name, ITEM, words.get(name, {}), int(answers[i]), float(means[i]))
+        for i, name in enumerate(responses.items)
+    )
+    known = {one.name: one for one in items}
+    columns = tuple(known.get(one.name, one) if one.role == ITEM else one for one in found.columns)
+    summary = Summary(
+        responses.n_persons,
+        responses.items,
+        int(answers.sum()),
+        max(responses.steps),
+        responses.choices is not None,
+        {name: _count_labels(labels) for name, labels in responses.groups.items()},
+    )
+    return replace(found, columns=columns, items=items, summary=summary)
+
+
+def _sum_answers(responses: Responses) -> tuple[Any, Any]:
+    """Return how many answers each item has, and their sum."""
+    answers = np.zeros(responses.n_items, dtype=np.int64)
+    score = np.zeros(responses.n_items, dtype=np.int64)
+    for start in range(0, responses.n_persons, BLOCK):
+        block = responses.rows(start, min(start + BLOCK, responses.n_persons))
+        answers += (block >= 0).sum(axis=0)
+        score += np.maximum(block, 0).sum(axis=0, dtype=np.int64)
+    return answers, score
+
+
+def _count_labels(labels: Any) -> dict[str, int]:
+    counted: dict[str, int] = {}
+    for label in map(str, labels):
+        counted[label] = counted.get(label, 0) + 1
+    first = sorted(counted.items(), key=lambda one: -one[1])
+    return dict(islice(first, MOST_WORDS))
