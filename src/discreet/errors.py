@@ -6,6 +6,7 @@
     ├── BadUsage                   2   a wrong argument, a file that is not there
     │   ├── MissingExtra           2   an optional dependency is not installed
     │   ├── BadBudget              2   an epsilon, delta or cap that means nothing
+    │   ├── NotAllowed             2   the ledger's policy or approvals do not allow the release
     │   └── OutOfReach             2   a computation that cannot be done where the answers are
     ├── BadResponses               3   the answers cannot be used as they are
     ├── BudgetExceeded             4   the ledger has less left than was asked for
@@ -113,6 +114,10 @@ class MissingExtra(BadUsage):
 
 class BadBudget(BadUsage):
     """A privacy parameter is outside the range where the guarantee means something."""
+
+
+class NotAllowed(BadUsage):
+    """The ledger's policy, or the approvals that it asks for, do not allow the release."""
 
 
 class OutOfReach(BadUsage):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from discreet.cli.answers import Columns, read_votes
 from discreet.cli.options import AsJson, argument, flag, option
 from discreet.cli.output import list_rows, note, print_columns, print_json, say, working
-from discreet.cli.release import Delivery, Terms, settle, show_release
+from discreet.cli.release import Delivery, Terms, check_allowed, settle, show_release
 
 ComparisonsFile = Annotated[
     str, argument("FILE", "The comparisons: CSV, TSV or Parquet, also .gz.")
@@ -64,9 +64,12 @@ def release(
 ) -> None:
     """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
     settled = settle(terms, delivery, "comparisons")
-    data = read_votes(file, reading)
+    from discreet.publishing.listing import make_listing
     from discreet.publishing.release import release_comparisons
 
+    listing = make_listing(settled["items"])
+    check_allowed("comparisons", settled, listing, max_comparisons, judges)
+    data = read_votes(file, reading)
     with working("Releasing"):
         released = release_comparisons(
             data, max_comparisons=max_comparisons, judges=judges, **settled

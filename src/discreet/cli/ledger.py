@@ -38,15 +38,27 @@ def create_ledger(
         Relation | None,
         flag("The neighbouring relation that every release must use. Default: the first one's."),
     ] = None,
+    policy: Annotated[
+        Path | None,
+        option("TOML", "Rules that every release must keep, for the ledger's whole life."),
+    ] = None,
 ) -> None:
     """Make a ledger with a total limit. All releases about one population share it."""
     from discreet.privacy.ledger import Ledger
 
-    ledger = Ledger.create(file, epsilon, delta, neighbours=neighbours)
+    ledger = Ledger.create(file, epsilon, delta, neighbours=neighbours, policy=policy)
     say(
         f"Made {file} with a limit of epsilon {ledger.limit.epsilon:g} at delta "
         f"{ledger.limit.delta:g}. Keep it safe: it is the only record of what is spent."
     )
+    _print_policy(ledger)
+
+
+def _print_policy(ledger: Ledger) -> None:
+    if ledger.policy is not None:
+        say(f"Policy {'; '.join(ledger.policy.describe())}")
+        if ledger.policy.about:
+            say(f"       {ledger.policy.about}")
 
 
 def declare_population(
@@ -106,11 +118,13 @@ def show_ledger(file: LedgerFile, *, as_json: AsJson = False) -> None:
                 "largest": largest,
                 "populations": rows,
                 "releases": entries,
+                "policy": None if ledger.policy is None else ledger.policy.to_dict(),
             }
         )
         return
     say(f"Ledger {ledger.id}, rule: {ledger.rule}")
     say(f"Limit  epsilon {limit.epsilon:.4g} at delta {limit.delta:g}")
+    _print_policy(ledger)
     say(f"Spent  {_say_largest(largest)}")
     say()
     _print_populations(history.populations, rows)

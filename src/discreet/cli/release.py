@@ -35,6 +35,7 @@ from discreet.types import Design
 if TYPE_CHECKING:
     from discreet.publishing.bundle import Published
     from discreet.publishing.identity import Identity
+    from discreet.publishing.listing import Listing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,19 +113,27 @@ def settle(terms: Terms, delivery: Delivery, kind: str = "answers") -> dict[str,
     listed = read_items(terms.items) if kind == "answers" else read_list(terms.items)
     budget = Budget(terms.epsilon, terms.delta, terms.neighbours)
     check_mechanism(terms.mechanism, kind)
-    ledger = Ledger.open(terms.ledger)
-    ledger.history().check_known(terms.population)
     return {
         "items": listed,
         "budget": budget,
         "mechanism": terms.mechanism,
-        "ledger": ledger,
+        "ledger": Ledger.open(terms.ledger),
         "population": terms.population,
         "about": terms.identity,
         "audit": terms.audit,
         "out": delivery.out,
         "force": delivery.force,
     }
+
+
+def check_allowed(
+    kind: str, settled: dict[str, Any], listing: Listing, cap: int | None, people: int | None
+) -> None:
+    """Refuse what the ledger does not allow, before the data is opened."""
+    from discreet.publishing.wanted import Wanted, check_wanted
+
+    given = settled["budget"], listing, cap, people, settled["mechanism"]
+    check_wanted(settled["ledger"], Wanted(kind, *given), settled["population"])
 
 
 def release(
@@ -169,6 +178,7 @@ def release(
         "model": reading.model,
     }
     listing, said = make_listing(**told), replace(reading, lowest=None, model="auto")
+    check_allowed("answers", settled, listing, max_answers, persons)
     with open_answers(file, said, limits, "Releasing", listing.read) as answers:
         released = publish(answers, max_answers=max_answers, persons=persons, **told, **settled)
     show_release(released, delivery)

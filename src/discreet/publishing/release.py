@@ -17,20 +17,21 @@ from typing import Any, Unpack, cast
 
 from discreet.answers.judges import Comparisons
 from discreet.answers.protocol import Contributions
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses
 from discreet.log import LOG
 from discreet.models.released import check_estimator
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import EVERYONE, Ledger
-from discreet.privacy.mechanisms import check_mechanism, choose_mechanism
+from discreet.privacy.mechanisms import choose_mechanism
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.noise import ExactNoise, Noise
-from discreet.privacy.protocol import PUBLIC, Order, number_people
+from discreet.privacy.protocol import Order, number_people
 from discreet.privacy.wall import check_answers, check_noise
 from discreet.publishing.bundle import Published, PublishedRanking
 from discreet.publishing.delivery import OPENERS, open_delivery
 from discreet.publishing.identity import About, check_audit, describe_itself
-from discreet.publishing.listing import Forms, Items, Listing, make_listing
+from discreet.publishing.listing import Forms, Items, make_listing
+from discreet.publishing.wanted import Wanted, check_wanted
 from discreet.results.kinds import KINDS
 from discreet.tables.words import ListedWords
 from discreet.types import AnswerMechanism, ComparisonMechanism, Design, Engine, Model
@@ -130,10 +131,10 @@ def release(
     1.0
     """
     listing = make_listing(items, forms, design, lowest, model)
-    wanted = _Wanted(budget, listing, max_answers, persons, mechanism)
+    wanted = Wanted("answers", budget, listing, max_answers, persons, mechanism)
     told = describe_itself(about, audit)
     terms = Terms(ledger, population, noise or ExactNoise(), out, force=force, about=told)
-    return charge_and_release(source, "answers", wanted, terms, engine=engine, words=reading)
+    return charge_and_release(source, wanted, terms, engine=engine, words=reading)
 
 
 def release_comparisons(
@@ -199,21 +200,11 @@ def release_comparisons(
     >>> released.guarantee.unit
     "one judge's whole set of comparisons"
     """
-    wanted = _Wanted(budget, make_listing(items), max_comparisons, judges, mechanism)
+    listing = make_listing(items)
+    wanted = Wanted("comparisons", budget, listing, max_comparisons, judges, mechanism)
     told = describe_itself(about, audit)
     terms = Terms(ledger, population, noise or ExactNoise(), out, force=force, about=told)
-    return cast(PublishedRanking, charge_and_release(data, "comparisons", wanted, terms))
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """What shall be released: everything that is public but the number of persons in the data."""
-
-    budget: Budget
-    listing: Listing
-    cap: int | None
-    people: int | Iterable[object] | None
-    mechanism: str | CompleteMechanism
+    return cast(PublishedRanking, charge_and_release(data, wanted, terms))
 
 
 @dataclass(frozen=True)
@@ -250,25 +241,17 @@ class Terms:
 
 def charge_and_release(
     source: Any,
-    kind: str,
-    wanted: _Wanted,
+    wanted: Wanted,
     terms: Terms,
     *,
     engine: str = "auto",
     words: ListedWords | None = None,
 ) -> Published:
     """Do every step between what was asked for and a result, in the only order that is safe."""
-    if not isinstance(wanted.budget, Budget):
-        raise BadUsage(
-            f"a release needs a budget, such as Budget(epsilon=1.0), found {wanted.budget!r}"
-        )
-    if isinstance(wanted.mechanism, str):
-        check_mechanism(wanted.mechanism, kind)
     book = terms.book
-    if book is not None:
-        book.history().check_known(terms.population)
-    with OPENERS[kind](source, engine, words, wanted.listing) as data:
-        order = replace(_make_order(data, kind, wanted, terms.noise), about=terms.about)
+    wanted = check_wanted(book, wanted, terms.population)
+    with OPENERS[wanted.kind](source, engine, words, wanted.listing) as data:
+        order = replace(_make_order(data, wanted, terms.noise), about=terms.about)
         check_audit(terms.about, order.name)
         if order.public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")
@@ -278,7 +261,7 @@ def charge_and_release(
         check_answers(data, order.public, order.require_mechanism())
         _warn_if_weak(order)
         _log_order(order)
-        charge = None if book is None else _describe_charge(data, order, book, terms.population)
+        charge = None if book is None else _describe_charge(data, order, book, terms, wanted)
         with open_delivery(
             order, book, out=terms.out, force=terms.force, charge=charge
         ) as delivery:
@@ -292,25 +275,18 @@ def _log_order(order: Order) -> None:
     LOG.info("release: %s, epsilon %g, delta %g, %d listed items", *told)
 
 
-def _make_order(data: Contributions, kind: str, wanted: _Wanted, noise: Noise) -> Order:
+def _make_order(data: Contributions, wanted: Wanted, noise: Noise) -> Order:
     """Settle everything that is public: parameters, mechanism, noise."""
-    words, budget, listing = KINDS[kind], wanted.budget, wanted.listing
-    cap = len(listing.items) if wanted.cap is None else wanted.cap
-    number = number_people(data, budget, wanted.people, words.persons)
-    public = PUBLIC[kind](
-        max_answers=cap,
-        neighbours=budget.neighbours,
-        persons=number,
-        is_fixed=wanted.people is not None,
-        **vars(listing),
-    )
+    kind, budget = wanted.kind, wanted.budget
+    words = KINDS[kind]
+    public = wanted.make_public(number_people(data, budget, wanted.people, words.persons))
     chosen, choice = choose_mechanism(wanted.mechanism, public, kind)
     calibration = chosen.calibrate(public, budget, noise.source)
     return Order(kind, chosen.name, chosen, public, calibration, choice, unit=words.unit)
 
 
 def _describe_charge(
-    data: Contributions, order: Order, book: Ledger, population: str
+    data: Contributions, order: Order, book: Ledger, terms: Terms, wanted: Wanted
 ) -> dict[str, Any]:
     """Return what the ledger is charged with."""
     spend, (fingerprint, former) = order.calibration.spend, book.recognise(data)
@@ -319,7 +295,8 @@ def _describe_charge(
         "fingerprint": fingerprint,
         "former": former,
         "description": f"{spend.mechanism}, epsilon {spend.epsilon:g}, delta {spend.delta:g}",
-        "population": population,
+        "population": terms.population,
+        "persons": wanted.declared,
         "order": order.to_dict(),
     }
 

@@ -41,6 +41,7 @@ from discreet.privacy.ledger.file import (
     transaction,
 )
 from discreet.privacy.ledger.history import Entry, History, read_entry
+from discreet.privacy.ledger.policy import Asked, Policy, make_policy, read_policy
 from discreet.privacy.ledger.populations import (
     EVERYONE,
     Declaration,
@@ -81,6 +82,7 @@ class Ledger:
     rule: str
     set_aside: float
     neighbours: Neighbours | None
+    policy: Policy | None = None
     timeout: float = BUSY_SECONDS
     key: bytes = field(default=b"", repr=False)
 
@@ -94,6 +96,7 @@ class Ledger:
         neighbours: Relation | None = None,
         rule: Composition = "gaussian",
         set_aside: float = 0.0,
+        policy: Policy | Mapping[str, Any] | str | PathLike[str] | None = None,
     ) -> Ledger:
         """Make a new ledger with the steward's total limit; an existing file is never touched.
 
@@ -109,6 +112,9 @@ class Ledger:
             How spends add up; fixed for the ledger's life.
         set_aside : float
             Part of delta kept for shuffled releases after the first (Gaussian rule).
+        policy : path or mapping, optional
+            A TOML file with rules that every release must keep (docs/stewards.md), or the same keys
+            and values. They are sealed with the ledger and cannot be changed.
         """
         relation = None if neighbours is None else as_neighbours(neighbours)
         limit = Budget(epsilon, delta)
@@ -122,6 +128,8 @@ class Ledger:
             "set_aside": set_aside,
             "created_at": _now(),
         }
+        if policy is not None:
+            settings["policy"] = read_policy(policy).to_dict()
         create_file(Path(path), json.dumps(settings, sort_keys=True), random_bytes(32))
         return cls.open(path)
 
@@ -166,6 +174,7 @@ class Ledger:
         former: str | None = None,
         description: str,
         population: str = EVERYONE,
+        persons: int | None = None,
         reservation: str | None = None,
         order: Mapping[str, Any] | None = None,
     ) -> str:
@@ -182,6 +191,8 @@ class Ledger:
         population : str
             Whom the data is about: a population that was declared (`declare`), or "everyone", the
             default, which contains them all. Charges add for whoever may be in several of them.
+        persons : int
+            The number of persons as declared in advance, where the policy needs it.
         reservation : str
             A name for the reservation, from `name_reservation`; by default a new one.
         order : mapping
@@ -191,7 +202,12 @@ class Ledger:
         ------
         BudgetExceeded
             When the limit does not allow it; nothing is charged then.
+        NotAllowed
+            When the policy does not.
         """
+        self.check_policy(
+            Asked(spend.epsilon, spend.delta, str(spend.neighbours), spend.mechanism, persons)
+        )
         with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
             self._read(connection).check(spend, fingerprint, former, population)
             values = {
@@ -204,8 +220,14 @@ class Ledger:
                 "reserved_at": _now(),
                 "order": order,
                 "declared": connection.execute(COUNT_DECLARATIONS).fetchone()[0],
+                "persons": persons,
             }
             return self._insert(connection, values)
+
+    def check_policy(self, asked: Asked) -> None:
+        """Refuse what the policy does not allow, if there is one; no answer is needed for that."""
+        if self.policy is not None:
+            self.policy.check(asked)
 
     def declare(
         self,
@@ -362,6 +384,7 @@ def _from_settings(path: Path, settings: str, key: bytes, timeout: float) -> Led
             rule=values["rule"],
             set_aside=values["set_aside"],
             neighbours=None if relation is None else as_neighbours(relation),
+            policy=make_policy(values["policy"]) if "policy" in values else None,
             timeout=timeout,
             key=key,
         )

@@ -1,0 +1,256 @@
+"""A ledger's policy: obeyed before anybody looks at the data, and never changed by it."""
+
+import json
+import sqlite3
+
+import pytest
+
+import discreet
+from commandline import LSAT_ITEMS
+from commandline import discreet as run
+from discreet.datasets import lsat
+from discreet.errors import BadUsage, LedgerError, NotAllowed
+from discreet.privacy.accounting.moves import calibrate_counts
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.policy import Asked, Policy, read_policy
+from discreet.privacy.mechanisms.pairs import DensePairs
+
+ASKED = {
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "neighbours": "replace-one",
+    "mechanism": "pairs",
+    "persons": 10_000,
+}
+RULES = {
+    "max_epsilon": 1.0,
+    "max_delta_share": 0.01,
+    "min_persons": 100,
+    "relations": ["replace-one"],
+    "mechanisms": ["pairs", "margins"],
+}
+TOML = """
+about = "Decided by the board."
+max_epsilon = 1
+max_delta_share = 0.01
+min_persons = 100
+relations = ["replace-one"]
+mechanisms = ["pairs", "margins"]
+"""
+
+
+class Trap:
+    """Data that must not be looked at."""
+
+    def __getattr__(self, name):
+        raise AssertionError(f"the data was asked for {name}")
+
+
+def make_ledger(tmp_path, **rules):
+    return Ledger.create(tmp_path / "spent.db", 5.0, 0.01, policy=rules or RULES)
+
+
+def release(ledger, source=None, *, epsilon=0.5, delta=1e-6, neighbours="replace-one", **more):
+    budget = discreet.Budget(epsilon, delta, neighbours)
+    source = Trap() if source is None else source
+    return discreet.release(source, budget, items=LSAT_ITEMS, ledger=ledger, **more)
+
+
+def test_what_keeps_every_rule_is_allowed():
+    Policy(**RULES).check(Asked(**ASKED))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epsilon": 1.01}, "epsilon of 1 per release, found 1.01"),
+        ({"delta": 1e-3}, "0.01 / 10,000 persons = 1e-06, found 0.001"),
+        ({"delta": 1.0001e-6}, "found 1.0001e-06"),
+        ({"persons": 99, "delta": 0.0}, "100 persons or more, and 99"),
+        ({"persons": None}, "number of persons, declared in advance"),
+        ({"neighbours": "add-remove"}, "relation 'add-remove'"),
+        ({"mechanism": "laplace-pairs"}, "mechanism 'laplace-pairs'. Allowed: pairs, margins"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused(change, words):
+    with pytest.raises(NotAllowed, match=words):
+        Policy(**RULES).check(Asked(**{**ASKED, **change}))
+
+
+def test_delta_is_compared_as_it_is_written():
+    policy = Policy(max_delta_share=0.3)
+    policy.check(Asked(1.0, 0.1, "replace-one", "pairs", 3))  # as floats 0.1 * 3 is above 0.3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("max_epsilom = 1", "no rule 'max_epsilom'; did you mean 'max_epsilon'"),
+        ("colour = 'red'", "no rule 'colour'; there are: max_epsilon"),
+        ("max_epsilon = -1", "max_epsilon must be a number above 0, found -1"),
+        ("max_epsilon = inf", "max_epsilon must be a number above 0"),
+        ("max_delta_share = true", "max_delta_share must be a number"),
+        ("min_persons = 1.5", "min_persons must be a whole number"),
+        ("relations = 'replace-one'", "relations must be a list"),
+        ("relations = ['replace']", "names 'replace', which is none of: replace-one, add-remove"),
+        ("mechanisms = ['auto']", "names 'auto', which is none of: margins"),
+        ("mechanisms = []", "mechanisms must be a list"),
+        ("about = 'nothing'", "must have a rule"),
+        ("about = 3\nmax_epsilon = 1", "about must be text"),
+        ("max_epsilon = ", "is not a TOML file"),
+    ],
+)
+def test_a_policy_that_says_something_else_is_refused(tmp_path, text, words):
+    path = tmp_path / "policy.toml"
+    path.write_text(text)
+    with pytest.raises(BadUsage, match=words) as refused:
+        Ledger.create(tmp_path / "spent.db", 1.0, policy=path)
+    assert str(path) in str(refused.value)
+    assert not (tmp_path / "spent.db").exists()
+
+
+def test_a_policy_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(BadUsage, match="cannot be read"):
+        read_policy(tmp_path / "policy.toml")
+
+
+def test_the_ledger_keeps_the_policy_itself(tmp_path):
+    path = tmp_path / "policy.toml"
+    path.write_text(TOML)
+    Ledger.create(tmp_path / "spent.db", 1.0, policy=path)
+    path.unlink()
+    kept = Ledger.open(tmp_path / "spent.db").policy
+    assert kept == Policy(**RULES, about="Decided by the board.")
+    assert kept.max_delta_share == 0.01
+
+
+def test_a_policy_that_was_changed_in_the_file_is_damage(tmp_path):
+    make_ledger(tmp_path)
+    with sqlite3.connect(tmp_path / "spent.db") as connection:
+        (text,) = connection.execute("SELECT settings FROM ledger").fetchone()
+        loose = {**json.loads(text), "policy": {"max_epsilon": 100.0}}
+        connection.execute("UPDATE ledger SET settings = ?", (json.dumps(loose),))
+    with pytest.raises(LedgerError, match="damaged"):
+        Ledger.open(tmp_path / "spent.db")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epsilon": 1.5}, "epsilon of 1 per release"),
+        ({"delta": 1e-3}, "allows a delta of"),
+        ({"persons": None}, "declared in advance"),
+        ({"persons": 99}, "99 were declared"),
+        ({"persons": range(99)}, "99 were declared"),
+        ({"neighbours": "add-remove"}, "add-remove"),
+        ({"mechanism": "laplace-pairs"}, "laplace-pairs"),
+        ({"mechanism": DensePairs(name="laplace-pairs")}, "laplace-pairs"),
+    ],
+)
+def test_a_release_obeys_before_the_data_is_opened(tmp_path, change, words):
+    ledger = make_ledger(tmp_path)
+    with pytest.raises(NotAllowed, match=words):
+        release(ledger, **{"persons": 10_000, **change})
+    assert not ledger.releases()
+
+
+def test_a_release_that_is_allowed_does_open_the_data(tmp_path):
+    ledger = make_ledger(tmp_path)
+    with pytest.raises(AssertionError, match="the data was asked for"):
+        release(ledger, persons=10_000)
+    release(ledger, lsat(), persons=1_000)
+    assert len(ledger.releases()) == 1
+
+
+def test_the_mechanism_that_auto_takes_is_held_against_the_policy(tmp_path):
+    ledger = make_ledger(tmp_path, mechanisms=["margins"])
+    with pytest.raises(NotAllowed, match=r"mechanism 'pairs'\. Allowed: margins"):
+        release(ledger)
+    release(ledger, lsat(), mechanism="margins")
+
+
+def test_somebody_elses_mechanism_does_not_pass_under_a_name_of_the_library(tmp_path):
+    class Loud(DensePairs):
+        pass
+
+    with pytest.raises(NotAllowed, match="Loud"):
+        release(make_ledger(tmp_path, mechanisms=["pairs"]), mechanism=Loud())
+
+
+def test_under_add_remove_the_declared_number_serves_the_policy_alone(tmp_path):
+    ledger = make_ledger(tmp_path, max_delta_share=0.01)
+    told = {"neighbours": "add-remove", "persons": 1_000}
+    with pytest.raises(NotAllowed, match="allows a delta of"):
+        release(ledger, delta=1e-4, **told)
+    released = release(ledger, lsat(), **told)
+    assert released.record["persons"] is None
+    free = Ledger.create(tmp_path / "free.db", 1.0)
+    with pytest.raises(BadUsage, match="replace-one only"):
+        release(free, lsat(), **told)
+
+
+def test_comparisons_obey_too(tmp_path):
+    ledger = make_ledger(tmp_path, min_persons=50)
+    asked = {"items": ["a", "b", "c"], "max_comparisons": 2, "ledger": ledger}
+    for judges in (None, 49):
+        with pytest.raises(NotAllowed):
+            discreet.release_comparisons(Trap(), discreet.Budget(0.5), judges=judges, **asked)
+
+
+def test_the_ledger_itself_refuses_what_its_policy_does_not_allow(tmp_path):
+    ledger = make_ledger(tmp_path, max_epsilon=0.5, min_persons=10)
+    _, spend = calibrate_counts(12, discreet.Budget(1.0))
+    with pytest.raises(NotAllowed, match=r"epsilon of 0\.5"):
+        ledger.reserve(spend, fingerprint="x", description="around the release", persons=10)
+    _, spend = calibrate_counts(12, discreet.Budget(0.5))
+    with pytest.raises(NotAllowed, match="declared in advance"):
+        ledger.reserve(spend, fingerprint="x", description="around the release")
+    assert not ledger.releases()
+
+
+@pytest.fixture
+def desk(tmp_path):
+    (tmp_path / "policy.toml").write_text(TOML)
+    (tmp_path / "items.txt").write_text("\n".join(LSAT_ITEMS))
+    made = run(
+        *("ledger", "create", tmp_path / "spent.db", "--epsilon", 2),
+        *("--policy", tmp_path / "policy.toml"),
+    )
+    assert made.code == 0
+    return tmp_path
+
+
+def test_the_command_line_refuses_before_the_file_is_opened(desk):
+    nowhere = desk / "nowhere.csv"
+    asked = ["--items", desk / "items.txt", "--ledger", desk / "spent.db", "--out", desk / "out"]
+    loud = run("release", nowhere, *asked, "--epsilon", 1.5, "--persons", 1000)
+    assert (loud.code, loud.out) == (2, "")
+    assert "epsilon of 1 per release" in loud.err
+    silent = run("release", nowhere, *asked, "--epsilon", 1)
+    assert silent.code == 2
+    assert "declared in advance" in silent.err
+    votes = [*asked, "--max-comparisons", 3, "--epsilon", 0.5, "--judges", 50]
+    few = run("compare", "release", nowhere, *votes, "--mechanism", "net-wins")
+    assert few.code == 2
+    assert "does not allow the mechanism 'net-wins'" in few.err
+    missing = run("release", nowhere, *asked, "--epsilon", 0.5, "--persons", 1000)
+    assert missing.code == 2
+    assert "nowhere.csv" in missing.err
+
+
+def test_the_command_line_shows_the_policy(desk):
+    shown = run("ledger", "show", desk / "spent.db")
+    assert "Policy epsilon per release at most 1; delta per release at most 0.01" in shown.out
+    assert "Decided by the board." in shown.out
+    document = run("ledger", "show", desk / "spent.db", "--json").document
+    assert document["policy"]["mechanisms"] == ["pairs", "margins"]
+
+
+def test_a_misspelt_rule_is_an_error_of_usage(desk):
+    (desk / "policy.toml").write_text("min_person = 3")
+    made = run(
+        *("ledger", "create", desk / "other.db", "--epsilon", 2),
+        *("--policy", desk / "policy.toml"),
+    )
+    assert made.code == 2
+    assert "did you mean 'min_persons'" in made.err
