@@ -2,10 +2,11 @@
 
 Run ``python -m bench.totals [PART ...] [--reps 40] [--first 1001]`` with one BLAS thread. Parts:
 
-- ``accuracy``: error of thresholds at epsilon 1, and at epsilon 3 against a fit without noise;
+- ``accuracy``: error of thresholds at epsilon 1, and at epsilon 3 against an estimate without privacy;
 - ``coverage``: share of 95% intervals that hold the truth, at epsilon 1 and .1;
 - ``nothing``: error over that of equal items at epsilon .05;
 - ``hard``: abilities and items that spread further than usual, with no goal;
+- ``forecast``: predicted errors over those that were found;
 - ``speed``: the fit of many items, and of many persons.
 
 All releases go through the wall with exact noise of a seeded stream: delta 1e-4, replace-one.
@@ -23,10 +24,10 @@ import numpy as np
 import discreet
 from bench.rating_scales import draw_thresholds, hold, say
 from discreet import Budget
-from discreet.models.noisefit.totals.fit import fit_totals
+from discreet.models.noisefit.totals.forecast import forecast_totals
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.total_tables import unpack_shapes
-from discreet.privacy.mechanisms.total_values import Measurer
+from discreet.privacy.mechanisms.total_values import read_forms
 from discreet.privacy.mechanisms.totals import Totals
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Public
@@ -155,12 +156,9 @@ def fit_release(design, codes, epsilon, seed, standard_errors=False):
     return mechanism.fit(made, standard_errors)
 
 
-def fit_without_noise(design, codes):
-    """Fit the exact statistics that a release would add noise to."""
-    made, _ = release_totals(design, codes, 1.0, 0)
-    shapes = unpack_shapes(made.public, made.settings["forms"])
-    measure = Measurer(made.public, shapes, "takers" in made.laws)
-    return fit_totals([measure(codes, 0)], made.public.steps, standard_errors=False)
+def fit_plainly(design, codes):
+    """Estimate without any privacy, by conditional likelihood."""
+    return discreet.fit(hold(codes, design.steps), method="conditional", se=False)
 
 
 # -- numbers over seeds ----------------------------------------------------------------------
@@ -191,13 +189,13 @@ def measure_accuracy(options):
             squares.append(square_error(fit_release(design, codes, 1.0, seed), truth))
         root, error = root_mean(squares)
         say(design.name, f"{root:.4f} +- {error:.4f}", f"{design.goal}", root <= design.goal)
-    print("accuracy at epsilon 3, over that of a fit without noise")
+    print("accuracy at epsilon 3, over that of conditional likelihood without privacy")
     for design in COMPLETE[:3]:
         noisy, plain = [], []
         for seed in seeds_of(options):
             truth, codes = simulate(design, seed)
             noisy.append(square_error(fit_release(design, codes, 3.0, seed), truth))
-            plain.append(square_error(fit_without_noise(design, codes), truth))
+            plain.append(square_error(fit_plainly(design, codes), truth))
         ratio = root_mean(noisy)[0] / root_mean(plain)[0]
         words = f"{root_mean(noisy)[0]:.4f} / {root_mean(plain)[0]:.4f} = {ratio:.3f}"
         say(design.name, words, "1.25", ratio <= 1.25)
@@ -247,6 +245,25 @@ def measure_hard(options):
         print(f"  {design.name:58} {root:.4f} +- {error:.4f}", flush=True)
 
 
+def measure_forecast(options):
+    print("forecast: predicted error over the one found, thresholds and locations")
+    for design in (*COMPLETE, *PARTIAL[:2]):
+        for epsilon in (0.3, 1.0, 3.0):
+            found, predicted = [], []
+            for seed in seeds_of(options):
+                truth, codes = simulate(design, seed)
+                made, mechanism = release_totals(design, codes, epsilon, seed)
+                fit = mechanism.fit(made, False)
+                away = (fit.difficulty - truth.mean(axis=1)) ** 2
+                found.append((square_error(fit, truth), away.mean()))
+                forms = read_forms(made, unpack_shapes(made.public, made.settings["forms"]))
+                ahead = forecast_totals(forms, truth)
+                predicted.append((ahead.threshold**2, ahead.location**2))
+            ratio = np.sqrt(np.mean(predicted, axis=0) / np.mean(found, axis=0))
+            words = f"{ratio[0]:.3f}, {ratio[1]:.3f}"
+            say(f"{design.name}, epsilon {epsilon}", words, ".9 to 1.1", abs(ratio - 1).max() <= 0.1)
+
+
 def measure_speed(options):
     print("speed: the fit of a release, standard errors included, in seconds")
     for design, goal in ((Design(1_000_000, 50, 4), 2.0), (Design(2000, 1000, 4), 10.0)):
@@ -265,6 +282,7 @@ PARTS = {
     "coverage": measure_coverage,
     "nothing": measure_nothing,
     "hard": measure_hard,
+    "forecast": measure_forecast,
     "speed": measure_speed,
 }
 

@@ -18,6 +18,7 @@ from tests.totals_statistics import (
 from discreet.errors import BadUsage
 from discreet.models.noisefit.totals.equations import count_takers
 from discreet.models.noisefit.totals.fit import fit_totals
+from discreet.models.noisefit.totals.forecast import assume_thresholds, forecast_totals
 from discreet.models.noisefit.totals.iterate import linearise, pose_problem, settle, start_state
 from discreet.models.noisefit.totals.moments import elementary_sums
 
@@ -218,6 +219,64 @@ def test_large_forms_are_simulated_in_part():
         )
         errors.append(fit_totals([big], steps, measure=measure).threshold_se.mean())
     assert errors[0] / errors[1] == pytest.approx(1000**0.5, rel=0.25)
+
+
+def test_units_that_were_released_are_pooled_with_the_totals_where_both_agree():
+    truth = some_thresholds(np.random.default_rng(12), 8, 2)
+    form = expect_statistics(truth, ABILITY, WEIGHT, range(8), 1000.0, share=0.5)
+    noisy = replace(add_noise(form, [2] * 8, 1.0, np.random.default_rng(0)), contributing_noise=900)
+    near = count_takers(replace(noisy, contributing=525.0))
+    assert near.contributing == pytest.approx(500.0, abs=15)
+    assert near.doubt < 500
+    far = count_takers(replace(noisy, contributing=250.0))
+    assert far.contributing == pytest.approx(250.0, abs=5)
+
+
+def forecast(persons, deviation, steps=2, items=8):
+    thresholds = assume_thresholds([steps] * items)
+    form = replace(blank_form(range(items), steps, 3), persons=persons)
+    noisy = add_noise(form, [steps] * items, deviation, np.random.default_rng(0))
+    return forecast_totals([noisy], thresholds)
+
+
+def test_forecasts_fall_with_persons_and_rise_with_noise_up_to_the_spread_of_items():
+    usual = forecast(1000.0, 20.0)
+    assert forecast(4000.0, 20.0).threshold < 0.6 * usual.threshold
+    assert forecast(1000.0, 60.0).threshold > 1.5 * usual.threshold
+    assert usual.location < usual.threshold
+    assert 0.8 < forecast(100.0, 1e6).location <= 1.0
+
+
+def test_forecasts_without_noise_fall_with_the_root_of_persons():
+    few, many = forecast(4_000.0, 1e-3), forecast(400_000.0, 1e-3)
+    assert few.threshold / many.threshold == pytest.approx(10, rel=0.1)
+
+
+def test_forecasts_know_items_without_steps_and_answers_that_are_missing():
+    thresholds = assume_thresholds([1, 1, 2, 3, 2, 1])
+    form = replace(blank_form(range(6), 3, 3, complete=False), persons=1000.0)
+    noisy = add_noise(form, [1, 1, 2, 3, 2, 1], 10.0, np.random.default_rng(0))
+    all_answers = forecast_totals([noisy], thresholds)
+    half = forecast_totals([noisy], thresholds, answers=3.0)
+    assert half.threshold > 1.2 * all_answers.threshold
+
+
+def test_takers_who_follow_difficulty_widen_all_intervals():
+    rng = np.random.default_rng(13)
+    truth = some_thresholds(rng, 30, 2)
+    form = blank_form(range(30), 2, 3, complete=False, max_answers=10, typical=10.0)
+    form = replace(form, takers=np.zeros(30))
+    ability = rng.normal(size=3000)
+    near = -1.5 * np.abs(ability[:, None] - truth.mean(axis=1)) + rng.gumbel(size=(3000, 30))
+    codes = draw_codes(truth, ability, rng)
+    codes[np.argsort(np.argsort(-near, axis=1), axis=1) >= 10] = -1
+    released = add_noise(measure_codes(codes, [2] * 30, form), [2] * 30, 3.0, rng)
+    blind = fit_totals([replace(released, takers=None)], [2] * 30, standard_errors=False)
+    measure = lambda drawn, _: measure_codes(drawn, [2] * 30, form)  # noqa: E731
+    seeing = fit_totals([released], [2] * 30, measure=measure)
+    far, near = (np.sqrt(np.mean((one.thresholds - truth) ** 2)) for one in (blind, seeing))
+    assert near < 0.6 * far
+    assert np.sqrt(np.mean(seeing.threshold_se**2)) > 0.7 * near
 
 
 @pytest.mark.slow

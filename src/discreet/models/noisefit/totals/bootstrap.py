@@ -39,6 +39,12 @@ FEWEST_DRAWS, MOST_DRAWS = 4, 30
 
 REFIT_ROUNDS = 6
 
+SMALLEST_VARIANCE = 1e-6
+"""Below this the prior alone decides, as about the steps of a rating scale around each other."""
+
+STRETCH_DOUBT = 0.3
+"""Share by which all thresholds may be stretched for each unit of the takers' slope."""
+
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
@@ -90,12 +96,15 @@ def _draw_normal(covariance: FloatArray, rng: np.random.Generator) -> FloatArray
     return np.asarray((vectors @ normal[..., None])[..., 0])
 
 
-def linearised_posterior(problem: Problem, state: State) -> Posterior:
-    """Return the posterior around a state, with spreads that are not too small."""
-    spreads = state.spreads
+def honest_spreads(problem: Problem, spreads: Spreads) -> Spreads:
+    """Return spreads that are not too small for an interval."""
     step = spreads.step if problem.rating_scale else max(spreads.step, HONEST_STEP)
-    honest = Spreads(max(spreads.location, HONEST_SPREAD), step)
-    inner, outer = solve_step(problem, state, linearise(problem, state), honest)
+    return Spreads(max(spreads.location, HONEST_SPREAD), step)
+
+
+def posterior_around(problem: Problem, state: State, spreads: Spreads) -> Posterior:
+    """Return the linearised posterior around a state, for given spreads."""
+    inner, outer = solve_step(problem, state, linearise(problem, state), spreads)
     own = np.einsum("iab,rib->ria", inner.block, outer.by_threshold)
     explained = np.tensordot(outer.by_threshold, own, axes=((1, 2), (1, 2)))
     explained += outer.by_common @ inner.common @ outer.by_common.T
@@ -105,23 +114,76 @@ def linearised_posterior(problem: Problem, state: State) -> Posterior:
 def bootstrap_covariance(
     problem: Problem, state: State, measure: Measure
 ) -> tuple[FloatArray, float]:
-    """Covariance of all thresholds, item after item, and the mean stretch of its diagonal."""
+    """Covariance of all thresholds, item after item, and the mean stretch of its diagonal.
+
+    Locations and steps around them are compared with their refits apart: what the linearised
+    posterior leaves out (who took an item, say) moves whole items.
+    """
     rng = np.random.default_rng(PUBLIC_SEED)
-    posterior = linearised_posterior(problem, state)
-    covariance = _keep_and_centre(posterior.covariance(), problem.ladders)
-    variance = np.maximum(np.diag(covariance), 1e-300)
-    draws = int(np.clip(np.ceil(POOLED_ERRORS / len(variance)), FEWEST_DRAWS, MOST_DRAWS))
-    truths, ratios = [], []
-    for _ in range(draws):
-        truth, error = _refit(problem, state, posterior, measure, rng)
-        truths.append(truth)
-        ratios.append(error**2 / variance)
+    posterior = posterior_around(problem, state, honest_spreads(problem, state.spreads))
+    parts = Parts(problem.ladders)
+    covariance = keep_and_centre(posterior.covariance(), problem.ladders)
+    draws = int(np.clip(np.ceil(POOLED_ERRORS / len(covariance)), FEWEST_DRAWS, MOST_DRAWS))
+    refits = [_refit(problem, state, posterior, measure, rng) for _ in range(draws)]
+    truths, errors = (np.array(one).T for one in zip(*refits, strict=True))
     own = state.thresholds[problem.ladders.open]
-    ratio = smooth_ratio(np.concatenate(truths), np.concatenate(ratios), own)
-    reliability = float(np.clip(1 - variance.mean() / HONEST_SPREAD**2, 0.0, 1.0))
-    ratio = temper_ratios(ratio, reliability)
-    scale = np.sqrt(ratio)
-    return covariance * scale[:, None] * scale, float(ratio.mean())
+    variance = float(np.diag(covariance).mean())
+    reliability = float(np.clip(1 - variance / HONEST_SPREAD**2, 0.0, 1.0))
+    scales = []
+    for part in (parts.locations, parts.around):
+        spread = np.maximum(np.diag(part(part(covariance).T)), 1e-12)[:, None]
+        ratio = part(errors) ** 2 / spread
+        seen = np.broadcast_to(spread > SMALLEST_VARIANCE, ratio.shape)
+        scales.append(_stretch(truths[seen], ratio[seen], own, reliability))
+
+    def stretch(matrix: FloatArray) -> FloatArray:
+        whole = parts.locations(matrix)
+        return np.asarray(scales[0] * whole + scales[1] * (matrix - whole))
+
+    stretched = stretch(stretch(covariance).T) + doubt_of_takers(problem, state)
+    ratio = np.diag(stretched) / np.maximum(np.diag(covariance), 1e-12)
+    return stretched, float(ratio.mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Locations, and steps around them, of values that stand below each other by threshold."""
+
+    ladders: Ladders
+
+    def locations(self, values: FloatArray) -> FloatArray:
+        """Return the mean over the steps of each item, at every one of them."""
+        steps = self.ladders.steps
+        first = np.cumsum(steps) - steps
+        sums = np.add.reduceat(values, first.astype(np.intp), axis=0)
+        return np.repeat(sums / steps[:, None], steps, axis=0)
+
+    def around(self, values: FloatArray) -> FloatArray:
+        """Return what is left without the locations."""
+        return np.asarray(values - self.locations(values))
+
+
+def _stretch(
+    truth: FloatArray, ratio: FloatArray, own: FloatArray, reliability: float
+) -> FloatArray:
+    """Factor ``[threshold, 1]`` of the standard error that squared errors of refits ask for."""
+    if not len(ratio):
+        return np.ones((len(own), 1))
+    tempered = temper_ratios(smooth_ratio(truth, ratio, own), reliability)
+    return np.asarray(np.sqrt(tempered)[:, None])
+
+
+def doubt_of_takers(problem: Problem, state: State) -> FloatArray:
+    """Covariance for what a line says too simply about who took what.
+
+    Where takers get abler with difficulty, they also get more alike, and lean towards the middle.
+    Taking no notice stretches or shrinks all thresholds, by up to a seventh where takers are half a
+    logit abler for each logit of difficulty.
+    """
+    own = state.thresholds[problem.ladders.open]
+    slopes = [abs(one.slope) for one in state.shifts if one is not None]
+    share = STRETCH_DOUBT * max(slopes, default=0.0)
+    return np.asarray(share**2 * np.outer(own, own))
 
 
 def _refit(
@@ -151,7 +213,7 @@ def _draw_truth(
     return replace(state, thresholds=thresholds, shapes=shapes)
 
 
-def _keep_and_centre(covariance: FloatArray, ladders: Ladders) -> FloatArray:
+def keep_and_centre(covariance: FloatArray, ladders: Ladders) -> FloatArray:
     """Keep the steps that items have, and hold the mean location at zero."""
     kept = np.flatnonzero(ladders.open.ravel())
     inner = covariance[np.ix_(kept, kept)]

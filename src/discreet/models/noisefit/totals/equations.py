@@ -25,6 +25,12 @@ from discreet.types import FloatArray
 FEWEST_TAKERS = 0.1
 """No item is thought to have fewer takers than this share of the mean number."""
 
+FEWEST_CONTRIBUTING = 0.05
+"""No fewer persons than this share are thought to enter the moments."""
+
+MOST_SHORT = 2.0
+"""Density of the share of answers by persons with too few for the moments: even up to a half."""
+
 
 @dataclass(frozen=True, eq=False)
 class Expected:
@@ -84,6 +90,7 @@ class Numbers:
     ``usual`` is the mean over items, ``variance`` what is left of their scatter without the noise:
     zero where everybody took everything. ``answers`` is the mean number per person, ``damping`` the
     weight of such a person, by which sampling is less than that of as many whole persons.
+    ``contributing`` is the sum of units of those who enter the moments, ``doubt`` its variance.
     """
 
     usual: float
@@ -91,6 +98,8 @@ class Numbers:
     persons: float
     answers: float
     damping: float
+    contributing: float
+    doubt: float
 
 
 def count_takers(form: FormTotals) -> Numbers:
@@ -99,7 +108,7 @@ def count_takers(form: FormTotals) -> Numbers:
     noise = form.category_noise.sum(axis=(1, 2))
     if form.complete:
         persons = _pool_persons(form, totals, noise)
-        return Numbers(persons, 0.0, persons, float(len(totals)), 1.0)
+        return Numbers(persons, 0.0, persons, float(len(totals)), 1.0, persons, 0.0)
     most = max(form.persons, 1.0)
     ceiling = most * form.max_answers / len(totals)
     usual = float(np.clip(totals.mean(), 0.05 * ceiling, ceiling))
@@ -108,7 +117,30 @@ def count_takers(form: FormTotals) -> Numbers:
     answers = weighted if weighted <= form.typical else weighted**2 / form.typical
     answers = float(np.clip(answers, min(2.0, form.max_answers), form.max_answers))
     damping = min(1.0, float(np.sqrt(form.typical / answers)))
-    return Numbers(usual, max(scatter, (0.02 * usual) ** 2), most, answers, damping)
+    contributing, doubt = _pool_contributing(form, float(totals.sum()), float(noise.sum()), most)
+    variance = max(scatter, (0.02 * usual) ** 2)
+    return Numbers(usual, variance, most, answers, damping, contributing, doubt)
+
+
+def _pool_contributing(
+    form: FormTotals, answers: float, noise: float, persons: float
+) -> tuple[float, float]:
+    """Pool the released sum of units with what the totals say, where they agree.
+
+    Both are the same unless persons with few answers add to the totals only. Either nobody does,
+    or any share up to a half, alike likely; weighted by how well each explains the difference.
+    """
+    units = form.max_answers * min(1.0, np.sqrt(form.typical / form.max_answers))
+    whole, vague = answers / units, noise / units**2
+    own = max(form.contributing_noise, 1e-9)
+    away = (whole - form.contributing) ** 2 / (own + vague)
+    same = np.exp(-away / 2) / np.sqrt(2 * np.pi * (own + vague))
+    chance = float(same / (same + MOST_SHORT / max(whole, 1.0)))
+    trust = chance * own / (own + vague)
+    value = form.contributing + trust * (whole - form.contributing)
+    variance = own * (1 - trust) + chance * (1 - chance) * (trust * (whole - value)) ** 2
+    least, most = FEWEST_CONTRIBUTING * persons, persons
+    return float(np.clip(value, least, most)), variance
 
 
 def _pool_persons(form: FormTotals, totals: FloatArray, noise: FloatArray) -> float:

@@ -24,7 +24,7 @@ from discreet.types import FloatArray, IndexArray
 PATTERN_SPREAD = 0.8
 """Prior standard deviation of the contrasts of the common pattern around the usual one."""
 
-SHAPE_DOUBT = np.array([0.4, 0.4, 1.0])
+SHAPE_DOUBT = np.array([0.25, 0.4, 0.8])
 """Prior standard deviations of log scale, lean and bunching."""
 
 FORMS_DIFFER = np.array([0.5, 0.5, 0.5])

@@ -22,9 +22,6 @@ POLYNOMIALS = np.array([[0.0, 2.0, 0.0, 0.0], [-3.0, 0.0, 4.0, 0.0], [0.0, -8.0,
 CONSTANTS = np.array([-1.0, 0.0, 1.0])
 """T2, T3 and T4 as sums of h1 to h4 and a constant."""
 
-FEWEST_CONTRIBUTING = 0.05
-"""No fewer persons than this share are thought to enter the moments."""
-
 
 @dataclass(frozen=True, eq=False)
 class MomentsView:
@@ -72,11 +69,7 @@ def view_moments(
 
 def _mean_moments(form: FormTotals, numbers: Numbers) -> tuple[FloatArray, FloatArray]:
     """Released moments of a mean person, and the covariance of their noise."""
-    if form.complete:
-        contributing, doubt = numbers.persons, 0.0
-    else:
-        contributing, doubt = form.contributing, form.contributing_noise
-    contributing = max(contributing, FEWEST_CONTRIBUTING * numbers.persons)
+    contributing, doubt = numbers.contributing, numbers.doubt
     mean = np.clip(form.moment / contributing, -1.0, 1.0)
     noise = np.diag(form.moment_noise) + doubt * np.outer(mean, mean)
     return mean, np.asarray(noise / contributing**2 + 1e-12 * np.eye(len(mean)))
