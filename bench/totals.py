@@ -2,7 +2,7 @@
 
 Run ``python -m bench.totals [PART ...] [--reps 40] [--first 1001]`` with one BLAS thread. Parts:
 
-- ``accuracy``: error of thresholds at epsilon 1, and at epsilon 3 against an estimate without privacy;
+- ``accuracy``: error of thresholds at epsilon 1; at epsilon 3 against an estimate without privacy;
 - ``coverage``: share of 95% intervals that hold the truth, at epsilon 1 and .1;
 - ``nothing``: error over that of equal items at epsilon .05;
 - ``hard``: abilities and items that spread further than usual, with no goal;
@@ -158,7 +158,7 @@ def fit_release(design, codes, epsilon, seed, standard_errors=False):
 
 def fit_plainly(design, codes):
     """Estimate without any privacy, by conditional likelihood."""
-    return discreet.fit(hold(codes, design.steps), method="conditional", se=False)
+    return discreet.fit(hold(codes, design.steps), method="conditional", standard_errors=False)
 
 
 # -- numbers over seeds ----------------------------------------------------------------------
@@ -261,7 +261,8 @@ def measure_forecast(options):
                 predicted.append((ahead.threshold**2, ahead.location**2))
             ratio = np.sqrt(np.mean(predicted, axis=0) / np.mean(found, axis=0))
             words = f"{ratio[0]:.3f}, {ratio[1]:.3f}"
-            say(f"{design.name}, epsilon {epsilon}", words, ".9 to 1.1", abs(ratio - 1).max() <= 0.1)
+            met = abs(ratio - 1).max() <= 0.1
+            say(f"{design.name}, epsilon {epsilon}", words, ".9 to 1.1", met)
 
 
 def measure_speed(options):
