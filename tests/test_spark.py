@@ -623,8 +623,33 @@ def test_steps_that_are_named_are_counted_and_estimated_as_in_memory(spark, many
     answers = open_frame(spark.createDataFrame(wide), reading=make_reading(model="partial-credit"))
     assert answers.digest(b"key") == Responses.from_dataframe(wide).digest(b"key")
     assert answers.cap(2, SeededSource(1)).count().categories.sum() <= 600
-    with pytest.raises(BadResponses, match="where they are named"):
-        count_pairs(spark.createDataFrame(wide))
+
+
+def test_steps_that_nobody_named_are_found_as_in_memory(spark, many_tasks):
+    codes = draw_codes(5, 300, (4, 3, 2, 1), missing=0.2)
+    person, item = np.nonzero(codes >= 0)
+    long = {"person": person, "item": [f"q{i}" for i in item], "response": codes[person, item]}
+    wide = {
+        "id": np.arange(300),
+        **{f"q{i}": pa.array(own, mask=own < 0) for i, own in enumerate(codes.T)},
+    }
+    for cells in (long, wide):
+        local = Responses.from_dataframe(pa.table(cells)).select([f"q{i}" for i in range(4)])
+        counts = count_pairs(spark.createDataFrame(pa.table(cells)))
+        assert counts.steps == (4, 3, 2, 1)
+        assert same(counts, count_pairs(local))
+
+
+def test_one_stray_two_is_refused_unless_the_model_is_named(spark):
+    table = pa.table(
+        {"id": range(40), "a": [0, 1] * 20, "b": [1, 0] * 20, "c": [0, 1, 1, 0] * 9 + [0, 1, 1, 2]}
+    )
+    frame = spark.createDataFrame(table)
+    with pytest.raises(
+        BadResponses, match="item 'c' has the answer 2, and all other items are right"
+    ):
+        count_pairs(frame)
+    assert count_pairs(frame, model="partial-credit").steps == (1, 1, 2)
 
 
 def test_totals_of_categories_are_the_integers_of_memory(spark, many_tasks):

@@ -246,6 +246,17 @@ def test_andersen_leaves_out_items_that_lack_a_category_in_one_group():
     assert test.statistic == pytest.approx(rest.statistic)
 
 
+def test_andersen_names_the_items_that_a_group_does_not_determine():
+    # With the score 2 nobody of the first group is in the middle of both items.
+    loose = np.repeat([[1, 0], [0, 1], [2, 0], [0, 2], [2, 1], [1, 2]], 10, axis=0)
+    tied = np.vstack([loose, [[1, 1]]])
+    answers = discreet.Responses.from_array(np.vstack([loose, tied]), ["calm", "glad"])
+    groups = np.repeat(["a", "b"], [len(loose), len(tied)])
+    named = "the group 'a' .* thresholds of item 'calm' step 2, item 'glad' step 2 relative"
+    with pytest.raises(DisconnectedItems, match=named):
+        run_andersen(answers, groups)
+
+
 def test_andersen_of_one_step_is_that_of_right_and_wrong():
     answers, _ = hold(21, 500, (1, 1, 1, 1))
     plain = run_andersen(answers)

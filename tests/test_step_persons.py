@@ -1,17 +1,20 @@
 """Persons who answered items with steps: abilities, score tables, posteriors, the command line."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
 from discreet.analysis.abilities import NormalPrior, abilities
+from discreet.analysis.bank import create_bank
 from discreet.analysis.known import known_thresholds
 from discreet.analysis.persons import score, tabulate_scores
 from discreet.analysis.residuals import trace_information
 from discreet.answers.steps import store_codes
 from discreet.errors import BadResponses, BadUsage
+from discreet.results.calibrated import as_estimate
 from stepped import (
     SETS,
     chances,
@@ -174,6 +177,57 @@ def test_unused_categories_are_matched_before_scoring():
     matched = np.column_stack([codes[:, 0], np.array([0, -1, 1, 2])[codes[:, 1]], codes[:, 2]])
     assert found.score.tolist() == matched.sum(axis=1).tolist()
     np.testing.assert_allclose(found.ability, abilities(matched, estimate.thresholds).ability)
+
+
+def test_tables_of_an_estimate_stand_for_it():
+    codes = draw_codes(21, 500, STEPS)
+    codes[codes[:, 3] == 2, 3] = 3  # so that a category of the last item is not used
+    answers = discreet.Responses.from_array(codes)
+    estimate = discreet.fit(answers)
+    bank = create_bank(estimate, scale="grades", source="spring")
+    expected = score(answers, estimate).ability
+    for table in (estimate.to_dataframe(), estimate.to_arrow(), bank.to_dataframe()):
+        assert np.array_equal(score(answers, table).ability, expected)
+        assert as_estimate(table, "this").steps == estimate.steps
+    assert estimate.to_dataframe().columns[-2:].tolist() == ["threshold_3", "threshold_3_se"]
+
+
+def test_a_table_of_thresholds_is_a_calibration():
+    answers, _ = hold(22, 500, STEPS)
+    estimate = discreet.fit(answers)
+    table = estimate.thresholds_to_dataframe()
+    shuffled = table.sample(frac=1, random_state=5)
+    expected = score(answers, estimate).ability
+    for one in (table, shuffled, shuffled[["item", "step", "threshold"]]):
+        assert score(answers, one).ability == pytest.approx(expected, abs=1e-12)
+    read = as_estimate(shuffled, "this")
+    order = [read.items.index(item) for item in estimate.items]
+    assert np.array_equal(read.threshold_se[order], estimate.threshold_se, equal_nan=True)
+    assert np.isnan(as_estimate(table[["item", "step", "threshold"]], "this").threshold_se).all()
+
+
+def test_an_item_that_lacks_a_threshold_is_not_scored():
+    answers, _ = hold(23, 300, STEPS)
+    table = discreet.fit(answers).thresholds_to_dataframe()
+    table.loc[(table["item"] == "3") & (table["step"] == 2), "threshold"] = np.nan
+    with pytest.warns(UserWarning, match="ignored because the calibration has no difficulty"):
+        found = score(answers, table)
+    kept = answers.select(["0", "1", "2"])
+    assert np.array_equal(found.ability, score(kept, table[table["item"] != "3"]).ability)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"step": [1, 3]}, "have the steps 1, 3; all of its steps from 1 on are needed"),
+        ({"step": [1, 1]}, "step 1 of item 'a' twice"),
+        ({"threshold": ["low", "high"]}, "must be numbers"),
+    ],
+)
+def test_a_table_of_thresholds_that_cannot_be_used_is_refused(change, words):
+    table = pd.DataFrame({"item": "a", "step": [1, 2], "threshold": [-1.0, 1.0], **change})
+    with pytest.raises(BadUsage, match=words):
+        score(np.array([[0], [1], [2]]), table)
 
 
 def test_answers_with_steps_need_thresholds():

@@ -17,7 +17,7 @@ from discreet.analysis.bank import Bank
 from discreet.analysis.known import KnownItems, check_logits, known_difficulties, known_thresholds
 from discreet.errors import BadUsage
 from discreet.markup import name_some, read_cell
-from discreet.results.calibrated import is_series, read_calibration
+from discreet.results.calibrated import is_series, read_calibration, read_ladders
 from discreet.tables.opener import read_columns
 from discreet.tables.sources import is_frame
 
@@ -121,30 +121,15 @@ def accept_ladders(anchors: Any, items: tuple[str, ...]) -> KnownItems:
 
 def _read_steps(table: Any) -> dict[str, list[float]]:
     """Return the thresholds of a table with a row for every step, steps in any order."""
-    names = ("item", "step", "threshold")
-    columns = read_columns(table, names, "anchors", numbers=("step", "threshold"))
-    found: dict[str, dict[int, float]] = {}
-    for item, step, value in zip(*columns, strict=True):
-        name = read_cell(item) if isinstance(item, str) else str(item)
-        try:
-            own = found.setdefault(name, {})
-            number = int(float(step))
-            repeated = number in own
-            own[number] = float(value)
-        except (TypeError, ValueError) as error:
-            raise BadUsage(
-                f"the anchors of item '{name}' have the step {step!r} and the threshold {value!r}; "
-                "both must be numbers. Leave the item out to have it estimated"
-            ) from error
-        if repeated:
-            raise BadUsage(f"the anchors have step {number} of item '{name}' twice; keep one row")
-    for name, own in found.items():
-        if sorted(own) != list(range(1, len(own) + 1)):
-            raise BadUsage(
-                f"the anchors of item '{name}' have the steps {sorted(own)}; all of its steps from "
-                "1 on are needed, because an anchored item has every threshold held"
-            )
-    return {name: [own[step] for step in sorted(own)] for name, own in found.items()}
+    read = read_ladders(table, "anchors")
+    found = {name: [own[0] for own in steps] for name, steps in read.items()}
+    blank = [name for name, own in found.items() if not np.isfinite(own).all()]
+    if blank:
+        raise BadUsage(
+            f"the anchors of item '{blank[0]}' lack a threshold; all thresholds of an anchored "
+            "item are held. Leave the item out to have it estimated"
+        )
+    return found
 
 
 def _is_pairs(anchors: Any) -> bool:

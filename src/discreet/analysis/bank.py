@@ -27,7 +27,13 @@ from discreet.markup import Tabular, brief_repr, list_columns, read_cell, spread
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee
 from discreet.results.calibrated import as_estimate
-from discreet.results.thresholds import Thresholds, join_ladders, ladder_of
+from discreet.results.thresholds import (
+    CATEGORIES,
+    Thresholds,
+    join_ladders,
+    ladder_of,
+    pad_steps,
+)
 from discreet.tables.paths import explain_read_errors, open_bytes, read_text
 from discreet.types import FloatArray
 
@@ -37,7 +43,6 @@ UNIT = "logit"
 COLUMNS = ("item", "difficulty", "se", "n", "source", "status")
 SAME_LOCATION = 1e-6
 """Logits by which the mean of an item's thresholds may differ from its difficulty in a file."""
-CATEGORIES = "categories"
 """The column that a bank with steps has: which answers an item's steps lie between, as "0 1 2"."""
 ACTIVE, DRIFTED = "active", "drifted"
 CONFIDENTIAL, PUBLIC = "confidential", "public"
@@ -107,16 +112,8 @@ class Bank(Tabular):
 
         With steps also the categories, and a threshold and its error for every step.
         """
-        steps = {} if self.ladder is None else _list_steps(self.ladder)
+        steps = {} if self.ladder is None else self.ladder.to_columns()
         return {"item": list(self.items), **list_columns(self, *COLUMNS[1:]), **steps}
-
-
-def _list_steps(ladder: Thresholds) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {CATEGORIES: [" ".join(map(str, own)) for own in ladder.kept]}
-    for step, (value, se) in enumerate(zip(ladder.value.T, ladder.se.T, strict=True), start=1):
-        columns[f"threshold_{step}"] = value.tolist()
-        columns[f"threshold_{step}_se"] = se.tolist()
-    return columns
 
 
 def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
@@ -294,7 +291,7 @@ def _read_ladder(place: Path, rows: list[dict[str, str]]) -> Thresholds:
             ) from reason
     _check_ladder(place, rows, kept, value)
     status = tuple((row["status"],) * len(own) for row, own in zip(rows, value, strict=True))
-    return Thresholds(_pad(value), _pad(error), status, kept=tuple(kept))
+    return Thresholds(pad_steps(value), pad_steps(error), status, kept=tuple(kept))
 
 
 def _check_ladder(
@@ -312,13 +309,6 @@ def _check_ladder(
                 f"mean of the thresholds is {mean:g}; categories must rise, from 0 or above, and "
                 f"the mean must be the difficulty, {row['difficulty']}"
             )
-
-
-def _pad(rows: list[list[float]]) -> FloatArray:
-    out = np.full((len(rows), max(map(len, rows))), np.nan)
-    for own, values in zip(out, rows, strict=True):
-        own[: len(values)] = values
-    return out
 
 
 def _read_head(place: Path, line: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.models.steps import match_known
 from discreet.results.calibrated import read_calibration
+from discreet.results.thresholds import pad_steps
 from discreet.types import FloatArray
 
 FAR = 50.0
@@ -40,8 +41,9 @@ def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:
     calibration
         An :class:`~discreet.Estimate`, anything with ``items`` and ``difficulty``, a published
         release (its ``estimate`` is used), a mapping (or a pandas Series) from item to
-        difficulty, or a data frame with the columns item and difficulty. The difficulty of an
-        item with steps is its location, the mean of its thresholds.
+        difficulty, or a data frame with the columns item and difficulty, with steps item, step
+        and threshold. The difficulty of an item with steps is its location, the mean of its
+        thresholds.
 
     Raises
     ------
@@ -142,11 +144,8 @@ def _list_thresholds(values: Mapping[str, Any], names: tuple[str, ...]) -> Known
     rows = [np.atleast_1d(np.asarray(values[name], dtype=np.float64)) for name in names]
     for name, row in zip(names, rows, strict=True):
         check_logits(name, float(np.abs(row).max()))
-    thresholds = np.full((len(rows), max(map(len, rows))), np.nan)
-    for own, value in zip(thresholds, rows, strict=True):
-        own[: len(value)] = value
     kept = tuple(tuple(range(len(value) + 1)) for value in rows)
-    return KnownItems(names, thresholds, kept)
+    return KnownItems(names, pad_steps([row.tolist() for row in rows]), kept)
 
 
 def check_logits(item: str, difficulty: float) -> None:

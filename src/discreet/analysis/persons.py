@@ -168,7 +168,9 @@ def score(
         An :class:`~discreet.Estimate`, a published release, anything with ``items`` and
         ``difficulty``, a mapping from item to difficulty or a data frame with these two columns.
         Its items need not all occur in the answers. Of items with steps the thresholds are
-        used; in a mapping they are a list.
+        used: in a mapping they are a list, in a data frame there is a row for each step, with
+        the columns item, step and threshold, or it is one that ``to_dataframe`` of an estimate
+        made.
     method
         ``"warm"`` (the default): weighted likelihood, finite for every score, nearly unbiased.
         ``"ml"``: maximum likelihood, no number for extreme scores. ``"posterior"``: mean of the

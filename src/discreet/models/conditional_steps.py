@@ -47,11 +47,18 @@ class StepPatterns:
     reached
         ``[item, step]``: persons in the category k or a higher one, k = 1, 2, ...; zero beyond
         an item's steps.
+    items
+        What messages call the items; by default by their numbers.
     """
 
     patterns: Patterns
     steps: Int64Array
     reached: Int64Array
+    items: tuple[str, ...] = ()
+
+    def name(self, item: int) -> str:
+        """Return what messages call an item."""
+        return f"item '{self.items[item]}'" if self.items else f"item {item + 1}"
 
     @property
     def used(self) -> BoolArray:
@@ -222,7 +229,7 @@ def maximise_steps(
     try:
         found = maximise(surface, structure.fit(nodes))
     except Undetermined as error:
-        raise DisconnectedItems(_explain_open(error.direction)) from None
+        raise DisconnectedItems(_explain_open(answers, error.direction)) from None
     return _assemble(model, structure, found)
 
 
@@ -246,8 +253,9 @@ def _check_categories(answers: StepPatterns) -> None:
     inside = np.column_stack([answers.steps > 0, answers.used])
     empty = np.argwhere(inside & (answers.categories == 0))
     if len(empty) or (answers.steps == 0).any():
-        named = [f"item {i + 1} category {k}" for i, k in empty]
-        named += [f"item {i + 1} (one category only)" for i in np.flatnonzero(answers.steps == 0)]
+        alone = np.flatnonzero(answers.steps == 0)
+        named = [f"{answers.name(i)} category {k}" for i, k in empty]
+        named += [f"{answers.name(i)} (one category only)" for i in alone]
         raise DisconnectedItems(
             f"nobody is in {name_some(named)}: the steps around an unused category are not "
             "determined; drop or merge it for this item, or use the rating scale model"
@@ -257,11 +265,11 @@ def _check_categories(answers: StepPatterns) -> None:
 def _check_rating_scale(answers: StepPatterns) -> None:
     most = int(answers.steps.max(initial=0))
     if (answers.steps != most).any():
-        other = np.flatnonzero(answers.steps != most)
+        other = [answers.name(i) for i in np.flatnonzero(answers.steps != most)]
         raise BadUsage(
             f"a rating scale has the same categories for all items; {len(other)} of "
-            f"{len(answers.steps)} items have fewer than {most} steps ({_items(other)}); use the "
-            "partial credit model, or say that these items have more categories than were used"
+            f"{len(answers.steps)} items have fewer than {most} steps ({name_some(other)}); use "
+            "the partial credit model, or say that these items have more categories than were used"
         )
     total = answers.categories.sum(axis=0)
     if (total == 0).any():
@@ -271,22 +279,18 @@ def _check_rating_scale(answers: StepPatterns) -> None:
         )
 
 
-def _items(positions: npt.NDArray[np.integer]) -> str:
-    return name_some([f"item {i + 1}" for i in positions])
-
-
 def _frequencies(answers: StepPatterns) -> FloatArray:
     """Logarithms of quotients of neighbouring categories, half an answer added to each."""
     count = answers.categories + 0.5
     return np.asarray(np.log(count[:, :-1] / count[:, 1:]))
 
 
-def _explain_open(direction: FloatArray) -> str:
+def _explain_open(answers: StepPatterns, direction: FloatArray) -> str:
     """Name the thresholds on the smaller side of an open direction."""
     middle = (np.nanmin(direction) + np.nanmax(direction)) / 2
     sides = [np.argwhere(direction < middle), np.argwhere(direction > middle)]
     moved = min(sides, key=len)
-    named = name_some([f"item {i + 1} step {k + 1}" for i, k in moved])
+    named = name_some([f"{answers.name(i)} step {k + 1}" for i, k in moved])
     return (
         f"the answers do not determine the thresholds of {named} relative to the others: the "
         "likelihood does not fall, however far they are moved. Leave these items out, merge their "

@@ -397,7 +397,7 @@ def collect_patterns(answers: Answers, plan: StepPlan, **options: Any) -> StepPa
 def count_reached(patterns: Patterns, plan: StepPlan) -> StepPatterns:
     """Add to patterns of all items how many persons reached each step."""
     reached = np.cumsum(plan.categories[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    return StepPatterns(patterns, np.array(plan.steps, dtype=np.int64), reached)
+    return StepPatterns(patterns, np.array(plan.steps, dtype=np.int64), reached, plan.items)
 
 
 def fit_conditional_steps(answers: Answers, asked: str) -> Estimate:

@@ -1,18 +1,23 @@
 """What may stand for a calibration: an estimate, what holds one, a bank, a data frame.
 
 In: whatever a caller has. Out: an :class:`~discreet.Estimate`. A frame is one that
-:meth:`~discreet.Estimate.to_dataframe` made, or any other with the columns item and difficulty.
+:meth:`~discreet.Estimate.to_dataframe` made, or any other with the columns item and difficulty, or
+with a row for every step and the columns item, step and threshold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import BadUsage
+from discreet.markup import read_cell
 from discreet.results.estimate import Estimate, Solution, Status
+from discreet.results.thresholds import CATEGORIES, Thresholds, pad_steps
 from discreet.tables.ids import check_items
 from discreet.tables.opener import read_columns
 from discreet.tables.sources import as_arrow, is_frame
@@ -42,15 +47,97 @@ def read_calibration(source: Any) -> Any:
     if not is_frame(source):
         return source
     table = as_arrow(source)
-    has_errors = "se" in [name.strip().lower() for name in table.column_names]
-    names = ("item", "difficulty", "se") if has_errors else ("item", "difficulty")
+    columns = {name.strip().lower() for name in table.column_names}
+    if {"step", "threshold"} <= columns:
+        return _stack(table, has_errors="se" in columns)
+    names = ("item", "difficulty", "se") if "se" in columns else ("item", "difficulty")
     items, difficulty, *errors = read_columns(table, names, "calibrations", numbers=names[1:])
-    return _make(items, difficulty, errors[0] if errors else [None] * len(items))
+    given = _make(items, difficulty, errors[0] if errors else [None] * len(items))
+    return _widen(given, table, columns) if "threshold_1" in columns else given
 
 
 def is_series(source: Any) -> bool:
     """Say whether something is a Series of pandas, which may go from items to difficulties."""
     return hasattr(source, "iloc") and hasattr(source, "index") and not hasattr(source, "columns")
+
+
+def read_ladders(
+    table: Any, what: str, *, has_errors: bool = False
+) -> dict[str, list[list[float]]]:
+    """Return ``[threshold, se]`` of every step of every item, from a table with a row for each.
+
+    Steps stand in any order; ``what`` is what messages call the rows. A blank is NaN.
+    """
+    names = ("item", "step", "threshold", "se")[: 4 if has_errors else 3]
+    rows = zip(*read_columns(table, names, what, numbers=names[1:]), strict=True)
+    found: dict[str, dict[float, list[float]]] = {}
+    for item, *cells in rows:
+        name = read_cell(item) if isinstance(item, str) else str(item)
+        own = found.setdefault(name, {})
+        step, *values = _read_row(cells, f"the {what} of item '{name}'")
+        if step in own:
+            raise BadUsage(f"the {what} have step {step:g} of item '{name}' twice; keep one row")
+        own[step] = values
+    for name, own in found.items():
+        if sorted(own) != list(range(1, len(own) + 1)):
+            listed = ", ".join(f"{step:g}" for step in sorted(own))
+            raise BadUsage(
+                f"the {what} of item '{name}' have the steps {listed}; all of its steps from 1 on "
+                "are needed"
+            )
+    return {name: [own[step] for step in sorted(own)] for name, own in found.items()}
+
+
+def _read_row(cells: Sequence[Any], what: str) -> list[float]:
+    try:
+        return list(map(float, _read_numbers(cells, "threshold")))
+    except BadUsage:
+        raise BadUsage(
+            f"{what} have the step {cells[0]!r} and the threshold {cells[1]!r}; both must be "
+            "numbers. Leave the item out where it has none"
+        ) from None
+
+
+def _stack(table: Any, *, has_errors: bool) -> Estimate:
+    """Return the estimate of a table with a row for every step."""
+    found = read_ladders(table, "calibrations", has_errors=has_errors)
+    values = [[step[0] for step in own] for own in found.values()]
+    errors = [[step[1] if has_errors else np.nan for step in own] for own in found.values()]
+    given = _make(found, [np.mean(own) for own in values], [None] * len(found))
+    kept = [tuple(range(len(own) + 1)) for own in values]
+    return _add_ladder(given, pad_steps(values), pad_steps(errors), kept)
+
+
+def _widen(given: Estimate, table: Any, columns: Container[str]) -> Estimate:
+    """Add the columns of thresholds, as :meth:`Thresholds.to_columns` names them."""
+    most = next(step for step in count(1) if f"threshold_{step + 1}" not in columns)
+    names = [f"threshold_{step}{kind}" for kind in ("", "_se") for step in range(1, most + 1)]
+    categories, *cells = read_columns(table, (CATEGORIES, *names), "calibrations", numbers=names)
+    numbers = [_read_numbers(own, name) for own, name in zip(cells, names, strict=True)]
+    value, error = np.stack(numbers[:most], axis=1), np.stack(numbers[most:], axis=1)
+    try:
+        kept = [tuple(map(int, own.split())) for own in categories]
+    except (AttributeError, ValueError):
+        raise BadUsage(
+            f"the column '{CATEGORIES}' of a calibration must hold the categories of an item that "
+            "its steps lie between, as in '0 1 2'"
+        ) from None
+    return _add_ladder(given, value, error, kept)
+
+
+def _add_ladder(
+    given: Estimate, value: FloatArray, error: FloatArray, kept: Sequence[tuple[int, ...]]
+) -> Estimate:
+    """Return the estimate with thresholds; an item that lacks one has no difficulty."""
+    steps = [len(own) - 1 for own in kept]
+    status = [
+        tuple(Status.NO_ANSWERS if np.isnan(one) else Status.ESTIMATED for one in own[:most])
+        for own, most in zip(value, steps, strict=True)
+    ]
+    if all(most == 1 for most in steps):
+        return given
+    ladder = Thresholds(value, error, tuple(status), kept=tuple(kept))
+    return replace(given, steps=tuple(steps), model="partial-credit", ladder=ladder)
 
 
 def _make(items: Any, difficulty: Any, se: Any) -> Estimate:

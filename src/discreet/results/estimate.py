@@ -24,6 +24,7 @@ from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from discreet.privacy.accounting import Guarantee
 
@@ -306,6 +307,15 @@ class Estimate(Tabular):
             columns["answers"] = self.answers.tolist()
             columns["right"] = self.right.tolist()
         return columns
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table as a :class:`pyarrow.Table`, with steps also every threshold.
+
+        Then there are the columns categories, threshold_1, threshold_1_se, threshold_2 and so on,
+        so that the table can stand for the estimate wherever a calibration is taken.
+        """
+        steps = {} if self.ladder is None else self.ladder.to_columns()
+        return make_table({**self.to_dict(), **steps})
 
     @property
     def reliability(self) -> float:

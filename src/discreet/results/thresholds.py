@@ -15,6 +15,9 @@ import numpy.typing as npt
 
 from discreet.types import BoolArray, FloatArray, Int64Array
 
+CATEGORIES = "categories"
+"""The column of the categories that an item's steps lie between, as in "0 1 2"."""
+
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
@@ -60,6 +63,14 @@ class Thresholds:
         """Which steps have a number, ``[item, step]``."""
         return ~np.isnan(self.value)
 
+    def to_columns(self) -> dict[str, list[Any]]:
+        """Return a row for every item: its categories, and every threshold with its error."""
+        columns: dict[str, list[Any]] = {CATEGORIES: [" ".join(map(str, own)) for own in self.kept]}
+        for step, (value, se) in enumerate(zip(self.value.T, self.se.T, strict=True), start=1):
+            columns[f"threshold_{step}"] = value.tolist()
+            columns[f"threshold_{step}_se"] = se.tolist()
+        return columns
+
     def move(self, shift: float, error: float = 0.0) -> Thresholds:
         """Return the same thresholds with the origin of the scale elsewhere.
 
@@ -85,6 +96,14 @@ def ladder_of(source: Any) -> Thresholds:
         return ladder
     status = tuple((str(one),) for one in source.status)
     return Thresholds(source.difficulty[:, None].copy(), source.se[:, None].copy(), status)
+
+
+def pad_steps(rows: Sequence[Sequence[float]]) -> FloatArray:
+    """Return numbers of every item's steps as ``[item, step]``, NaN beyond them."""
+    out = np.full((len(rows), max(map(len, rows), default=1)), np.nan)
+    for own, values in zip(out, rows, strict=True):
+        own[: len(values)] = values
+    return out
 
 
 def join_ladders(parts: Sequence[Thresholds]) -> Thresholds:

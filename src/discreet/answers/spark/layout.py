@@ -24,6 +24,7 @@ from discreet.tables.opener import RowPlaces
 from discreet.tables.roles import LongPlan, Reading, WidePlan, name_items, plan_columns
 from discreet.tables.scales import MOST_CATEGORIES
 from discreet.tables.tally import Tallied, settle_scale
+from discreet.tables.values import MISSING_WORDS
 
 NAME = "The Spark data frame"
 
@@ -34,6 +35,10 @@ TASK_CELLS = 2_000_000
 MANY_CELLS = 5_000_000
 """Answers from which on compiled loops are worth their loading time at once."""
 
+HEAD_CELLS = 100_000
+"""Answers of a wide frame that are looked at to see whether they may be steps."""
+_PLAIN = ("0", "1", "0.0", "1.0", "true", "false")
+"""How Spark writes right and wrong answers."""
 _WHOLE_TYPES = frozenset({"tinyint", "smallint", "int", "bigint"})
 _FLOAT_TYPES = frozenset({"float", "double"})
 
@@ -152,10 +157,13 @@ def plan_frame(frame: Any, reading: Reading) -> FrameRows:
 def _plan_long(frame: Any, names: Sequence[str], plan: LongPlan, reading: Reading) -> FrameRows:
     columns = (plan.person, plan.item, plan.response, *plan.order)
     rows, key = _pick(frame, columns, plan.person)
-    reading = _find_steps(rows.selectExpr("c1 AS item", "c2 AS value"), reading)
-    found = rows.groupBy("c1").count().limit(MOST_ITEMS + 1).toArrow()
+    looked = rows.selectExpr("c1", f"{_is_other('c2', reading)} AS other").groupBy("c1")
+    counted = looked.agg({"*": "count", "other": "max"}).limit(MOST_ITEMS + 1)
+    found = counted.selectExpr("c1", "`count(1)` AS count", "`max(other)` AS other").toArrow()
     n_rows = int(pc.sum(found.column("count")).as_py() or 0)
     _refuse_empty(n_rows)
+    if pc.max(found.column("other")).as_py():
+        reading = _find_steps(rows.selectExpr("c1 AS item", "c2 AS value"), reading)
     items = _name_items(found.column("c1"), names[plan.item])
     layout = Layout(
         names=tuple(names[number] for number in columns),
@@ -174,7 +182,12 @@ def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Readin
     columns = (*person, *plan.items)
     _refuse_many(len(plan.items))
     rows, key = _pick(frame, columns, plan.person)
-    reading = _find_steps(_unpivot(rows, [names[i] for i in plan.items], len(person)), reading)
+    cells = [names[i] for i in plan.items]
+    # A look at the first rows: only the column of ids is gone through below.
+    head = _unpivot(rows.limit(max(1, HEAD_CELLS // len(cells))), cells, len(person))
+    ((other,),) = head.selectExpr(f"max({_is_other('value', reading)})").collect()
+    if other:
+        reading = _find_steps(_unpivot(rows, cells, len(person)), reading)
     # Equal keys of different ids would only cost a shuffle.
     distinct = f"count(DISTINCT {key})" if person else "count(1)"
     seen = rows.selectExpr("spark_partition_id() AS part", *([key] if person else []))
@@ -198,13 +211,22 @@ def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Readin
     return FrameRows(rows, key, layout, n_rows * len(plan.items), last + 1)
 
 
+def _is_other(column: str, reading: Reading) -> str:
+    """Return 1 in SQL where an answer is neither right, wrong nor missing and may be a step.
+
+    Where steps are named that is every row, and where there can be none no row.
+    """
+    if reading.asked.is_said or reading.key or not reading.may_have_steps:
+        return str(int(reading.asked.is_said and reading.may_have_steps))
+    plain = ", ".join(f"'{word}'" for word in sorted({*MISSING_WORDS, *_PLAIN}))
+    return f"IF(lower(trim(coalesce(CAST({column} AS STRING), ''))) IN ({plain}), 0, 1)"
+
+
 def _find_steps(values: Any, reading: Reading) -> Reading:
-    """Look which values the items have, where steps are named; a job over all answers.
+    """Look which values the items have: a job over all answers.
 
     ``values`` has the columns item and value.
     """
-    if not (reading.may_have_steps and reading.asked.is_said):
-        return reading
     found = values.groupBy("item", "value").count().limit(MOST_ITEMS * MOST_CATEGORIES).toArrow()
 
     def look(_: Any, looking: Reading) -> Any:

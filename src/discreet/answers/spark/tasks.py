@@ -41,10 +41,7 @@ from discreet.types import Int64Array, UInt64Array, Vector
 
 Store = AnswerStore
 
-SAY_STEPS = (
-    " On Spark steps are read where they are named, because looking for them is a pass of its own: "
-    "model='partial-credit' or model='rating-scale'."
-)
+SAY_STEPS = " If these are steps, name the model: model='partial-credit' or model='rating-scale'."
 KEY_BYTES = 32
 PLAIN_CELL = 1e-8
 """Seconds that NumPy needs to list one cell of bit planes."""
