@@ -253,7 +253,7 @@ def _check_categories(answers: StepPatterns) -> None:
     inside = np.column_stack([answers.steps > 0, answers.used])
     empty = np.argwhere(inside & (answers.categories == 0))
     if len(empty) or (answers.steps == 0).any():
-        alone = np.flatnonzero(answers.steps == 0)
+        alone = np.flatnonzero(answers.steps == 0).tolist()
         named = [f"{answers.name(i)} category {k}" for i, k in empty]
         named += [f"{answers.name(i)} (one category only)" for i in alone]
         raise DisconnectedItems(
@@ -265,7 +265,7 @@ def _check_categories(answers: StepPatterns) -> None:
 def _check_rating_scale(answers: StepPatterns) -> None:
     most = int(answers.steps.max(initial=0))
     if (answers.steps != most).any():
-        other = [answers.name(i) for i in np.flatnonzero(answers.steps != most)]
+        other = [answers.name(i) for i in np.flatnonzero(answers.steps != most).tolist()]
         raise BadUsage(
             f"a rating scale has the same categories for all items; {len(other)} of "
             f"{len(answers.steps)} items have fewer than {most} steps ({name_some(other)}); use "
