@@ -12,6 +12,7 @@ from browser import needs_browser, visit
 from commandline import discreet as run
 from discreet.analysis.before_after import compare_fit
 from discreet.analysis.check import check_model
+from discreet.analysis.curves import threshold_rows
 from discreet.analysis.diagnosis import diagnose_test
 from discreet.analysis.diagnostics import Diagnostics, diagnose
 from discreet.analysis.findings import STEP_CHECKS, find_problems
@@ -20,7 +21,7 @@ from discreet.analysis.rules import FEW_IN_CATEGORY, Severity
 from discreet.answers.steps import store_codes
 from discreet.cli.calibrations import CALIBRATION_FILE, read_calibration, write_calibration
 from discreet.cli.documents import calibration_document
-from discreet.errors import BadUsage
+from discreet.errors import BadResponses, BadUsage
 from discreet.models.calibrate import fit
 from discreet.output.steward import write_steward_page
 from stepped import chances, draw_codes, hold
@@ -148,6 +149,46 @@ def test_a_category_that_nobody_used_keeps_the_names_of_the_others():
     assert {k: n for item, k, n in rows if item == "1"} == {
         k: int((codes[:, 1] == k).sum()) for k in (0, 2, 3)
     }
+
+
+def test_categories_are_called_what_the_data_call_them(tmp_path):
+    codes = draw_codes(6, 500, (3, 3, 3))
+    codes[codes[:, 1] == 1, 1] = 2
+    plain = fit(codes)
+    with pytest.warns(UserWarning, match="Answers from 1 to 4 are read as steps from 0 to 3"):
+        answers = discreet.Responses.from_array(codes + 1)
+    estimate = fit(answers)
+    assert np.array_equal(estimate.thresholds, plain.thresholds, equal_nan=True)
+    assert estimate.warnings == (
+        "nobody is in category 2 of item '1': left out, and those above move down (3 to 2, 4 to 3)",
+    )
+    diagnostics = diagnose(answers, estimate)
+    columns = diagnose_test(estimate, diagnostics).tables["categories"].columns
+    rows = zip(columns["item"], columns["category"], columns["answers"], strict=True)
+    assert {k: n for item, k, n in rows if item == "1"} == {
+        k + 1: int((codes[:, 1] == k).sum()) for k in (0, 2, 3)
+    }
+    write_calibration(tmp_path / "out", estimate, answers)
+    found = read_calibration(tmp_path / "out")
+    assert found.ladder.labels == estimate.ladder.labels == ((1, 2, 3, 4), (1, 3, 4), (1, 2, 3, 4))
+    assert threshold_rows(found).take(np.arange(1)).labels[0][0] == 1
+    others = discreet.Responses.from_array(draw_codes(6, 90, (3, 3, 3)) + 1, lowest=1)
+    with pytest.raises(BadResponses, match=r"in category 2, but .* its categories 1, 3, 4 only"):
+        discreet.score(others, estimate)
+
+
+def test_rare_and_disordered_categories_from_one_on_are_called_so():
+    codes = draw([[-1.0, 1.0, 0.0], [0.0, 0.5, 1.0], [-1.0, 0.0, 1.0]], persons=900).to_array()
+    codes[codes[:, 2] == 3, 2] = 2
+    codes[:5, 2] = 3
+    answers = discreet.Responses.from_array(codes + 1, lowest=1)
+    found = titles(answers)
+    (order,) = (one for title, one in found.items() if "wrong order" in title)
+    assert "category 3 of 0" in order.found
+    (rare,) = (one for title, one in found.items() if "fewer than" in title)
+    assert "category 4 of 2 (5 answers)" in rare.found
+    scale = titles(answers, model="rating-scale")
+    assert not any("category 0" in one.found for one in scale.values())
 
 
 # ---- the page

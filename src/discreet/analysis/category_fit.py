@@ -30,7 +30,7 @@ class CategoryFit(Tabular):
     Attributes
     ----------
     item, category
-        The category as it is in the answers.
+        The category as the data call it.
     answers, share
         Persons in it who have neither the lowest nor the highest score, and their share of those
         who answered the item.
@@ -109,12 +109,11 @@ def describe_categories(
     item, category = np.nonzero(np.arange(steps.max() + 1) <= steps[:, None])
     one: CategorySums = CategorySums(*(value[item, category] for value in vars(sums).values()))
     total = sums.answers.sum(axis=1)[item]
+    kept, lowest = prepared.known.kept, prepared.known.lowest
     with np.errstate(invalid="ignore", divide="ignore"):
         return CategoryFit(
             item=tuple(prepared.known.items[i] for i in item),
-            category=np.array(
-                [prepared.known.kept[i][k] for i, k in zip(item, category, strict=True)]
-            ),
+            category=np.array([kept[i][k] for i, k in zip(item, category, strict=True)]) + lowest,
             answers=one.answers.astype(np.int64),
             share=one.answers / total,
             mean_ability=one.ability / one.answers,

@@ -116,7 +116,7 @@ def _make_curve(estimate: Estimate, index: int, points: Curve, shares: Shares = 
     low = min(-CURVE_REACH, float(thresholds.min()) - 1, *seen)
     high = max(CURVE_REACH, float(thresholds.max()) + 1, *seen)
     ability = np.linspace(low, high, 50 if steps == 1 else CURVE_POINTS)
-    labels = (0, 1) if estimate.ladder is None else estimate.ladder.kept[index]
+    labels = (0, 1) if estimate.ladder is None else estimate.ladder.labels[index]
     own = tuple(one[: steps + 1] for one in shares)
     expected = _expect(thresholds, ability)
     return ItemCurve(estimate.items[index], thresholds, labels, points, ability, expected, own)
@@ -225,14 +225,14 @@ def threshold_rows(estimate: Estimate, level: float = 0.95) -> ThresholdRows:
     value = estimate.thresholds[order]
     interval = estimate.threshold_interval(level)[order]
     interval = np.where(np.isnan(interval), value[:, :, None], interval)
-    kept = [(0, 1)] * len(estimate.items) if estimate.ladder is None else estimate.ladder.kept
+    labels = [(0, 1)] * len(estimate.items) if estimate.ladder is None else estimate.ladder.labels
     return ThresholdRows(
         items=tuple(estimate.items[i] for i in order),
         location=estimate.difficulty[order],
         value=value,
         lower=interval[:, :, 0],
         upper=interval[:, :, 1],
-        labels=tuple(kept[i] for i in order),
+        labels=tuple(labels[i] for i in order),
         disordered=tuple(map(mark_disordered, value)),
     )
 

@@ -37,8 +37,8 @@ from discreet.models.steps import (
     collect_patterns,
     count_reached,
     match_known,
-    tell_unused,
 )
+from discreet.models.unused import tell_unused
 from discreet.results.estimate import Notice, Solution, Status
 from discreet.results.thresholds import Thresholds
 from discreet.types import BoolArray, Engine, FloatArray, Int64Array
@@ -172,9 +172,8 @@ def hold_steps(responses: Responses, known: KnownItems, engine: Engine, method: 
     if method != "refined":
         found = _hold_persons(setting, found, method)
     free = [item for item in responses.items if item not in set(known.items)]
-    warnings = tuple(
-        one for one in tell_unused(responses.items, recoding) if set(one.items) <= set(free)
-    )
+    unused = tell_unused(responses.items, recoding, responses.lowest)
+    warnings = tuple(one for one in unused if set(one.items) <= set(free))
     return _finish(matched, recoding, setting, found, warnings)
 
 
@@ -293,6 +292,7 @@ def _finish(
         (found.covariance + found.covariance.T) / 2,
         categories,
         recoding.kept,
+        matched.lowest,
     )
     order = [name for name in matched.items if name in held]
     place = [setting.known.items.index(name) for name in order]

@@ -89,17 +89,20 @@ class KnownItems:
         ``[item, step]``, NaN beyond an item's steps; of right/wrong items the difficulty.
     kept
         Per item, the categories of the answers that the steps lie between.
+    lowest
+        What the data of the calibration call the lowest category.
     """
 
     items: tuple[str, ...]
     thresholds: FloatArray
     kept: tuple[tuple[int, ...], ...]
+    lowest: int = 0
 
     def select(self, wanted: Container[str]) -> KnownItems:
         """Return those of the items that are wanted."""
         use = [i for i, name in enumerate(self.items) if name in wanted]
         names, kept = tuple(self.items[i] for i in use), tuple(self.kept[i] for i in use)
-        return KnownItems(names, self.thresholds[use], kept)
+        return KnownItems(names, self.thresholds[use], kept, self.lowest)
 
     def match(self, responses: Responses) -> Responses:
         """Return answers in the categories of the thresholds."""
@@ -121,7 +124,8 @@ def known_thresholds(calibration: Any) -> KnownItems:
     if ladder is not None:
         place = {name: row for row, name in enumerate(source.items)}
         rows = [place[name] for name in names]
-        return KnownItems(names, ladder.value[rows], tuple(ladder.kept[row] for row in rows))
+        kept = tuple(ladder.kept[row] for row in rows)
+        return KnownItems(names, ladder.value[rows], kept, ladder.lowest)
     if isinstance(source, Mapping) and any(np.ndim(value) for value in source.values()):
         return _list_thresholds({str(name): value for name, value in source.items()}, names)
     return KnownItems(names, b[:, None], ((0, 1),) * len(names))

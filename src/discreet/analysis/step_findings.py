@@ -34,7 +34,10 @@ def check_order(estimate: Estimate) -> Iterator[Finding]:
     title, names = f"{count_of(items)} with thresholds in the wrong order", _name(wrong, estimate)
     if estimate.model == "rating-scale":  # they are at the same distances in every item
         title = "The thresholds of the rating scale are in the wrong order"
-        names = [f"category {one[1]} (by {one[2]:.2f} logits)" for one in wrong if not one[0]]
+        called = estimate.ladder.labels[0]
+        names = [
+            f"category {called[one[1]]} (by {one[2]:.2f} logits)" for one in wrong if not one[0]
+        ]
         beyond = ""
     yield Finding(
         Severity.LOOK,
@@ -88,9 +91,9 @@ def _many(count: int, total: int) -> str:
 
 
 def _name(wrong: list[Disordered], estimate: Estimate) -> list[str]:
-    kept = [] if estimate.ladder is None else estimate.ladder.kept
+    labels = [] if estimate.ladder is None else estimate.ladder.labels
     return [
-        f"category {kept[item][category]} of {estimate.items[item]} (by {apart:.2f} logits)"
+        f"category {labels[item][category]} of {estimate.items[item]} (by {apart:.2f} logits)"
         for item, category, apart, _ in wrong
     ]
 
@@ -121,7 +124,7 @@ def list_rare(estimate: Estimate) -> list[tuple[int, int, int]]:
         return []
     return [
         (int(ladder.categories[item, place]), item, label)
-        for item, labels in enumerate(ladder.kept)
+        for item, labels in enumerate(ladder.labels)
         for place, label in enumerate(labels)
         if estimate.estimated[item] and ladder.categories[item, place] < FEW_IN_CATEGORY
     ]

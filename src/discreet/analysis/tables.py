@@ -200,7 +200,7 @@ def _count_categories(
     place = {item: row for row, item in enumerate(estimate.items)}
     counts = np.zeros(0) if ladder.categories is None else ladder.categories
     rows = [
-        (place[item], ladder.kept[place[item]].index(category))
+        (place[item], ladder.labels[place[item]].index(category))
         for item, category in zip(columns["item"], columns["category"], strict=True)
     ]
     answers = [int(counts[row]) for row in rows]

@@ -110,7 +110,8 @@ def _list_ladder(estimate: Estimate) -> list[dict[str, Any]]:
     ladder = estimate.ladder
     if ladder is None:
         return [{}] * len(estimate.items)
-    rows = [{"threshold_status": own, "categories": kept}
+    lowest: dict[str, Any] = {"lowest": ladder.lowest} if ladder.lowest else {}
+    rows = [{"threshold_status": own, "categories": kept, **lowest}
             for own, kept in zip(ladder.status, ladder.kept, strict=True)]  # fmt: skip
     if ladder.categories is None:
         return rows
@@ -186,6 +187,7 @@ def _read_ladder(document: dict[str, Any]) -> Thresholds | None:
         covariance=_read_covariance(document, "threshold_covariance"),
         categories=spread("category_answers", 0, np.int64) if counted else None,
         kept=tuple(tuple(row["categories"]) for row in rows),
+        lowest=rows[0].get("lowest", 0),
     )
 
 

@@ -32,6 +32,7 @@ from discreet.models.uncertainty import (
     plan_sandwich,
     simulate_uncertainty,
 )
+from discreet.models.unused import call_categories
 from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, Kind, Notice, Solution
 from discreet.tables.words import FitWords, ReadingWords
@@ -161,9 +162,11 @@ def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Est
         return _fit_counts(counts, _decide(request, counts))
     with opened(data, engine, name_model(data, request.model, reading)) as answers:
         request = _decide(request, answers)
-        if request.method in ANSWER_METHODS:
-            return _fit_answers(answers, request)
-        return _fit_pairs(answers, request) if answers.lasts else _fit_once(answers, request)
+        way = _fit_pairs if answers.lasts else _fit_once
+        found = (_fit_answers if request.method in ANSWER_METHODS else way)(answers, request)
+        return (
+            found if found.ladder is None else call_categories(found, answers.steps, answers.lowest)
+        )
 
 
 def _decide(request: _Request, data: Answers | PairCounts) -> _Request:

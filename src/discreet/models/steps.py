@@ -37,7 +37,8 @@ from discreet.models.conditional_steps import (
 from discreet.models.connection import Chain, build_chain, regularise
 from discreet.models.methods import Method
 from discreet.models.patterns import GroupPatterns, Patterns
-from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
+from discreet.models.unused import tell_unused
+from discreet.results.estimate import Estimate, Notice, Solution, Status
 from discreet.results.thresholds import Thresholds
 from discreet.types import MODELS, FloatArray, IndexArray, Int64Array
 
@@ -193,19 +194,6 @@ def _check_scale(counts: PairCounts) -> None:
         )
 
 
-def tell_unused(items: Sequence[str], recoding: Recoding) -> tuple[Notice, ...]:
-    """Say of every item what became of the categories that nobody used."""
-    found = []
-    for item, kept, most in zip(items, recoding.kept, recoding.steps, strict=True):
-        lost = [str(category) for category in range(most + 1) if category not in kept]
-        if lost:
-            became = ", ".join(f"{old} to {new}" for new, old in enumerate(kept) if new != old)
-            sentence = f"nobody is in category {' or '.join(lost)} of item '{item}': left out"
-            sentence += f", and those above move down ({became})" if became else ""
-            found.append(Notice(Kind.UNUSED_CATEGORY, sentence, [item]))
-    return tuple(found)
-
-
 class Recoded(Job[Any]):
     """A job on answers without unused categories; of itself it says what the job says."""
 
@@ -266,7 +254,7 @@ def match_known(responses: Responses, known: Mapping[str, tuple[int, ...]]) -> R
     store, recoding = responses.store, Recoding(steps, kept)
     if steps != responses.steps:
         store = join_stores([responses], dict(zip(responses.items, steps, strict=True)))
-    _check_categories(store, responses.items, recoding)
+    _check_categories(store, responses.items, recoding, responses.lowest)
     store = recode_store(store, recoding)
     if store is responses.store:
         return responses
@@ -291,7 +279,9 @@ def leave_unused(responses: Responses) -> Responses:
     return match_known(responses, dict(zip(responses.items, used.kept, strict=True)))
 
 
-def _check_categories(store: AnswerStore, items: Sequence[str], recoding: Recoding) -> None:
+def _check_categories(
+    store: AnswerStore, items: Sequence[str], recoding: Recoding, lowest: int
+) -> None:
     """Refuse answers in categories that are left out."""
     if not recoding.changes:
         return
@@ -299,12 +289,12 @@ def _check_categories(store: AnswerStore, items: Sequence[str], recoding: Recodi
     lost = np.argwhere((totals > 0) & (recoding.codes() < 0))
     if len(lost):
         item, category = lost[0].tolist()
-        known = ", ".join(map(str, recoding.kept[item]))
+        known = ", ".join(str(lowest + one) for one in recoding.kept[item])
         raise BadResponses(
             f"item '{items[item]}' has {count_of(int(totals[item, category]), 'answer')} in "
-            f"category {category}, but the calibration knows its categories {known} only, so that "
-            "nothing says what such an answer is worth. Count these answers as missing, merge the "
-            "category with a neighbour, or calibrate anew with these answers included"
+            f"category {lowest + category}, but the calibration knows its categories {known} only, "
+            "so that nothing says what such an answer is worth. Count these answers as missing, "
+            "merge the category with a neighbour, or calibrate anew with these answers included"
         )
 
 

@@ -36,6 +36,8 @@ class Thresholds:
     kept
         Per item, the categories of the answers that the model has: all, or those that somebody
         used. Category c of the model is ``kept[item][c]`` of the answers.
+    lowest
+        What the data call the lowest category, where that is not 0: it was taken off every answer.
     """
 
     value: FloatArray
@@ -44,6 +46,7 @@ class Thresholds:
     covariance: FloatArray | None = None
     categories: Int64Array | None = None
     kept: tuple[tuple[int, ...], ...] = ()
+    lowest: int = 0
 
     def __post_init__(self) -> None:
         if not self.kept:
@@ -57,6 +60,11 @@ class Thresholds:
     def steps(self) -> tuple[int, ...]:
         """Per item, its highest category."""
         return tuple(len(own) for own in self.status)
+
+    @property
+    def labels(self) -> tuple[tuple[int, ...], ...]:
+        """Per item, what the data call the categories of the model."""
+        return tuple(tuple(category + self.lowest for category in own) for own in self.kept)
 
     @property
     def known(self) -> BoolArray:
@@ -86,7 +94,8 @@ class Thresholds:
         counts = None if self.categories is None else self.categories[chosen]
         status = tuple(self.status[column] for column in chosen.tolist())
         kept = tuple(self.kept[column] for column in chosen.tolist())
-        return Thresholds(self.value[chosen], self.se[chosen], status, None, counts, kept)
+        numbers = self.value[chosen], self.se[chosen]
+        return Thresholds(*numbers, status, None, counts, kept, self.lowest)
 
 
 def ladder_of(source: Any) -> Thresholds:
@@ -119,4 +128,5 @@ def join_ladders(parts: Sequence[Thresholds]) -> Thresholds:
         np.concatenate([widen(part.se) for part in parts]),
         tuple(own for part in parts for own in part.status),
         kept=tuple(own for part in parts for own in part.kept),
+        lowest=min(part.lowest for part in parts),
     )
