@@ -818,8 +818,8 @@ def test_what_memory_refuses_is_refused(spark, many_tasks):
     frame = spark.createDataFrame(table)
     with pytest.raises(BadResponses, match=r"Person '\d+' answered item 'q\d' more than once"):
         count_pairs(frame.union(frame.limit(1)))
-    two = frame.selectExpr("person", "item", "IF(person = 7, 2, response) AS response")
-    with pytest.raises(BadResponses, match=r"person 7 and item 'q\d'.*found 2 where an answer"):
+    two = frame.selectExpr("person", "item", "IF(person = 7, 7, response) AS response")
+    with pytest.raises(BadResponses, match=r"person 7 and item 'q\d'.*found 7 where an answer"):
         count_pairs(two)
     with pytest.raises(BadResponses, match="person id is missing"):
         count_pairs(frame.selectExpr("nullif(person, 7) AS person", "item", "response"))
