@@ -62,6 +62,10 @@ def release(answers, public, mechanism=None, epsilon=1.0):
     )
 
 
+def read_made(made, shapes):
+    return read_forms(made.public, shapes, made.values, made.laws)
+
+
 # --- the statistics -----------------------------------------------------------------------------
 
 
@@ -242,7 +246,7 @@ def test_with_hardly_any_noise_the_fit_is_given_the_exact_statistics(neighbours,
         for shape in shapes
     ]
     free = codes.max(axis=1) >= 0
-    for number, (shape, form) in enumerate(zip(shapes, read_forms(made, shapes), strict=True)):
+    for number, (shape, form) in enumerate(zip(shapes, read_made(made, shapes), strict=True)):
         mine = free & ~outside[number]
         free &= ~mine
         exact = measure(codes[mine][:, list(shape.columns)], number)
@@ -265,7 +269,7 @@ def test_the_covariance_of_the_noise_is_that_of_the_released_numbers(neighbours)
             empty, mechanism=mechanism, public=public, calibration=calibration,
             guarantee=calibration.spend.guarantee(is_private=False), noise=noise,
         )  # fmt: skip
-        form = read_forms(made, shapes)[0]
+        form = read_made(made, shapes)[0]
         told = form
         drawn.append(np.concatenate([form.category[0], form.moment, [form.contributing]]))
     found = np.cov(np.array(drawn).T)

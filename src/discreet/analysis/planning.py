@@ -11,12 +11,23 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil, exp, log, log10, sqrt
+from math import sqrt
 from statistics import NormalDist
 from typing import Any
 
-from discreet.analysis.predict import predict_rmse, predict_rmse_without_privacy
+from discreet.analysis.predict import (
+    predict_rmse,
+    predict_rmse_without_privacy,
+    predict_threshold_rmse,
+)
 from discreet.analysis.setting import Assumptions, Setting
+from discreet.analysis.solving import (
+    ErrorAt,
+    solve_answers,
+    solve_epsilon,
+    solve_items,
+    solve_persons,
+)
 from discreet.errors import BadUsage
 from discreet.markup import Tabular
 from discreet.privacy.accounting import Neighbours, as_neighbours
@@ -37,21 +48,12 @@ explained, and most items cannot be told from the average one."""
 
 LARGE_EPSILON = 5.0
 ORDERED_GAP = 0.5
-MOST_PERSONS = 10**9
-SMALLEST_EPSILON, LARGEST_EPSILON = 1e-3, 50.0
-MOST_ITEMS = 1000
-CLOSE = 1e-3
-"""Relative error of a solution, far below that of the prediction itself."""
-
 PLAIN = (
     *("persons", "items", "answers", "epsilon", "delta", "mechanism", "rmse"),
     *("rmse_without_privacy", "equivalent_persons", "neighbours", "solved", "order_probability"),
     *("warnings", "accuracy"),
 )
 """What a plan says as plain values, in this order."""
-
-ErrorAt = Callable[[Any], float]
-"""The predicted error at a value of the quantity that is solved for."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,16 @@ class Plan(Tabular):
         Of the non-private estimate from the same study.
     solved
         The quantity that was left out.
+    threshold_rmse
+        Predicted error of the released thresholds, where items have several steps; ``rmse`` is
+        then that of their locations.
     """
 
     setting: Setting
     rmse: float
     rmse_without_privacy: float
     solved: str = "rmse"
+    threshold_rmse: float | None = None
 
     from_answers = False
 
@@ -92,6 +98,11 @@ class Plan(Tabular):
     def answers(self) -> int:
         """How many items each person answers; also the cap."""
         return self.setting.answers
+
+    @property
+    def steps(self) -> int:
+        """How many steps every item has: 1 for right and wrong."""
+        return self.setting.steps
 
     @property
     def epsilon(self) -> float:
@@ -142,7 +153,7 @@ class Plan(Tabular):
 
     def compare(self) -> dict[str, Plan]:
         """Return the same study under every mechanism that has this guarantee."""
-        names = plannable(self.neighbours)
+        names = plannable(self.neighbours, self.steps)
         return {name: make_plan(replace(self.setting, mechanism=name)) for name in names}
 
     def curve(self, over: str, values: Sequence[float]) -> list[Plan]:
@@ -169,6 +180,8 @@ class Plan(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, the contract's names first."""
         plain = {name: getattr(self, name) for name in PLAIN}
+        if self.steps > 1:
+            plain |= {"steps": self.steps, "threshold_rmse": self.threshold_rmse}
         return {**plain, "neighbours": str(self.neighbours), "warnings": list(self.warnings)}
 
 
@@ -181,7 +194,8 @@ def plan(
     *,
     target_rmse: float | None = None,
     target_overlap: tuple[int, float] | None = None,
-    mechanism: NamedMechanism = "margins",
+    steps: int = 1,
+    mechanism: NamedMechanism | None = None,
     neighbours: Relation = "replace-one",
     difficulty_spread: float = 1.0,
     ability_spread: float = 1.0,
@@ -203,8 +217,12 @@ def plan(
         The root mean square error (the typical standard error) wanted, in logits.
     target_overlap
         Instead: (K, share), the share of the K hardest items that the release shall find.
+    steps
+        Of every item; 1 for right and wrong. The plan supposes that a release is told that
+        everybody answers everything, or items drawn at random (``design=``).
     mechanism, neighbours
-        How noise is added, and between which data sets the promise holds.
+        How noise is added (by default ``margins``, and ``totals`` for several steps), and between
+        which data sets the promise holds.
     difficulty_spread, ability_spread, ability_mean
         Assumed standard deviations of difficulties and abilities, and the persons' average
         ability above the average difficulty, in logits.
@@ -218,6 +236,7 @@ def plan(
     >>> discreet.plan(items=50, answers=20, epsilon=1.0, target_rmse=0.1).solved
     'persons'
     """
+    mechanism = mechanism or ("totals" if steps > 1 else "margins")
     check_mechanism(mechanism)
     find_mechanism(mechanism)
     assumed = Assumptions(difficulty_spread, ability_spread, ability_mean)
@@ -229,6 +248,7 @@ def plan(
         "target": target,
     }
     _whole("answers", answers)
+    _whole("steps", steps)
     missing = _find_missing(given, answers)
     relation = as_neighbours(neighbours)
 
@@ -236,7 +256,12 @@ def plan(
         values: dict[str, Any] = {"persons": persons, "items": items, "epsilon": epsilon, **solved}
         values.setdefault("answers", values["items"] if answers is None else answers)
         return Setting(
-            **values, delta=delta, mechanism=mechanism, neighbours=relation, assumptions=assumed
+            **values,
+            delta=delta,
+            mechanism=mechanism,
+            neighbours=relation,
+            assumptions=assumed,
+            steps=steps,
         )
 
     if missing == "target":
@@ -254,17 +279,20 @@ def plan(
     return make_plan(build(**{missing: solve[missing](error_at, float(target or 0.0))}), missing)
 
 
-def plannable(neighbours: Neighbours) -> list[str]:
+def plannable(neighbours: Neighbours, steps: int = 1) -> list[str]:
     """Names of the mechanisms with a forecast that can promise something about such data sets."""
     made = {name: entry() for name, entry in mechanisms_for("answers").items()}
     planned = {name: one for name, one in made.items() if has_forecast(one)}
+    if steps > 1:
+        planned = {name: one for name, one in planned.items() if one.takes_steps}
     return [name for name, one in planned.items() if neighbours in one.relations]
 
 
 def make_plan(setting: Setting, solved: str = "rmse") -> Plan:
     """Predict the errors of a complete setting."""
     without = predict_rmse_without_privacy(setting)
-    return Plan(setting, predict_rmse(setting), without, solved)
+    thresholds = predict_threshold_rmse(setting)
+    return Plan(setting, predict_rmse(setting), without, solved, thresholds)
 
 
 def order_probability(rmse: float, spread: float) -> float:
@@ -372,79 +400,3 @@ def _say_weaknesses(made: Plan) -> list[str]:
             "publishing somebody's answers outright; use a delta well below that"
         )
     return found
-
-
-def solve_persons(error_at: ErrorAt, target: float) -> int:
-    """Fewest persons with which the predicted error is at most ``target``."""
-    _check_reachable(target, error_at(MOST_PERSONS), f"{MOST_PERSONS:,} persons")
-    return ceil(_first_below(lambda n: error_at(round(n)), target, 10.0, float(MOST_PERSONS)))
-
-
-def solve_epsilon(error_at: ErrorAt, target: float) -> float:
-    """Smallest epsilon with which the predicted error is at most ``target``."""
-    how = f"epsilon {LARGEST_EPSILON:g}; more persons or more answers are needed"
-    _check_reachable(target, error_at(LARGEST_EPSILON), how)
-    found = _first_below(error_at, target, SMALLEST_EPSILON, LARGEST_EPSILON)
-    digits = 2 - ceil(log10(found))
-    return min(round(ceil(found * 10.0**digits) / 10.0**digits, 12), LARGEST_EPSILON)
-
-
-def solve_answers(error_at: ErrorAt, target: float, *, most: int) -> int:
-    """Fewest answers per person with which the predicted error is at most ``target``."""
-    return _solve_whole(error_at, target, _grid(2, most), "answers per person")
-
-
-def solve_items(error_at: ErrorAt, target: float, *, fewest: int) -> int:
-    """Most items with which the predicted error is at most ``target``."""
-    return _solve_whole(error_at, target, _grid(fewest, MOST_ITEMS)[::-1], "items")
-
-
-def _solve_whole(error_at: ErrorAt, target: float, grid: list[int], noun: str) -> int:
-    """Return the first number along the grid that meets the target, to the last unit."""
-    errors = [error_at(number) for number in grid]
-    best = min(errors)
-    _check_reachable(target, best, f"{grid[errors.index(best)]} {noun}")
-    first = next(place for place, error in enumerate(errors) if error <= target)
-    missed, met = grid[max(first - 1, 0)], grid[first]
-    while abs(met - missed) > 1:
-        middle = (missed + met) // 2
-        missed, met = (missed, middle) if error_at(middle) <= target else (middle, met)
-    return met
-
-
-def _grid(low: int, high: int, points: int = 10) -> list[int]:
-    """Whole numbers from low to high in equal ratios."""
-    ratio = (high / low) ** (1 / (points - 1))
-    return sorted({min(high, round(low * ratio**k)) for k in range(points)} | {low, high})
-
-
-def _first_below(
-    error_at: Callable[[float], float], target: float, low: float, high: float
-) -> float:
-    """Where a falling curve reaches the target; regula falsi in logarithms (Illinois rule)."""
-    left, right = log(low), log(high)
-    at_left, at_right = log(error_at(low) / target), log(error_at(high) / target)
-    if at_left <= 0:
-        return low
-    for _ in range(60):
-        if right - left < CLOSE or at_right == 0:
-            break
-        # The curve is flat where the noise drowns everything; halving gets out of there.
-        middle = (left * at_right - right * at_left) / (at_right - at_left)
-        middle = min(max(middle, left + 0.02 * (right - left)), right - 0.02 * (right - left))
-        value = log(error_at(exp(middle)) / target)
-        if abs(value) < CLOSE / 4:
-            return exp(middle)
-        if value <= 0:
-            right, at_right, at_left = middle, value, at_left / 2
-        else:
-            left, at_left, at_right = middle, value, at_right / 2
-    return exp(right)
-
-
-def _check_reachable(target: float, best: float, how: str) -> None:
-    if best > target:
-        raise BadUsage(
-            f"a root mean square error of {target:g} logits cannot be reached: the best is "
-            f"{best:.3g}, with {how}. Ask for less precision, or change what was held fixed"
-        )

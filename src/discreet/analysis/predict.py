@@ -13,7 +13,7 @@ spread) is a smooth factor fitted to simulations once: ``bench/planning.py``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, sqrt
 from statistics import NormalDist
 
@@ -23,6 +23,7 @@ from discreet.analysis.setting import GRAPH_SEED, Assumptions, Setting
 from discreet.models.noisefit import PRIOR_ITEMS, PRIOR_SPREAD, SPREADS, laplacian
 from discreet.models.noisefit.disagreements import MISFIT
 from discreet.models.noisefit.iterate import Around
+from discreet.models.noisefit.totals.forecast import TotalsForecast
 from discreet.privacy.mechanisms import find_mechanism
 from discreet.privacy.mechanisms.base import Forecast
 from discreet.privacy.mechanisms.graphs import draw_connected_graph
@@ -33,6 +34,9 @@ THIN_ITEMS = 24
 """Items at which a longer list is looked at: the error per item depends on the sums over the
 other items, which quantiles give as well with 24 as with 500 (at most 6%
 lower, tested; the fitted factor knows)."""
+
+NO_NOISE = 1e6
+"""An epsilon at which there is next to no noise."""
 
 ROUNDS = 4
 """Rounds of the expected fit, from the truth; more change the prediction by less than 1%."""
@@ -170,11 +174,19 @@ def predict_rmse(setting: Setting) -> float:
     """
     everything = setting.assumptions.difficulty_spread * sqrt((setting.items - 1) / setting.items)
     forecast = forecast_release(setting)
+    if isinstance(forecast, TotalsForecast):
+        return min(forecast.location, everything)
     raw = min(sqrt(_predict_square(setting, forecast)) / everything, 1.0)
     return everything * raw * _left_out(raw, setting, forecast)
 
 
-def forecast_release(setting: Setting) -> Forecast:
+def predict_threshold_rmse(setting: Setting) -> float | None:
+    """Root mean square error of the released thresholds; None where items have one step."""
+    forecast = forecast_release(setting) if setting.steps > 1 else None
+    return forecast.threshold if isinstance(forecast, TotalsForecast) else None
+
+
+def forecast_release(setting: Setting) -> Forecast | TotalsForecast:
     """Ask the mechanism what its noise does to this study."""
     mechanism = find_mechanism(setting.mechanism)
     return mechanism.forecast(setting, mechanism.expect_calibration(setting))
@@ -182,6 +194,8 @@ def forecast_release(setting: Setting) -> Forecast:
 
 def predict_rmse_without_privacy(setting: Setting) -> float:
     """Root mean square error of the non-private estimate of the same study."""
+    if setting.steps > 1:
+        return predict_rmse(replace(setting, epsilon=NO_NOISE))
     return sqrt(predict_square_without_noise(setting)) * exp(LEFT_OUT_PLAIN * _thinned(setting))
 
 
@@ -207,7 +221,10 @@ LEFT_OUT_PLAIN = 0.05
 
 def predict_square(setting: Setting) -> float:
     """Mean square error of the linear step, before the fitted factor."""
-    return _predict_square(setting, forecast_release(setting))
+    forecast = forecast_release(setting)
+    if isinstance(forecast, TotalsForecast):
+        return forecast.location**2
+    return _predict_square(setting, forecast)
 
 
 def _predict_square(setting: Setting, forecast: Forecast) -> float:

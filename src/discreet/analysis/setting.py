@@ -13,10 +13,11 @@ from functools import lru_cache
 
 import numpy as np
 
+from discreet.answers.steps import MOST_STEPS
 from discreet.errors import BadUsage
 from discreet.models.released import estimate_release
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.mechanisms import find_mechanism
+from discreet.privacy.mechanisms import check_steps_taken, find_mechanism
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Calibration, Public
 from discreet.privacy.wall import release_statistics
@@ -59,7 +60,10 @@ class Assumptions:
 
 @dataclass(frozen=True)
 class Setting:
-    """One complete study: everybody answers ``answers`` of the items, drawn at random."""
+    """One complete study: everybody answers ``answers`` of the items, drawn at random.
+
+    Every item has as many ``steps``: 1 for right and wrong.
+    """
 
     persons: int
     items: int
@@ -69,8 +73,13 @@ class Setting:
     mechanism: str = "margins"
     neighbours: Neighbours = Neighbours.REPLACE_ONE
     assumptions: Assumptions = field(default_factory=Assumptions)
+    steps: int = 1
 
     def __post_init__(self) -> None:
+        if not 1 <= self.steps <= MOST_STEPS:
+            raise BadUsage(
+                f"steps must lie between 1 (right and wrong) and {MOST_STEPS}, found {self.steps}"
+            )
         if self.items < 2:
             raise BadUsage(f"items must be at least 2, found {self.items}")
         if not 2 <= self.answers <= self.items:
@@ -89,25 +98,36 @@ class Setting:
     @property
     def public(self) -> Public:
         """Return the public parameters that a release of this study would have."""
-        return make_public(self.items, self.answers, self.neighbours, self.persons)
+        return make_public(
+            self.items, self.answers, self.neighbours, self.persons, steps=self.steps
+        )
 
     def calibrate(self) -> Calibration:
         """Return exactly the noise that a release of this study would get."""
-        return _calibrate(self.mechanism, self.items, self.answers, self.budget)
+        return _calibrate(self.mechanism, self.items, self.answers, self.budget, self.steps)
 
     def resize(self, *, items: int, answers: int) -> Setting:
         """Return the same study with other numbers of items and answers."""
         return replace(self, items=items, answers=answers)
 
 
-def make_public(items: int, answers: int, neighbours: Neighbours, persons: int) -> Public:
+def make_public(
+    items: int, answers: int, neighbours: Neighbours, persons: int, *, steps: int = 1
+) -> Public:
     """Return public parameters with items "0", "1", ...."""
     known = persons if neighbours is Neighbours.REPLACE_ONE else None
-    return Public(tuple(map(str, range(items))), answers, neighbours, known)
+    return Public(
+        tuple(map(str, range(items))),
+        answers,
+        neighbours,
+        known,
+        steps=(steps,) * items,
+        design="complete" if answers == items else "random",
+    )
 
 
 @lru_cache(maxsize=256)
-def _calibrate(mechanism: str, items: int, answers: int, budget: Budget) -> Calibration:
+def _calibrate(mechanism: str, items: int, answers: int, budget: Budget, steps: int) -> Calibration:
     chosen = find_mechanism(mechanism)
     if budget.neighbours not in chosen.relations:
         raise BadUsage(
@@ -115,7 +135,8 @@ def _calibrate(mechanism: str, items: int, answers: int, budget: Budget) -> Cali
             "guarantee; plan it with replace-one"
         )
     # No mechanism's default noise depends on the number of persons.
-    public = make_public(items, answers, budget.neighbours, persons=1000)
+    public = make_public(items, answers, budget.neighbours, persons=1000, steps=steps)
+    check_steps_taken(chosen, public)
     return chosen.calibrate(public, budget, SeededSource(GRAPH_SEED))
 
 
@@ -185,6 +206,7 @@ def draw_study(setting: Setting, rng: np.random.Generator) -> Simulation:
         setting.items,
         difficulty=difficulty - difficulty.mean(),
         ability=ability,
+        steps=setting.steps if setting.steps > 1 else None,
         rng=rng,
     )
     if setting.answers == setting.items:

@@ -60,7 +60,10 @@ def plan(
         float | None,
         option("SHARE", "Instead of --target-rmse: the share of the top K to be found."),
     ] = None,
-    mechanism: Annotated[str, option("NAME", MECHANISM_NAMES)] = "margins",
+    steps: Annotated[
+        int, option("STEPS", "Steps of every item; 1: right and wrong.", min=1, max=9)
+    ] = 1,
+    mechanism: Annotated[str | None, option("NAME", MECHANISM_NAMES)] = None,
     neighbours: Neighbouring = "replace-one",
     difficulty_spread: Annotated[
         float, option("SD", "Assumed standard deviation of the difficulties.")
@@ -86,6 +89,8 @@ def plan(
 
     if target_top is not None and top is None:
         raise BadUsage("--target-top needs --top K: the share of which items is meant?")
+    if page is not None and steps > 1:
+        raise BadUsage("the page with sliders is about right and wrong answers; leave out --steps")
     if page is not None:
         check_writable(page.parent, [page.name], force=force)
     made = make(
@@ -96,7 +101,8 @@ def plan(
         delta,
         target_rmse=target_rmse,
         target_overlap=None if target_top is None or top is None else (top, target_top),
-        mechanism=cast("NamedMechanism", mechanism),  # another name is refused there
+        steps=steps,
+        mechanism=cast("NamedMechanism | None", mechanism),  # another name is refused there
         neighbours=neighbours,
         difficulty_spread=difficulty_spread,
         ability_spread=ability_spread,
@@ -129,11 +135,14 @@ def plan(
 def _show(made: Plan, top: int | None) -> None:
     solved = {"rmse": "", "target": ""}.get(made.solved, f" (solved for {made.solved})")
     say(
-        f"{made.persons:,} persons, {made.items:,} items, {made.answers:,} answers each, "
+        f"{made.persons:,} persons, {made.items:,} items"
+        f"{f' of {made.steps} steps' if made.steps > 1 else ''}, {made.answers:,} answers each, "
         f"epsilon {made.epsilon:g}, delta {made.delta:g}{solved}"
     )
     say(f"{made.mechanism}, {made.neighbours}")
     say(f"Typical standard error          {made.rmse:.3f} logits")
+    if made.threshold_rmse is not None:
+        say(f"The same of thresholds          {made.threshold_rmse:.3f} logits")
     say(f"The same without privacy        {made.rmse_without_privacy:.3f} logits")
     say(
         f"Equal to losing                 {made.persons - made.equivalent_persons:,} of the "

@@ -19,6 +19,7 @@ from discreet.answers.pairs import Weighting
 from discreet.errors import BadUsage
 from discreet.models.noisefit import NoiseFit
 from discreet.models.noisefit.totals import TotalsFit
+from discreet.models.noisefit.totals.forecast import TotalsForecast
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.protocol import Calibration, Draw, Public
 from discreet.privacy.wall import Release, add_noise
@@ -33,6 +34,17 @@ LEAST_VARIANCE = 1e-6
 stay solvable at an epsilon in the hundreds, where next to no noise is drawn."""
 
 
+class Assumed(Protocol):
+    """What has to be assumed about people and items, in logits."""
+
+    @property
+    def difficulty_spread(self) -> float: ...
+    @property
+    def ability_spread(self) -> float: ...
+    @property
+    def ability_mean(self) -> float: ...
+
+
 class Study(Protocol):
     """A study that has not happened yet: everybody answers so many of the items."""
 
@@ -44,6 +56,13 @@ class Study(Protocol):
     def answers(self) -> int: ...
     @property
     def neighbours(self) -> Neighbours: ...
+    @property
+    def public(self) -> Public:
+        """What everybody may know before a release of it."""
+        ...
+
+    @property
+    def assumptions(self) -> Assumed: ...
 
     def calibrate(self) -> Calibration:
         """Return exactly the noise that a release of this study would get."""
@@ -112,8 +131,11 @@ class CompleteMechanism(ABC):
         """Return the noise to plan with."""
         return study.calibrate()
 
-    def forecast(self, study: Study, calibration: Calibration) -> Forecast:  # noqa: ARG002
-        """Say what a release adds to the numbers of a study that has not happened yet."""
+    def forecast(self, study: Study, calibration: Calibration) -> Forecast | TotalsForecast:  # noqa: ARG002
+        """Say what a release adds to the numbers of a study that has not happened yet.
+
+        Or the errors themselves, where the mechanism's fit can tell them.
+        """
         raise BadUsage(f"plans know nothing about the mechanism {self.name}; it has no forecast")
 
     @abstractmethod

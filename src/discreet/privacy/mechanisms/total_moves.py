@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, sqrt
 
 import numpy as np
@@ -82,6 +83,7 @@ def _round_up(distance: float, shapes: Sequence[FormShape], persons: int) -> int
     return ceil(((distance * MOMENT_GRID) * (1 + FLOAT_ERROR) + off) ** 2 * (1 + FLOAT_ERROR))
 
 
+@lru_cache(maxsize=64)
 def rounding(shape: FormShape) -> float:
     """Return how far a person's rounded moments are from exact ones, at most, in grid steps."""
     entries = range(shape.least, shape.cap + 1)
@@ -98,10 +100,16 @@ def farthest_single(shape: FormShape) -> float:
 
 def farthest_pair(shapes: Sequence[FormShape]) -> float:
     """Return how far the moments of two persons are apart at most; they may be of two forms."""
-    within = max(find_diameter(shape.corners()) for shape in shapes)
+    within = max(_farthest_within(shape) for shape in shapes)
     longest = sorted((farthest_single(shape) for shape in shapes), reverse=True)[:2]
     across = sqrt(sum(one * one for one in longest)) if len(longest) > 1 else 0.0
     return max(within, across)
+
+
+@lru_cache(maxsize=64)
+def _farthest_within(shape: FormShape) -> float:
+    """Remembered: a plan asks at many values of epsilon."""
+    return find_diameter(shape.corners())
 
 
 def find_diameter(points: FloatArray) -> float:

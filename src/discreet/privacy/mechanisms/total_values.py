@@ -6,7 +6,7 @@ units of one answer. Nothing here sees real answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,20 +22,23 @@ from discreet.privacy.mechanisms.total_tables import (
     common_categories,
     make_job,
 )
-from discreet.privacy.protocol import Public
-from discreet.privacy.wall import Release
+from discreet.privacy.protocol import NoiseLaw, Public
 from discreet.types import FloatArray, Int8Array
 
 
-def read_forms(release: Release, shapes: Sequence[FormShape]) -> list[FormTotals]:
+def read_forms(
+    public: Public,
+    shapes: Sequence[FormShape],
+    values: Mapping[str, Any],
+    laws: Mapping[str, NoiseLaw],
+) -> list[FormTotals]:
     """Return the released values of every form, with the covariance of their noise."""
-    public, values = release.public, release.values
-    variance = {name: law.variance for name, law in release.laws.items()}
+    variance = {name: law.variance for name, law in laws.items()}
     if "category" in values:
         counts: Iterator[Any] = iter(_split(values["category"] / GRID, _cells(shapes, public)))
         noise = [variance["category"] / GRID**2 * np.eye(step + 1) for step in public.steps]
     else:
-        counts = iter(_join_counts(release, shapes))
+        counts = iter(_join_counts(public, values, shapes))
         noise = _join_noise(variance, public.steps)
     moments = _split(values["moment"], [_moments(shape) for shape in shapes])
     takers = _split(values.get("takers"), [len(shape.columns) for shape in shapes])
@@ -116,6 +119,44 @@ def _add_noise(
     )
 
 
+def expect_forms(
+    public: Public, shapes: Sequence[FormShape], laws: Mapping[str, NoiseLaw], persons: int
+) -> list[FormTotals]:
+    """Return forms of which only the noise and the number of persons are known, for plans."""
+    items = sum(len(shape.columns) for shape in shapes)
+    sizes = dict.fromkeys(("category", "contrast"), sum(_cells(shapes, public)))
+    sizes |= dict.fromkeys(("answered", "takers"), items)
+    sizes["moment"] = sum(map(_moments, shapes))
+    values = {name: np.zeros(sizes.get(name, len(shapes))) for name in laws}
+    if "persons" in values:
+        values["persons"] += persons * GRID / len(shapes)
+    return read_forms(public, shapes, values, laws)
+
+
+def thin_form(form: FormTotals, answers: int, items: int) -> tuple[FormTotals, int]:
+    """Return a form with fewer items that have as many takers and as much noise, and its answers.
+
+    Where people answer more of the items than remain, they answer all of these; so fewer persons
+    do, and what is known of their moments is as noisy as before.
+    """
+    before, kept = len(form.columns), min(answers, items)
+    share = 1.0 if form.complete else answers * items / (before * kept)
+    thin = replace(
+        form,
+        columns=form.columns[:items],
+        category=form.category[:items],
+        category_noise=form.category_noise[:items],
+        takers=None if form.takers is None else form.takers[:items],
+        moment_noise=form.moment_noise * share**2,
+        contributing_noise=form.contributing_noise * share**2,
+        persons=form.persons * share,
+        persons_noise=form.persons_noise * share**2,
+        max_answers=min(form.max_answers, items),
+        typical=min(form.typical, items),
+    )
+    return thin, kept
+
+
 def _cells(shapes: Sequence[FormShape], public: Public) -> list[int]:
     return [sum(public.steps[column] + 1 for column in shape.columns) for shape in shapes]
 
@@ -129,12 +170,13 @@ def _split(values: Any, sizes: Sequence[int]) -> list[Any]:
     return [None] * len(sizes) if values is None else np.split(values, np.cumsum(sizes)[:-1])
 
 
-def _join_counts(release: Release, shapes: Sequence[FormShape]) -> list[FloatArray]:
+def _join_counts(
+    public: Public, values: Mapping[str, Any], shapes: Sequence[FormShape]
+) -> list[FloatArray]:
     """Put differences of categories and numbers of answers together; add-remove."""
-    public = release.public
     whole = common_categories(public.steps)
-    contrasts = _split(release.values["contrast"] / (whole * GRID), _cells(shapes, public))
-    answered = _split(release.values["answered"] / GRID, [len(one.columns) for one in shapes])
+    contrasts = _split(values["contrast"] / (whole * GRID), _cells(shapes, public))
+    answered = _split(values["answered"] / GRID, [len(one.columns) for one in shapes])
     found = []
     for shape, contrast, number in zip(shapes, contrasts, answered, strict=True):
         own = np.array([public.steps[column] + 1 for column in shape.columns])
