@@ -128,6 +128,10 @@ class DeviceAnswers(Held):
         """Return the sum of the persons' keyed digests and their number."""
         return self._memory.digest(key, rule)
 
+    def digest_ids(self, key: bytes) -> bytes:
+        """Return keyed digests of the persons' ids."""
+        return self._memory.digest_ids(key)
+
 
 def open_on_device(source: Any, reading: Reading | None = None) -> Answers:
     """Return answers whose pairs are counted on a graphics processor.

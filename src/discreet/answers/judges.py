@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from discreet.answers.intake import keep_one
 from discreet.answers.pairs import Weighting
-from discreet.answers.select import CELLS, ROWS, check_cap, digest_rows
+from discreet.answers.select import CELLS, ROWS, check_cap, digest_ids, digest_rows
 from discreet.counts import ComparisonCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource, random_ranks
@@ -67,7 +67,7 @@ class Comparisons:
         self._starts = np.array(starts, dtype=np.int64)
         n_judges = len(self._starts) - 1
         ids = None if judges is None else [str(judge) for judge in judges]
-        self._judges = _checked_judges(ids, n_judges)
+        self._judges, self._are_numbered = _checked_judges(ids, n_judges), judges is None
         self._winner = check_codes(winner, len(self._items), "object").copy()
         self._loser = check_codes(loser, len(self._items), "object").copy()
         _check_lengths(self._starts, self._winner, self._loser)
@@ -215,7 +215,7 @@ class Comparisons:
                 f"{lost.size} comparisons are about objects that are not in the list, for "
                 f"example {name!r}. Add them to the list, or remove those comparisons first."
             )
-        return Comparisons(names, list(self._judges), self._starts, winner, loser)
+        return Comparisons(names, self._ids, self._starts, winner, loser)
 
     def cap(self, max_comparisons: int, source: RandomSource) -> Comparisons:
         """Keep a uniformly random ``max_comparisons`` of each judge with more.
@@ -232,8 +232,12 @@ class Comparisons:
             return self
         kept = random_ranks(source, self._starts) < most
         starts = np.concatenate([[0], np.cumsum(kept)])[self._starts]
-        judges = list(self._judges)
-        return Comparisons(self._items, judges, starts, self._winner[kept], self._loser[kept])
+        return Comparisons(self._items, self._ids, starts, self._winner[kept], self._loser[kept])
+
+    @property
+    def _ids(self) -> list[str] | None:
+        """Ids of the judges; None where they are numbered."""
+        return None if self._are_numbered else list(self._judges)
 
     def count(self, weighting: Weighting | None = None) -> ComparisonCounts:
         """Count wins; see :func:`count_wins`."""
@@ -259,6 +263,10 @@ class Comparisons:
         made = np.diff(self._starts).tolist()
         rows = zip(self.rows(), made, strict=True)
         return digest_rows(key, (row for row, count in rows if count or rule == ROWS))
+
+    def digest_ids(self, key: bytes) -> bytes:
+        """Return keyed digests of the judges' ids, for a ledger that remembers persons."""
+        return digest_ids(key, [self._ids])
 
     def rows(self) -> Iterator[bytes]:
         """Yield each judge's comparisons as bytes: the same whatever the order of anything."""

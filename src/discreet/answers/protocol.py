@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 import numpy as np
 
 from discreet.answers.planes import AnswerStore
-from discreet.answers.select import CELLS
+from discreet.answers.select import CELLS, digest_ids
 from discreet.answers.steps import join_sparse
 from discreet.answers.thinning import stand_for, thin_persons
 from discreet.errors import OutOfReach
@@ -162,6 +162,18 @@ class Contributions(Protocol):
         """
         ...
 
+    def digest_ids(self, key: bytes) -> bytes:
+        """Return keyed digests of the persons' ids; see :func:`discreet.answers.select.digest_ids`.
+
+        Raises
+        ------
+        BadUsage
+            If persons have no ids.
+        OutOfReach
+            If ids are not asked of answers where these are.
+        """
+        ...
+
 
 class Answers(Contributions, Protocol):
     """Answers of whole persons."""
@@ -261,6 +273,16 @@ class Held:
     def digest(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Return the sum of the persons' keyed digests, and how many were added."""
         raise NotImplementedError
+
+    def digest_ids(self, key: bytes) -> bytes:
+        """Return keyed digests of ids that are in memory; others are not asked for."""
+        if self.in_memory:
+            return digest_ids(key, [cast(Any, self).person_ids])
+        raise OutOfReach(
+            "this ledger remembers persons by their ids, and those of answers on other machines "
+            "stay there. Write the answers to Parquet files and give those, or charge a ledger "
+            "that was made without --remember-persons"
+        )
 
     def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
         """Do as :meth:`digest`, which is the name from 0.2 on."""

@@ -286,6 +286,34 @@ def digest_rows(key: bytes, rows: Iterable[Any]) -> tuple[int, int]:
     return total % (1 << (8 * SUM_BYTES)), count
 
 
+ID_BYTES = 16
+
+
+def digest_ids(key: bytes, batches: Iterable[Iterable[object] | None]) -> bytes:
+    """Return keyed digests of persons' ids, sorted, each once, one behind the other.
+
+    A batch is None where persons have no ids; that is refused.
+
+    Examples
+    --------
+    >>> digest_ids(b"k", [["ann"], ["bob"]]) == digest_ids(b"k", [["bob", "ann", "bob"]])
+    True
+    """
+    found = bytearray()
+    for batch in batches:
+        if batch is None:
+            raise BadUsage(
+                "this ledger remembers persons by their ids, and these have none: a number in a "
+                "file is another person in the next one. Name the column of ids (--person COL, in "
+                "Python person=; of an array, persons=), or charge a ledger that was made without "
+                "--remember-persons."
+            )
+        for one in map(str, batch):
+            digest = hashlib.blake2b(one.encode(), key=key, digest_size=ID_BYTES, person=b"id")
+            found += digest.digest()
+    return np.unique(np.frombuffer(bytes(found), dtype=f"S{ID_BYTES}")).tobytes()
+
+
 def digest_store(
     key: bytes, items: Sequence[str], store: AnswerStore, rule: str = CELLS
 ) -> tuple[int, int]:

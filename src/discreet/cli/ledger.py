@@ -42,15 +42,34 @@ def create_ledger(
         Path | None,
         option("TOML", "Rules that every release must keep, for the ledger's whole life."),
     ] = None,
+    remember_persons: Annotated[
+        bool,
+        flag(
+            "Keep keyed digests of persons' ids, and refuse what contradicts a declaration.",
+            "--remember-persons",
+        ),
+    ] = False,
 ) -> None:
     """Make a ledger with a total limit. All releases about one population share it."""
     from discreet.privacy.ledger import Ledger
 
-    ledger = Ledger.create(file, epsilon, delta, neighbours=neighbours, policy=policy)
+    ledger = Ledger.create(
+        file,
+        epsilon,
+        delta,
+        neighbours=neighbours,
+        policy=policy,
+        remember_persons=remember_persons,
+    )
     say(
         f"Made {file} with a limit of epsilon {ledger.limit.epsilon:g} at delta "
         f"{ledger.limit.delta:g}. Keep it safe: it is the only record of what is spent."
     )
+    if ledger.remembers_persons:
+        say(
+            "It remembers persons by keyed digests of their ids, so it is about persons itself: "
+            "whoever has the file can ask it whether an id is in it."
+        )
     _print_policy(ledger)
 
 

@@ -298,6 +298,7 @@ def _describe_charge(
         "population": terms.population,
         "persons": wanted.declared,
         "order": order.to_dict(),
+        "ids": book.remember(data),
     }
 
 

@@ -23,7 +23,13 @@ from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Held, Job, fold_blocks
 from discreet.answers.reading import read_steps
 from discreet.answers.responses import Responses
-from discreet.answers.select import CELLS, add_digests, check_cap, digest_store
+from discreet.answers.select import (
+    CELLS,
+    add_digests,
+    check_cap,
+    digest_ids,
+    digest_store,
+)
 from discreet.answers.streamed.blocks import plan_shards
 from discreet.answers.streamed.counting import (
     Accumulator,
@@ -340,12 +346,20 @@ class StreamedAnswers(Held):
         Capped answers are refused before anything is drawn: the digest would use their one pass
         up, and the ledger knows data by what it was before the cap.
         """
+        self._refuse_cap()
+        ordered = self.select(sorted(self.items))
+        return add_digests(
+            digest_store(key, ordered.items, store, rule) for store in ordered._stores()
+        )
+
+    def digest_ids(self, key: bytes) -> bytes:
+        """Return keyed digests of the persons' ids, in one pass."""
+        self._refuse_cap()
+        return digest_ids(key, (batch.person_ids for batch in self.batches(named=True)))
+
+    def _refuse_cap(self) -> None:
         if self._is_capped:
             raise BadUsage(
                 "these answers were capped already, and the ledger recognises data by all answers. "
                 "Give release the answers without a cap: it draws the cap itself, from max_answers"
             )
-        ordered = self.select(sorted(self.items))
-        return add_digests(
-            digest_store(key, ordered.items, store, rule) for store in ordered._stores()
-        )

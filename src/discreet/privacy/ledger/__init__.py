@@ -3,7 +3,8 @@
 In: spends, keyed fingerprints, and declarations of who is in several populations at once. Out: a
 reservation, or a refusal that says what is left. A
 release is reserved before its noise is drawn; a reservation counts as spent for ever, whether
-the release was completed or not. The ledger never holds an answer, a count or a released value.
+the release was completed or not. The ledger never holds an answer, a count or a released value,
+and digests of persons' ids only where it was made to remember them.
 Its contents are for the steward's eyes. Rule and proofs: docs/privacy-accounting.md, section 6.
 """
 
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -41,12 +41,21 @@ from discreet.privacy.ledger.file import (
     transaction,
 )
 from discreet.privacy.ledger.history import Entry, History, read_entry
+from discreet.privacy.ledger.persons import (
+    check_disjoint,
+    check_given,
+    check_release,
+    check_remembered,
+    keep_persons,
+    seal_persons,
+)
 from discreet.privacy.ledger.policy import Asked, Policy, make_policy, read_policy
 from discreet.privacy.ledger.populations import (
     EVERYONE,
     Declaration,
     Populations,
     check_declaration,
+    list_names,
     read_declarations,
 )
 from discreet.types import Composition, Relation
@@ -83,6 +92,7 @@ class Ledger:
     set_aside: float
     neighbours: Neighbours | None
     policy: Policy | None = None
+    remembers_persons: bool = False
     timeout: float = BUSY_SECONDS
     key: bytes = field(default=b"", repr=False)
 
@@ -97,6 +107,7 @@ class Ledger:
         rule: Composition = "gaussian",
         set_aside: float = 0.0,
         policy: Policy | Mapping[str, Any] | str | PathLike[str] | None = None,
+        remember_persons: bool = False,
     ) -> Ledger:
         """Make a new ledger with the steward's total limit; an existing file is never touched.
 
@@ -115,6 +126,9 @@ class Ledger:
         policy : path or mapping, optional
             A TOML file with rules that every release must keep (docs/stewards.md), or the same keys
             and values. They are sealed with the ledger and cannot be changed.
+        remember_persons : bool
+            Keep keyed digests of the ids of everybody in released data, and refuse a declaration
+            or a release that they contradict. Every release must then have ids.
         """
         relation = None if neighbours is None else as_neighbours(neighbours)
         limit = Budget(epsilon, delta)
@@ -127,6 +141,7 @@ class Ledger:
             "rule": rule,
             "set_aside": set_aside,
             "created_at": _now(),
+            "remember_persons": bool(remember_persons),
         }
         if policy is not None:
             settings["policy"] = read_policy(policy).to_dict()
@@ -166,6 +181,10 @@ class Ledger:
             marks.append(seal_digest(self.key, *answers.digest(self.key, ROWS)))
         return marks[0], marks[1] if len(marks) > 1 else None
 
+    def remember(self, answers: Contributions) -> bytes | None:
+        """Return digests of whom answers are about; None where this ledger remembers nobody."""
+        return answers.digest_ids(self.key) if self.remembers_persons else None
+
     def reserve(
         self,
         spend: Spend,
@@ -177,6 +196,7 @@ class Ledger:
         persons: int | None = None,
         reservation: str | None = None,
         order: Mapping[str, Any] | None = None,
+        ids: bytes | None = None,
     ) -> str:
         """Charge a release before its noise is drawn, and return the reservation.
 
@@ -197,6 +217,8 @@ class Ledger:
             A name for the reservation, from `name_reservation`; by default a new one.
         order : mapping
             What was asked for, as plain values: what `discreet ledger resume` needs to know.
+        ids : bytes
+            From `remember`; a ledger that remembers persons needs it.
 
         Raises
         ------
@@ -208,8 +230,12 @@ class Ledger:
         self.check_policy(
             Asked(spend.epsilon, spend.delta, str(spend.neighbours), spend.mechanism, persons)
         )
+        check_given(self.path, ids, needed=self.remembers_persons)
         with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
-            self._read(connection).check(spend, fingerprint, former, population)
+            history = self._read(connection)
+            history.check(spend, fingerprint, former, population)
+            if ids is not None:
+                check_release(connection, self.key, history, population, ids)
             values = {
                 "reservation": reservation or self.name_reservation(),
                 "population": population,
@@ -221,8 +247,12 @@ class Ledger:
                 "order": order,
                 "declared": connection.execute(COUNT_DECLARATIONS).fetchone()[0],
                 "persons": persons,
+                "ids": None if ids is None else seal_persons(self.key, ids),
             }
-            return self._insert(connection, values)
+            name = self._insert(connection, values)
+            if ids is not None:
+                keep_persons(connection, name, ids)
+            return name
 
     def check_policy(self, asked: Asked) -> None:
         """Refuse what the policy does not allow, if there is one; no answer is needed for that."""
@@ -276,7 +306,7 @@ class Ledger:
         ['north', 'south']
         >>> folder.cleanup()
         """
-        lists = _list_names(contains), _list_names(overlaps), _list_names(disjoint)
+        lists = list_names(contains), list_names(overlaps), list_names(disjoint)
         said = Declaration(name, *lists, corrects=correct)
         with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
             before = self._read(connection)
@@ -285,10 +315,11 @@ class Ledger:
             known = read_declarations([*read_said(connection, self.path, self.key), said])
             after = replace(before, populations=known)
             after.check_declared()
+            check_disjoint(connection, self.key, before, after)
             if known != before.populations:
                 add_declaration(connection, self.key, said)
-        if correct and not after.keeps_limit():
-            _warn_of_excess(after)
+        if correct:
+            after.warn_of_excess()
         return known
 
     def populations(self) -> Populations:
@@ -359,7 +390,9 @@ class Ledger:
         with believe(self.path, "what is declared about populations"):
             known = read_declarations(said)
         allowance = _allowance(self.limit, self.rule, self.set_aside)
-        return History(self.path, entries, self.limit, allowance, self.neighbours, known)
+        history = History(self.path, entries, self.limit, allowance, self.neighbours, known)
+        check_remembered(connection, self.path, history)
+        return history
 
     def _insert(self, connection: sqlite3.Connection, values: Mapping[str, Any]) -> str:
         body = json.dumps(values, sort_keys=True)
@@ -385,27 +418,10 @@ def _from_settings(path: Path, settings: str, key: bytes, timeout: float) -> Led
             set_aside=values["set_aside"],
             neighbours=None if relation is None else as_neighbours(relation),
             policy=make_policy(values["policy"]) if "policy" in values else None,
+            remembers_persons=values.get("remember_persons", False),
             timeout=timeout,
             key=key,
         )
-
-
-def _list_names(names: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise BadUsage(f"populations are given as a list of names, found one string, {names!r}.")
-    return tuple(dict.fromkeys(names))
-
-
-def _warn_of_excess(history: History) -> None:
-    """Say that a correction has shown an excess; what was released cannot be taken back."""
-    standing = history.standing()
-    warnings.warn(
-        f"{history.path}: with this correction, epsilon {standing.epsilon:.4g} was spent on a "
-        f"person of {' and '.join(map(repr, standing.together)) or 'several populations'}, above "
-        f"the limit of epsilon {history.limit.epsilon:g}. The correction is kept, because what was "
-        f"released cannot be taken back; no further release about such persons is accepted",
-        stacklevel=3,
-    )
 
 
 def _allowance(limit: Budget, rule: str, set_aside: float) -> Allowance:

@@ -39,6 +39,7 @@ CREATE TABLE declarations (
     tag TEXT NOT NULL
 )
 """
+PERSONS = "CREATE TABLE persons (release INTEGER PRIMARY KEY, digests BLOB NOT NULL)"
 SCHEMA = f"""
 CREATE TABLE ledger (settings TEXT NOT NULL, key BLOB NOT NULL, head TEXT NOT NULL, declared TEXT);
 CREATE TABLE releases (
@@ -50,6 +51,7 @@ CREATE TABLE releases (
     completed_at TEXT
 );
 {DECLARATIONS};
+{PERSONS};
 """
 
 
@@ -217,6 +219,7 @@ def _declare_disjoint(connection: sqlite3.Connection, path: Path) -> None:
     with believe(path, "an entry"):
         charged = [json.loads(body)["population"] for _, body, *_ in bodies]
     connection.execute(DECLARATIONS)
+    connection.execute(PERSONS)
     connection.execute("ALTER TABLE ledger ADD COLUMN declared TEXT")
     (settings,) = connection.execute("SELECT settings FROM ledger").fetchone()
     connection.execute("UPDATE ledger SET declared = ?", (start_declarations(key, settings),))

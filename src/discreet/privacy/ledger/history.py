@@ -7,6 +7,7 @@ total over all sets of populations that can share a person. docs/privacy-account
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -42,6 +43,7 @@ class Entry:
     stored_at: str | None = None
     order: Mapping[str, Any] | None = field(default=None, repr=False)
     declared: int = 0
+    ids: str | None = field(default=None, repr=False)  # a seal on digests, never printed
 
     def is_about(self, fingerprint: str, former: str | None) -> bool:
         """Say whether this entry has the same answers, by the rule of its own time.
@@ -83,6 +85,7 @@ def read_entry(
         stored_at=stored_at,
         order=values.get("order"),
         declared=values.get("declared", 0),
+        ids=values.get("ids"),
     )
 
 
@@ -137,6 +140,20 @@ class History:
         """
         every = [spends for spends in self.charges(population) if spends]
         return all(self.allowance.accepts(spends[:-1], spends[-1]) for spends in every)
+
+    def warn_of_excess(self) -> None:
+        """Say, after a correction, that it has shown one; what was released stays released."""
+        if self.keeps_limit():
+            return
+        standing = self.standing()
+        warnings.warn(
+            f"{self.path}: with this correction, epsilon {standing.epsilon:.4g} was spent on a "
+            f"person of {' and '.join(map(repr, standing.together)) or 'several populations'}, "
+            f"above the limit of epsilon {self.limit.epsilon:g}. The correction is kept, because "
+            f"what was released cannot be taken back; no further release about such persons is "
+            f"accepted",
+            stacklevel=3,
+        )
 
     def check(self, spend: Spend, fingerprint: str, former: str | None, population: str) -> None:
         """Refuse a release that this ledger cannot be charged with."""

@@ -222,6 +222,13 @@ def check_declaration(said: Declaration, known: Populations) -> None:
         )
 
 
+def list_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names of populations, each once; one string is no list of them."""
+    if isinstance(names, str):
+        raise BadUsage(f"populations are given as a list of names, found one string, {names!r}.")
+    return tuple(dict.fromkeys(names))
+
+
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name.isprintable() or name != name.strip() or not name:
         raise BadUsage(f"a population needs a name of printable text, found {name!r}.")
