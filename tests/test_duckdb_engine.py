@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -378,6 +379,20 @@ def test_a_run_that_stops_anywhere_goes_on_without_counting_twice(eager, tmp_pat
     found = count_source(folder, checkpoint=kept)
     assert same(found, expected)
     assert not kept.exists()
+
+
+@pytest.mark.parametrize("order", ["ordered", "shuffled"])
+def test_a_run_that_stops_goes_on_with_the_steps_that_it_found(eager, tmp_path, order):
+    rows = [(p, i, (p * i + p + i) % 3) for p, i, _ in map(tuple, table(order))]
+    folder = write(tmp_path / "answers", rows, "parquet", 3)
+    expected = count_pairs(folder, engine="memory")
+    assert expected.steps == (2,) * 6
+    for rows_before in (3, 60, 150, 200, 300, 400):
+        kept = tmp_path / f"kept-{rows_before}"
+        with suppress(Stop):
+            count_source(folder, checkpoint=kept, progress=stop_after(rows_before))
+        assert same(count_source(folder, checkpoint=kept), expected)
+        assert not kept.exists()
 
 
 def test_going_on_really_skips_what_was_counted(eager, tmp_path):

@@ -41,6 +41,7 @@ from discreet.errors import BadUsage
 from discreet.names import settle_names
 from discreet.tables.resources import Progress, Resources
 from discreet.tables.roles import Reading
+from discreet.tables.scales import Scale
 from discreet.types import Int64Array
 
 INTERVAL = 5.0
@@ -124,7 +125,9 @@ def count_passes(
 def _count(
     passes: Passes, weighting: Weighting | None, tally: Tally | None, keeper: Checkpoint | None
 ) -> PairCounts:
-    start, place = (keeper and keeper.load()) or (None, None)
+    start, place, scale = (keeper and keeper.load()) or (None, None, None)
+    if scale is not None:
+        passes.take_scale(scale)
     sums = Accumulator(weighting, tally, start)
     for step in passes.first(place, sums.totals.items, keeper.rows if keeper else None):
         if isinstance(step, Restart):
@@ -133,7 +136,7 @@ def _count(
         else:
             sums.add(step.items, step.store, step.persons)
         if keeper and keeper.is_due(step.place):
-            keeper.save(sums.counts(), step.place)
+            keeper.save(sums.counts(), step.place, passes.reading.scale)
     return sums.counts()
 
 
@@ -185,8 +188,8 @@ class Checkpoint:
         finally:
             os.close(handle)
 
-    def load(self) -> tuple[PairCounts, Place] | None:
-        """Return counts and place of an earlier run; None if there was none."""
+    def load(self) -> tuple[PairCounts, Place, Scale | None] | None:
+        """Return counts, place and steps of an earlier run; None if there was none."""
         if not self._file.exists():
             # Rows that were being distributed when an earlier run was killed.
             shutil.rmtree(self.rows, ignore_errors=True)
@@ -200,7 +203,8 @@ class Checkpoint:
                 "anew, or name another one."
             )
         lists = {key: tuple(note["state"][key]) for key in ("finished", "sizes", "done")}
-        return counts, Place(**{**note["state"], **lists})
+        found = note.get("scale")
+        return counts, Place(**{**note["state"], **lists}), found and Scale(**found)
 
     def is_due(self, place: Place) -> bool:
         """Say whether to save: now and then, and when all rows have been distributed to disk."""
@@ -209,9 +213,10 @@ class Checkpoint:
         is_time = time.monotonic() - self._saved >= self._pause
         return is_time and bool(place.row or place.sizes)
 
-    def save(self, counts: PairCounts, place: Place) -> None:
-        """Write counts and place in one step."""
-        note = {"fingerprint": self._fingerprint, "state": asdict(place)}
+    def save(self, counts: PairCounts, place: Place, scale: Scale | None) -> None:
+        """Write counts and place in one step, and which steps were found in all rows."""
+        found = None if scale is None else asdict(scale)
+        note = {"fingerprint": self._fingerprint, "state": asdict(place), "scale": found}
         began = time.monotonic()
         counts.save(self._file, note=note)
         self._saved = time.monotonic()

@@ -45,6 +45,7 @@ from discreet.tables.opener import Encodings, Source
 from discreet.tables.paths import warn_encoding
 from discreet.tables.resources import Progress, Reporter, Resources, run_ahead
 from discreet.tables.roles import Reading, WidePlan
+from discreet.tables.scales import Scale
 from discreet.tables.sources import NotUtf8
 from discreet.tables.tally import settle_after, settle_scale
 
@@ -189,11 +190,15 @@ class Passes:
             settled = settle_scale(self.reading, self._look)
         else:
             settled = settle_after(refusal, self.reading, self._look)
-        if settled is not None:
-            self.reading, self._plans = settled, None
-            if self.dataset.lasting:
-                self.dataset.close()
-                self.dataset = self._open()
+        if settled is not None and settled.scale is not None:
+            self.take_scale(settled.scale)
+
+    def take_scale(self, scale: Scale) -> None:
+        """Read steps as this scale says, which was found in all rows, now or by an earlier run."""
+        self.reading, self._plans = replace(self.reading, scale=scale), None
+        if self.dataset.lasting:
+            self.dataset.close()
+            self.dataset = self._open()
 
     def _look(self, take: Callable[[Iterator[Source]], T], reading: Reading) -> T:
         if not self.dataset.lasting:
