@@ -35,10 +35,14 @@ DESIGNS = {
     "third, 5000 x 100": ("random", 5000, 100, 0.3, 40),
     "tenth, 5000 x 100": ("random", 5000, 100, 0.1, 18),
     "most, 1000 x 20": ("random", 1000, 20, 0.8, 20),
+    "fifth, 2000 x 60": ("random", 2000, 60, 0.2, 18),
+    "quarter, 1000 x 40": ("random", 1000, 40, 0.25, 16),
     "booklets, 3000 x 70": ("booklets", 3000, 70, 0.0, 20),
+    "levels, 3000 x 70": ("levels", 3000, 70, 0.0, 20),
     "targeted, 5000 x 100": ("targeted", 5000, 100, 0.0, 40),
 }
-"""Kind, persons, items, share answered, cap; as in `bench/margins.py`."""
+"""Kind, persons, items, share answered, cap; as in `bench/margins.py`. Levels are booklets that are
+not given out at random: from one to the next, abilities are half a logit higher."""
 
 
 def list_ways(name):
@@ -47,9 +51,9 @@ def list_ways(name):
     if name.startswith(("complete", "skewed")):
         return {**ways, "totals": (Totals(), "complete")}
     ways["totals, unknown"] = (Totals(), "unknown")
-    if name.startswith("booklets"):
-        return {**ways, "totals": (Totals(), "random"), "totals, forms": (Totals(), "complete")}
-    if not name.startswith("targeted"):
+    if name.startswith(("booklets", "levels")):
+        ways["totals, forms"] = (Totals(), "complete")
+    if not name.startswith(("targeted", "levels")):
         ways["totals"] = (Totals(), "random")
     return ways
 
@@ -58,14 +62,25 @@ def make_answers(name, seed):
     """Return difficulties, answers, and the forms if there are any."""
     kind, persons, items, answered, cap = DESIGNS[name]
     rng = np.random.default_rng([seed, list(DESIGNS).index(name)])
-    truth, right, seen = simulate(kind, persons, items, answered, cap, rng)
+    draw = draw_levels if kind == "levels" else simulate
+    truth, right, seen = draw(kind, persons, items, answered, cap, rng)
     answers = discreet.Responses.from_array(np.where(seen, right, -1).astype(np.int8))
-    return truth, answers, find_forms(answers.items, seen) if kind == "booklets" else ()
+    return truth, answers, () if answered else find_forms(answers.items, seen, cap)
 
 
-def find_forms(items, seen):
-    """Return the sets of items that were given out together; the simulation made them so."""
-    kinds = np.unique(seen, axis=0)
+def draw_levels(_kind, persons, items, _answered, _cap, rng):
+    """Give booklets of two neighbouring blocks out by ability."""
+    truth = rng.uniform(-2, 2, items)
+    truth -= truth.mean()
+    block, form = rng.permutation(items) % 7, rng.integers(7, size=persons)
+    ability = rng.normal(size=persons) + 0.5 * (form - 3)
+    right = rng.random((persons, items)) < 1 / (1 + np.exp(truth - ability[:, None]))
+    return truth, right, (block == form[:, None]) | (block == (form[:, None] + 1) % 7)
+
+
+def find_forms(items, seen, cap):
+    """Return the sets of items that were given out together, if the simulation made such."""
+    kinds = np.unique(seen, axis=0) if (seen.sum(axis=1) == cap).all() else []
     return tuple(tuple(np.array(items)[row].tolist()) for row in kinds)
 
 
