@@ -2,9 +2,10 @@
 
 Run ``python -m bench.choosing [--runs 20] [--only tenth,booklets]`` with one BLAS thread. Every
 mechanism has its default settings and releases the same answers through the wall at the same
-budget (delta 1e-4, replace-one); `totals` is told of a design and of forms where these are public.
-Prints the root mean square error of the difficulties, with its Monte Carlo error, and the ratio of
-`totals` to each of the others over the same answers.
+budget (delta 1e-4; ``--neighbours``, by default replace-one); `totals` is told of a design and of
+forms where these are public. Prints the root mean square error of the difficulties, with its Monte
+Carlo error, and the ratio of `totals` to each of the others over the same answers; with
+``--intervals`` also how many 95% intervals have the truth.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 import discreet
 from bench.margins import simulate
-from bench.totals_alternatives import DELTA, compare, root, square_error
+from bench.totals_alternatives import DELTA, compare, root
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs
@@ -84,8 +85,8 @@ def find_forms(items, seen, cap):
     return tuple(tuple(np.array(items)[row].tolist()) for row in kinds)
 
 
-def release(answers, mechanism, public, epsilon, seed):
-    """Difficulties of one release, as ``discreet.release`` makes them, less the standard errors."""
+def release(answers, mechanism, public, epsilon, seed, intervals):
+    """Fit of one release, as ``discreet.release`` makes it."""
     source = SeededSource(seed)
     calibration = mechanism.calibrate(public, Budget(epsilon, DELTA), source)
     released = release_statistics(
@@ -96,39 +97,43 @@ def release(answers, mechanism, public, epsilon, seed):
         guarantee=calibration.spend.guarantee(ledger=None, is_private=False),
         noise=ExactNoise(source),
     )
-    return np.array(mechanism.fit(released, standard_errors=False).difficulty)
+    return mechanism.fit(released, standard_errors=intervals)
 
 
-def run(name, way, data, epsilon, seed):
-    """Squared error of one mechanism on one data set."""
+def run(name, way, data, epsilon, seed, options):
+    """Squared error of one mechanism on one data set, and the share of intervals that hold."""
     truth, answers, forms = data
     mechanism, design = list_ways(name)[way]
-    cap = DESIGNS[name][-1]
+    neighbours = Neighbours(options.neighbours)
     public = Public(
         answers.items,
-        cap,
-        Neighbours.REPLACE_ONE,
-        answers.n_persons,
+        DESIGNS[name][-1],
+        neighbours,
+        answers.n_persons if neighbours is Neighbours.REPLACE_ONE else None,
         design=design,
         forms=forms if way == "totals, forms" else (),
     )
-    return square_error(release(answers, mechanism, public, epsilon, seed), truth)
+    fit = release(answers, mechanism, public, epsilon, seed, options.intervals)
+    away = fit.difficulty - np.mean(fit.difficulty) - truth + truth.mean()
+    return np.mean(away**2), np.mean(np.abs(away) <= 1.959964 * fit.se)
 
 
-def measure(name, runs):
-    print(f"{name}, {runs} data sets", flush=True)
-    sets = [make_answers(name, 1900 + k) for k in range(runs)]
+def measure(name, options):
+    print(f"{name}, {options.runs} data sets", flush=True)
+    sets = [make_answers(name, 1900 + k) for k in range(options.runs)]
     for epsilon in EPSILONS:
-        squares = {
-            way: [run(name, way, data, epsilon, k) for k, data in enumerate(sets)]
+        found = {
+            way: np.transpose([run(name, way, d, epsilon, k, options) for k, d in enumerate(sets)])
             for way in list_ways(name)
         }
-        for way, found in squares.items():
+        for way, (squares, held) in found.items():
             over = [
-                f"{other} {show(*compare(found, squares[other]))}" for other in ("margins", "pairs")
+                f"{other} {show(*compare(squares, found[other][0]))}"
+                for other in ("margins", "pairs")
             ]
             words = "; ".join(over) if way.startswith("totals") else ""
-            print(f"  epsilon {epsilon:g} {way:16} {show(*root(found))}  {words}", flush=True)
+            words += f"  held {held.mean():.3f}" if options.intervals else ""
+            print(f"  epsilon {epsilon:g} {way:16} {show(*root(squares))}  {words}", flush=True)
 
 
 def show(value, rough):
@@ -138,12 +143,15 @@ def show(value, rough):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--intervals", action="store_true")
+    kinds = [kind.value for kind in Neighbours]
+    parser.add_argument("--neighbours", choices=kinds, default=kinds[0])
     parser.add_argument("--only", default="", help="starts of designs, with commas")
     options = parser.parse_args()
     chosen = tuple(options.only.split(","))
     for name in DESIGNS:
         if name.startswith(chosen):
-            measure(name, options.runs)
+            measure(name, options)
 
 
 if __name__ == "__main__":

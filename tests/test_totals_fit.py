@@ -21,6 +21,7 @@ from discreet.models.noisefit.totals.fit import fit_totals
 from discreet.models.noisefit.totals.forecast import assume_thresholds, forecast_totals
 from discreet.models.noisefit.totals.iterate import linearise, pose_problem, settle, start_state
 from discreet.models.noisefit.totals.moments import elementary_sums
+from discreet.models.noisefit.totals.takers import Shifts
 
 ABILITY, WEIGHT = np.polynomial.hermite_e.hermegauss(61)
 WEIGHT = WEIGHT / WEIGHT.sum()
@@ -277,6 +278,19 @@ def test_takers_who_follow_difficulty_widen_all_intervals():
     far, near = (np.sqrt(np.mean((one.thresholds - truth) ** 2)) for one in (blind, seeing))
     assert near < 0.6 * far
     assert np.sqrt(np.mean(seeing.threshold_se**2)) > 0.7 * near
+
+
+def test_moments_are_finite_where_the_ablest_were_all_given_one_item():
+    form = blank_form(range(70), 1, 3, complete=False, max_answers=20, typical=20.0)
+    form = replace(form, takers=np.zeros(70), persons=3000.0, category=np.full((70, 2), 400.0))
+    problem = pose_problem([form], [1] * 70, "partial-credit")
+    alone = np.r_[2.5, np.zeros(69)]
+    light_tails = np.array([[0.0, 0.1, -0.6, -2.6]])
+    state = replace(start_state(problem), shapes=light_tails, shifts=(Shifts(alone, 0.0),))
+    (view,) = linearise(problem, state).moments
+    assert np.isfinite(view.mean).all()
+    assert np.isfinite(view.by_threshold).all()
+    assert np.abs(view.mean).max() <= 1.5
 
 
 @pytest.mark.slow

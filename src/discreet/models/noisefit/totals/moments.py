@@ -22,6 +22,10 @@ POLYNOMIALS = np.array([[0.0, 2.0, 0.0, 0.0], [-3.0, 0.0, 4.0, 0.0], [0.0, -8.0,
 CONSTANTS = np.array([-1.0, 0.0, 1.0])
 """T2, T3 and T4 as sums of h1 to h4 and a constant."""
 
+LEAST_SHARE = 0.01
+"""Part that an item keeps among persons of any ability, against that of a mean item. Where takers
+differ much, the most able may have been given a single item, and products of four have no mean."""
+
 
 @dataclass(frozen=True, eq=False)
 class MomentsView:
@@ -97,7 +101,7 @@ def _means_and_slopes(
     """h1 .. h_order, and how they move with the thresholds and with the shape."""
     overall = expected.overall
     share = expected.weight * (expected.takers / expected.takers.mean())[:, None]
-    share = share / np.maximum(overall, 1e-12)
+    share = np.maximum(share / np.maximum(overall, 1e-12), LEAST_SHARE)
     value = share * (2 * expected.score / steps[:, None] - 1)
     sums, ways = elementary_sums(value, order), elementary_sums(share, order)
     falling = _score_slopes(expected, steps)
