@@ -16,10 +16,12 @@ from tests.totals_statistics import (
 )
 
 from discreet.errors import BadUsage
+from discreet.models.noisefit.totals.covariance import Shared
 from discreet.models.noisefit.totals.equations import count_takers
 from discreet.models.noisefit.totals.fit import fit_totals
 from discreet.models.noisefit.totals.forecast import assume_thresholds, forecast_totals
 from discreet.models.noisefit.totals.iterate import linearise, pose_problem, settle, start_state
+from discreet.models.noisefit.totals.model import describe_items
 from discreet.models.noisefit.totals.moments import elementary_sums
 from discreet.models.noisefit.totals.takers import Shifts
 
@@ -182,6 +184,24 @@ def test_locations_are_the_means_of_thresholds_also_in_their_covariance():
     ladder = fit.ladder("estimated")
     assert ladder.steps == (3,) * 5
     np.testing.assert_array_equal(ladder.value, fit.thresholds)
+
+
+def test_covariances_in_parts_are_those_of_the_full_matrix():
+    rng = np.random.default_rng(14)
+    ladders = describe_items([2, 1, 3])
+    there = ladders.open[:, :, None] & ladders.open[:, None, :]
+    root, loads = rng.normal(size=(3, 3, 3)) * there, rng.normal(size=(3, 3, 2))
+    loads *= ladders.open[:, :, None]
+    shared = Shared(root @ root.transpose(0, 2, 1), loads, np.array([[2.0, 0.5], [0.5, 1.0]]))
+    full = shared.fill(ladders)
+    np.testing.assert_allclose(np.diag(full), shared.variances()[ladders.open])
+    weight = np.repeat([1 / 2, 1 / 1, 1 / 3], [2, 1, 3]) / 3
+    centring = np.eye(6) - weight
+    centred = shared.centre(ladders)
+    np.testing.assert_allclose(centred.fill(ladders), centring @ full @ centring.T, atol=1e-12)
+    away = np.where(ladders.open, rng.normal(size=(3, 3)), 0.0)
+    more = np.outer(away[ladders.open], away[ladders.open])
+    np.testing.assert_allclose(shared.add(away, 4.0).fill(ladders), full + 4 * more)
 
 
 def test_noise_that_drowns_everything_leaves_small_thresholds_and_wide_intervals():

@@ -14,6 +14,7 @@ import numpy as np
 from discreet.models.noisefit import HONEST_SPREAD
 from discreet.models.noisefit.iterate import smooth_ratio, temper_ratios
 from discreet.models.noisefit.margins import PUBLIC_SEED
+from discreet.models.noisefit.totals.covariance import Shared, around_part, location_part
 from discreet.models.noisefit.totals.equations import count_takers
 from discreet.models.noisefit.totals.iterate import (
     HIGHEST_SHAPE,
@@ -58,17 +59,12 @@ class Posterior:
     outer: Outer
     alone: FloatArray
 
-    def covariance(self) -> FloatArray:
-        """Covariance of all thresholds ``[item x step]``, in places of a full table."""
-        m, widest = self.inner.block.shape[:2]
-        size = m * widest
+    def covariance(self, ladders: Ladders) -> Shared:
+        """Covariance of all thresholds, their mean location held at zero."""
         own = np.einsum("iab,rib->iar", self.inner.block, self.outer.by_threshold)
-        parts = [one.reshape(size, -1) for one in (self.inner.lever, self.inner.by_outer, own)]
-        loads = np.concatenate(parts, axis=1)
-        out = loads @ self._core() @ loads.T
-        blocks = out.reshape(m, widest, m, widest)
-        blocks[np.arange(m), :, np.arange(m), :] += self.inner.block
-        return np.asarray(out)
+        loads = np.concatenate([self.inner.lever, self.inner.by_outer, own], axis=2)
+        block = self.inner.block * (ladders.open[:, :, None] & ladders.open[:, None, :])
+        return Shared(block, loads, self._core()).centre(ladders)
 
     def _core(self) -> FloatArray:
         """Covariance of common errors, outer errors, and what links outer to own ones."""
@@ -120,70 +116,50 @@ def bootstrap_covariance(
     posterior leaves out (who took an item, say) moves whole items.
     """
     rng = np.random.default_rng(PUBLIC_SEED)
+    ladders = problem.ladders
     posterior = posterior_around(problem, state, honest_spreads(problem, state.spreads))
-    parts = Parts(problem.ladders)
-    covariance = keep_and_centre(posterior.covariance(), problem.ladders)
-    draws = int(np.clip(np.ceil(POOLED_ERRORS / len(covariance)), FEWEST_DRAWS, MOST_DRAWS))
+    covariance = posterior.covariance(ladders)
+    variance = covariance.variances()[ladders.open]
+    draws = int(np.clip(np.ceil(POOLED_ERRORS / len(variance)), FEWEST_DRAWS, MOST_DRAWS))
     refits = [_refit(problem, state, posterior, measure, rng) for _ in range(draws)]
-    truths, errors = (np.array(one).T for one in zip(*refits, strict=True))
-    own = state.thresholds[problem.ladders.open]
-    variance = float(np.diag(covariance).mean())
-    reliability = float(np.clip(1 - variance / HONEST_SPREAD**2, 0.0, 1.0))
-    scales = []
-    for part in (parts.locations, parts.around):
-        spread = np.maximum(np.diag(part(part(covariance).T)), 1e-12)[:, None]
-        ratio = part(errors) ** 2 / spread
-        seen = np.broadcast_to(spread > SMALLEST_VARIANCE, ratio.shape)
-        scales.append(_stretch(truths[seen], ratio[seen], own, reliability))
-
-    def stretch(matrix: FloatArray) -> FloatArray:
-        whole = parts.locations(matrix)
-        return np.asarray(scales[0] * whole + scales[1] * (matrix - whole))
-
-    stretched = stretch(stretch(covariance).T) + doubt_of_takers(problem, state)
-    ratio = np.diag(stretched) / np.maximum(np.diag(covariance), 1e-12)
-    return stretched, float(ratio.mean())
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """Locations, and steps around them, of values that stand below each other by threshold."""
-
-    ladders: Ladders
-
-    def locations(self, values: FloatArray) -> FloatArray:
-        """Return the mean over the steps of each item, at every one of them."""
-        steps = self.ladders.steps
-        first = np.cumsum(steps) - steps
-        sums = np.add.reduceat(values, first.astype(np.intp), axis=0)
-        return np.repeat(sums / steps[:, None], steps, axis=0)
-
-    def around(self, values: FloatArray) -> FloatArray:
-        """Return what is left without the locations."""
-        return np.asarray(values - self.locations(values))
+    truths, errors = (np.array(one) for one in zip(*refits, strict=True))
+    reliability = float(np.clip(1 - variance.mean() / HONEST_SPREAD**2, 0.0, 1.0))
+    turn = np.zeros(posterior.inner.block.shape)
+    for part in (location_part(ladders), around_part(ladders)):
+        spread = covariance.turn(part).variances()
+        missed = np.einsum("iab,dib->dia", part, errors)
+        turn += _stretch(truths, missed, spread, state.thresholds, reliability)[..., None] * part
+    stretched = _doubt_takers(covariance.turn(turn), state)
+    ratio = stretched.variances()[ladders.open] / variance
+    return stretched.fill(ladders), float(ratio.mean())
 
 
 def _stretch(
-    truth: FloatArray, ratio: FloatArray, own: FloatArray, reliability: float
+    truths: FloatArray,
+    errors: FloatArray,
+    variance: FloatArray,
+    own: FloatArray,
+    reliability: float,
 ) -> FloatArray:
-    """Factor ``[threshold, 1]`` of the standard error that squared errors of refits ask for."""
-    if not len(ratio):
-        return np.ones((len(own), 1))
-    tempered = temper_ratios(smooth_ratio(truth, ratio, own), reliability)
-    return np.asarray(np.sqrt(tempered)[:, None])
+    """Factor ``[item, step]`` of the standard error that errors ``[draw, item, step]`` ask for."""
+    seen = np.broadcast_to(variance > SMALLEST_VARIANCE, errors.shape)
+    if not seen.any():
+        return np.ones(own.shape)
+    ratio = errors[seen] ** 2 / np.broadcast_to(variance, errors.shape)[seen]
+    smooth = smooth_ratio(truths[seen], ratio, own.ravel())
+    return np.sqrt(temper_ratios(smooth, reliability)).reshape(own.shape)
 
 
-def doubt_of_takers(problem: Problem, state: State) -> FloatArray:
-    """Covariance for what a line says too simply about who took what.
+def _doubt_takers(covariance: Shared, state: State) -> Shared:
+    """Add what a line says too simply about who took what.
 
     Where takers get abler with difficulty, they also get more alike, and lean towards the middle.
     Taking no notice stretches or shrinks all thresholds, by up to a seventh where takers are half a
     logit abler for each logit of difficulty.
     """
-    own = state.thresholds[problem.ladders.open]
     slopes = [abs(one.slope) for one in state.shifts if one is not None]
     share = STRETCH_DOUBT * max(slopes, default=0.0)
-    return np.asarray(share**2 * np.outer(own, own))
+    return covariance.add(state.thresholds, share**2)
 
 
 def _refit(
@@ -198,8 +174,7 @@ def _refit(
     forms = redraw_forms(problem, truth, measure, rng)
     drawn = replace(problem, forms=forms, numbers=tuple(map(count_takers, forms)))
     again, _ = settle(drawn, state, REFIT_ROUNDS)
-    is_open = problem.ladders.open
-    return truth.thresholds[is_open], (again.thresholds - truth.thresholds)[is_open]
+    return truth.thresholds, again.thresholds - truth.thresholds
 
 
 def _draw_truth(
@@ -211,12 +186,3 @@ def _draw_truth(
     shapes = state.shapes + np.column_stack([common[:forms] - shift, outer.reshape(forms, -1)])
     shapes = np.clip(shapes, LOWEST_SHAPE, HIGHEST_SHAPE)
     return replace(state, thresholds=thresholds, shapes=shapes)
-
-
-def keep_and_centre(covariance: FloatArray, ladders: Ladders) -> FloatArray:
-    """Keep the steps that items have, and hold the mean location at zero."""
-    kept = np.flatnonzero(ladders.open.ravel())
-    inner = covariance[np.ix_(kept, kept)]
-    weight = np.repeat(1 / ladders.steps / len(ladders.steps), ladders.steps)
-    rows = inner - weight @ inner
-    return np.asarray(rows - (rows @ weight)[:, None])

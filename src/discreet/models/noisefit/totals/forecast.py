@@ -15,7 +15,8 @@ from statistics import NormalDist
 import numpy as np
 
 from discreet.models.noisefit.totals import FormTotals, StepModel
-from discreet.models.noisefit.totals.bootstrap import keep_and_centre, posterior_around
+from discreet.models.noisefit.totals.bootstrap import posterior_around
+from discreet.models.noisefit.totals.covariance import location_part
 from discreet.models.noisefit.totals.iterate import (
     Problem,
     State,
@@ -151,9 +152,8 @@ def _expected_errors(problem: Problem, state: State) -> TotalsForecast:
     prior = prior_of_shapes(forms, np.ones(forms))
     doubt = posterior.outer.covariance
     sampled = replace(posterior.outer, covariance=doubt - doubt @ prior @ doubt)
-    covariance = keep_and_centre(replace(posterior, outer=sampled).covariance(), problem.ladders)
-    steps = problem.ladders.steps
-    mean = np.repeat(np.arange(len(steps)), steps) == np.arange(len(steps))[:, None]
-    rows = mean / steps[:, None]
-    location = float(np.mean(np.einsum("ia,ab,ib->i", rows, covariance, rows)))
-    return TotalsForecast(sqrt(float(np.diag(covariance).mean())), sqrt(location))
+    ladders = problem.ladders
+    covariance = replace(posterior, outer=sampled).covariance(ladders)
+    location = covariance.turn(location_part(ladders)).variances()[:, 0]
+    threshold = covariance.variances()[ladders.open]
+    return TotalsForecast(sqrt(float(threshold.mean())), sqrt(float(location.mean())))
