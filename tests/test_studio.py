@@ -1,5 +1,6 @@
 """The studio keeps its answers: who may come in, what is kept where, and what a worker may do."""
 
+import csv
 import os
 import re
 import shlex
@@ -18,7 +19,9 @@ from starlette.testclient import TestClient
 
 import studio_tasks
 from commandline import discreet, environment
+from discreet.datasets import lsat
 from discreet.errors import BadUsage
+from discreet.models.calibrate import fit
 from discreet.studio.app import build_app
 from discreet.studio.folder import LOCK, PREFIX, private_folder, remove_left_behind
 from discreet.studio.jobs import JobTable, State
@@ -409,6 +412,90 @@ def test_names_from_a_file_are_shown_and_do_nothing(browser):
     assert "<script>x" not in page
     assert "&lt;script&gt;x" in page
     assert "<img" not in page
+
+
+# -- calibration -----------------------------------------------------------------------------
+
+
+def calibrate(browser, **said):
+    """Calibrate the first file; return the address and the page of its report."""
+    begun = browser.post("/calibrate/work-1", data=said, headers=ORIGIN)
+    assert begun.status_code == 303, begun.text
+    address = begun.headers["location"]
+    while "data-job" in (page := browser.get(address).text):
+        time.sleep(0.05)
+    return address, page
+
+
+def take_example(browser, name):
+    browser.post("/example", data={"name": name}, headers=ORIGIN)
+    return read(browser)
+
+
+def test_a_test_is_calibrated_shown_and_taken_away(session, browser, tmp_path):
+    assert "1,000 persons, 5 items" in take_example(browser, "lsat.csv")
+    address, page = calibrate(browser, scale="500,100")
+    assert "5 items answered by 1,000 persons" in page
+    assert f'<a href="{address}/items/2">Item3</a>' in page
+    assert "discreet fit lsat.csv --scale 500,100 --out results-2" in page
+    assert not re.search(r"<style|<script(?! src)|\son\w+=|\sstyle=", page)
+    # The same settings lead to the same calibration: a reload computes nothing twice.
+    assert calibrate(browser, scale="500,100")[0] == address
+    assert len(session.works["work-1"].runs) == 1
+    files = session.works["work-1"].runs[0].job.outcome.value.files
+    assert {"report.confidential.html", "analysis.confidential.xlsx"} < set(files)
+    items = browser.get(f"{address}/files/items.confidential.csv")
+    assert items.headers["content-disposition"] == 'attachment; filename="items.confidential.csv"'
+    assert items.text.startswith("item,difficulty")
+    numbers = {row[0]: float(row[1]) for row in csv.reader(items.text.splitlines()[1:])}
+    known = fit(lsat())
+    assert numbers == pytest.approx(dict(zip(known.items, known.difficulty, strict=True)))
+    for name in ("result", "../lock", "..%2Flock", "nothing.csv"):
+        assert browser.get(f"{address}/files/{name}").status_code == 404
+    one = browser.get(f"{address}/items/2").text
+    assert "<h1>Item3</h1>" in one
+    assert one.count("<svg") == 1
+    assert browser.get(f"{address}/items/5").status_code == 404
+    persons = browser.get(address.replace("/report/", "/persons/")).text
+    assert "Reported scale" in persons
+    assert persons.count("<tr") > 1000
+    other, _ = calibrate(browser, method="refined")
+    names = [one.rpartition("/")[2] for one in (address, other)]
+    both = browser.get(f"/compare/work-1?first={names[0]}&second={names[1]}").text
+    assert "second less first" in both
+    assert browser.get("/compare/work-1?first=job-9&second=job-8").status_code == 400
+
+
+def test_a_rating_scale_shows_categories_thresholds_and_groups(browser):
+    assert "in steps up to 4" in take_example(browser, "wellbeing.csv")
+    address, page = calibrate(browser, model="rating-scale")
+    assert "Threshold map" in page
+    assert "--group age --model rating-scale" in page
+    one = browser.get(f"{address}/items/11").text
+    for words in ("Categories", "Thresholds", "Differences between groups", "below 40"):
+        assert words in one, words
+    assert one.count("<svg") == 2
+
+
+def test_a_calibration_that_cannot_be_begun_says_why(session, browser):
+    send(browser, "messy.csv", MESSY)
+    assert "Look at the data first" in browser.get("/calibrate/work-1").text
+    read(browser)
+    refused = browser.post("/calibrate/work-1", data={}, headers=ORIGIN)
+    assert refused.status_code == 400
+    for said in ({"scale": "tall"}, {"method": "guess"}):
+        refused = browser.post("/calibrate/work-1", data=said, headers=ORIGIN)
+        assert refused.status_code == 400
+        assert "This did not work" in refused.text
+    assert not session.works["work-1"].runs
+
+
+def test_answers_that_determine_nothing_end_in_words(browser):
+    send(browser, "answers.csv", "person,q1,q2\nann,1,1\nbob,1,1\ncat,1,1\n")
+    read(browser)
+    _, page = calibrate(browser)
+    assert "This did not work" in page
+    assert "inside discreet" not in page
 
 
 # -- workers ---------------------------------------------------------------------------------

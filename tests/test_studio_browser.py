@@ -148,6 +148,35 @@ def test_a_messy_spreadsheet_becomes_answers_by_clicking(driver, address, place)
     press(driver, "Use this key")
     await_words(driver, r"60 persons, 5 items, 295 answers \(98% of all cells\)")
     assert "--key BADCA" in driver.find_element(By.ID, "same-command").text
+    press(driver, "Calibrate these answers")
+    press(driver, "Start the calibration")
+    await_words(driver, "5 items answered by 60 persons")
+    head = driver.find_element(By.XPATH, "//table[@id='items']//button[.='difficulty']")
+    driver.execute_script("arguments[0].click()", head)
+    shown = [float(cell.get_attribute("data-value")) for cell in driver.find_elements(
+        By.CSS_SELECTOR, "#items tbody td:nth-child(2)")]  # fmt: skip
+    assert shown == sorted(shown)
+    check_page(driver)
+    press(driver, "Q3")
+    await_words(driver, "What was chosen")
+    check_page(driver)
+    press(driver, "Persons")
+    await_words(driver, "Persons of messy.csv")
+    check_page(driver)
+
+
+def test_a_rating_scale_has_its_pictures(driver, address):
+    start(driver, address)
+    press(driver, "Try it with wellbeing.csv")
+    await_words(driver, "600 persons, 12 items")
+    press(driver, "Calibrate these answers")
+    press(driver, "Start the calibration")
+    await_words(driver, "Threshold map")
+    press(driver, "exercised")
+    await_words(driver, "Differences between groups")
+    drawn = driver.find_elements(By.CSS_SELECTOR, "figure svg .curve")
+    assert len(drawn) == 5
+    check_page(driver)
 
 
 def test_a_wrong_file_is_refused_and_the_studio_goes_on(driver, address, place):

@@ -168,6 +168,10 @@ class HtmlColumn:
         """Whether it is set to the left, as words are."""
         return any(isinstance(value, str) for value in self.values)
 
+    def show(self, row: int) -> str:
+        """Return what one of its cells shows."""
+        return _show(self.values[row], self.digits)[1]
+
 
 @cache
 def _templates() -> Environment:
@@ -217,9 +221,11 @@ def fill(pattern: str, rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def _cells(
-    columns: Sequence[HtmlColumn], tags: Sequence[str] | None = None
+    columns: Sequence[HtmlColumn],
+    tags: Sequence[str] | None = None,
+    links: Sequence[str] | None = None,
 ) -> Iterator[tuple[str, ...]]:
-    """Return each row's tags, its heading, and what its cells sort by and show."""
+    """Return each row's tags, its link, its heading, and what its cells sort by and show."""
     heads, *others = columns
     parts: list[Sequence[str]] = [[str(head) for head in heads.values]]
     for column in others:
@@ -227,7 +233,8 @@ def _cells(
         if not column.has_words:
             parts.append([sorts for sorts, _ in shown])
         parts.append([words for _, words in shown])
-    return zip(*([] if tags is None else [tags]), *parts, strict=True)
+    given = [one for one in (tags, links) if one is not None]
+    return zip(*given, *parts, strict=True)
 
 
 def _show(value: Any, digits: int) -> tuple[str, str]:

@@ -170,12 +170,14 @@ def worst_curves(estimate: Estimate, diagnostics: Diagnostics, most: int) -> lis
         return max((abs(float(np.log(v))) for v in squares if v), default=0.0)
 
     worst = sorted(diagnostics.curves, key=distance, reverse=True)[:most]
-    return [
-        _make_curve(
-            estimate, place[name], diagnostics.curves[name], diagnostics.shares.get(name, ())
-        )
-        for name in worst
-    ]
+    return [observed_curve(estimate, diagnostics, place[name]) for name in worst]
+
+
+def observed_curve(estimate: Estimate, diagnostics: Diagnostics, index: int) -> ItemCurve:
+    """Return the curve of an item with what diagnostics observed of it."""
+    name = estimate.items[index]
+    seen, shares = diagnostics.curves.get(name, ()), diagnostics.shares.get(name, ())
+    return _make_curve(estimate, index, seen, shares)
 
 
 @dataclass(frozen=True, eq=False)

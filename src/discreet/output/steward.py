@@ -93,41 +93,49 @@ def write_diagnosis(
     test: Diagnosis, *, title: str = "Calibration", about: str = "", scale: Scale | None = None
 ) -> str:
     """Return the confidential report of a test that was diagnosed."""
-    estimate, diagnostics = test.estimate, test.statistics
+    steps = ["steps.css"] if test.estimate.ladder else []
     return write_page(
         "steward.html",
-        {
-            "title": title,
-            "summary": _summarise(test),
-            "about": about,
-            "verdict": judge(test.findings),
-            "findings": test.findings,
-            "checked": _say_checked(test.fine, diagnostics),
-            "boxes": _facts(estimate, diagnostics) | _scale_fact(scale),
-            "remark": _remark(diagnostics),
-            "items": len(estimate.items),
-            "steps": estimate.ladder is not None,
-            "disordered": bool(test.thresholds and any(map(any, test.thresholds.disordered))),
-            "words": words_for(estimate),
-            **_pictures(test),
-            **_item_table(test, scale),
-            "thresholds": _show(test, "thresholds", _threshold_columns(test), scale),
-            "categories": _show(test, "categories", CATEGORY_COLUMNS, scale),
-            "tests": _show(test, "tests", TEST_COLUMNS, scale),
-            "groups": _show(test, "groups", GROUP_COLUMNS, scale),
-            "misfits": _show(test, "misfits", MISFIT_COLUMNS, scale),
-            "scores": _show(test, "raw_scores", SCORE_COLUMNS, scale),
-            "pairs": _pair_columns(diagnostics),
-            "options": _option_columns(diagnostics),
-            "keyed": _count_keyed(diagnostics),
-            "dimensions": _dimension_columns(diagnostics),
-            "ends": _end_columns(diagnostics),
-            "methods": write_methods(test, about),
-            "computed": _computed(estimate),
-            "notes": _notes(estimate, diagnostics),
-        },
-        styles=["style.css", "confidential.css", *(["steps.css"] if estimate.ladder else [])],
+        list_report_values(test, title=title, about=about, scale=scale),
+        styles=["style.css", "confidential.css", *steps],
     )
+
+
+def list_report_values(
+    test: Diagnosis, *, title: str = "Calibration", about: str = "", scale: Scale | None = None
+) -> dict[str, Any]:
+    """Return everything that the template of the report shows, words, tables and pictures."""
+    estimate, diagnostics = test.estimate, test.statistics
+    return {
+        "title": title,
+        "summary": _summarise(test),
+        "about": about,
+        "verdict": judge(test.findings),
+        "findings": test.findings,
+        "checked": _say_checked(test.fine, diagnostics),
+        "boxes": _facts(estimate, diagnostics) | _scale_fact(scale),
+        "remark": _remark(diagnostics),
+        "items": len(estimate.items),
+        "steps": estimate.ladder is not None,
+        "disordered": bool(test.thresholds and any(map(any, test.thresholds.disordered))),
+        "words": words_for(estimate),
+        **_pictures(test),
+        **_item_table(test, scale),
+        "thresholds": _show(test, "thresholds", _threshold_columns(test), scale),
+        "categories": _show(test, "categories", CATEGORY_COLUMNS, scale),
+        "tests": _show(test, "tests", TEST_COLUMNS, scale),
+        "groups": _show(test, "groups", GROUP_COLUMNS, scale),
+        "misfits": _show(test, "misfits", MISFIT_COLUMNS, scale),
+        "scores": _show(test, "raw_scores", SCORE_COLUMNS, scale),
+        "pairs": _pair_columns(diagnostics),
+        "options": _option_columns(diagnostics),
+        "keyed": _count_keyed(diagnostics),
+        "dimensions": _dimension_columns(diagnostics),
+        "ends": _end_columns(diagnostics),
+        "methods": write_methods(test, about),
+        "computed": _computed(estimate),
+        "notes": _notes(estimate, diagnostics),
+    }
 
 
 def _summarise(test: Diagnosis) -> str:

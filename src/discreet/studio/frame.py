@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from discreet.markup import render
 from discreet.studio.jobs import Job, State
-from discreet.studio.session import Session, Work
+from discreet.studio.session import Run, Session, Work
 
 
 class Secrecy(Enum):
@@ -54,6 +54,14 @@ def work_of(request: Request) -> Work:
     return found
 
 
+def run_of(request: Request) -> Run:
+    """Return the calibration that an address names."""
+    found = work_of(request).find_run(request.path_params["run"])
+    if found is None:
+        raise HTTPException(404, "There is no such calibration here; the studio was restarted.")
+    return found
+
+
 def job_of(request: Request) -> Job:
     """Return the job that an address names."""
     found = session_of(request).jobs.find(request.path_params["job"])
@@ -69,6 +77,7 @@ def show(
     title: str,
     secrecy: Secrecy,
     work: Work | None = None,
+    run: Run | None = None,
     here: str = "",
     status: int = 200,
 ) -> Response:
@@ -84,13 +93,22 @@ def show(
         Whom it is for.
     work
         Whose pages the navigation offers.
+    run
+        The calibration that is shown; by default the latest one that is done.
     here
         Which of them this is.
     status
         Of the answer.
     """
     frame = {"title": title, "secrecy": secrecy, "work": work, "here": here, "waiting": False}
+    frame["run"] = run or (work and find_latest(work))
     return HTMLResponse(render(f"studio/{template}", {**frame, **values}), status)
+
+
+def find_latest(work: Work) -> Run | None:
+    """Return the latest calibration that is done."""
+    done = (run for run in reversed(work.runs) if run.job.state is State.DONE)
+    return next(done, None)
 
 
 def show_job(job: Job) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class JobTable:
     _jobs: dict[str, Job] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def start(self, title: str, task: Task, **arguments: Any) -> Job:
+    def start(self, title: str, task: Task, /, **arguments: Any) -> Job:
         """Begin a task in a new process."""
         with self._lock:
             name = f"job-{len(self._jobs) + 1}"

@@ -118,8 +118,13 @@ def _counting(progress: Progress, source: Path) -> Any:
 
 
 def _explain(error: DiscreetError, source: Path, shown: str) -> Problem:
-    """Return a refusal with the name that the user knows instead of the place of a copy."""
+    """Return a refusal with the name that the user knows instead of the place of a copy.
+
+    What it proposes stands below it, each with a button, and is not said twice.
+    """
     message = str(error).replace(str(source), shown)
+    for one in error.remedies:
+        message = message.replace(f"{one.words[0].upper()}{one.words[1:]}.", "").strip()
     found = error.found if isinstance(error, BadAnswer) else None
     if found is None:
         return Problem(message, remedies=error.remedies)

@@ -22,6 +22,20 @@ MOST_BYTES = 2_000_000_000
 
 
 @dataclass(frozen=True)
+class Run:
+    """One calibration: its job, what was asked of it, and how its answers were read."""
+
+    job: Job
+    settings: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Part of addresses."""
+        return self.job.name
+
+
+@dataclass(frozen=True)
 class Work:
     """One file of answers.
 
@@ -37,8 +51,8 @@ class Work:
         How it is read: keywords of :func:`discreet.read_responses`.
     reading
         The job that reads it so.
-    calibrations
-        The jobs that calibrate it, the latest last.
+    runs
+        Its calibrations, the latest last.
     """
 
     name: str
@@ -46,7 +60,11 @@ class Work:
     shown: str
     options: Mapping[str, Any] = field(default_factory=dict)
     reading: Job | None = None
-    calibrations: tuple[Job, ...] = ()
+    runs: tuple[Run, ...] = ()
+
+    def find_run(self, name: str) -> Run | None:
+        """Return a calibration by its name."""
+        return next((run for run in self.runs if run.name == name), None)
 
     @property
     def title(self) -> str:

@@ -1,0 +1,124 @@
+"""A calibration with all that is shown of it, and the files that can be taken away.
+
+In: answers that were read, and what to do with them. Out: a :class:`Calibration`; beside it, in the
+folder of its job, tables, workbook and report as ``discreet fit --out`` writes them. Runs in a
+worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet.analysis.diagnosis import Diagnosis, diagnose_test
+from discreet.analysis.diagnostics import summarise_evidence
+from discreet.analysis.evidence import Evidence, gather_evidence
+from discreet.analysis.persons import score
+from discreet.analysis.scale import Scale, parse_scale
+from discreet.analysis.tables import Table, list_evidence_tables
+from discreet.answers.responses import Responses
+from discreet.errors import BadUsage
+from discreet.models.calibrate import fit
+from discreet.output.formats import write_csv
+from discreet.output.steward import list_report_values, write_diagnosis
+from discreet.output.workbook import can_write_workbooks, write_workbook
+from discreet.results.estimate import Estimate
+from discreet.studio.worker import Progress, load_kept
+
+# The word is part of the names: a file that leaves the studio still says what it is.
+REPORT, WORKBOOK = "report.confidential.html", "analysis.confidential.xlsx"
+WARNING = "Confidential: made from persons' answers without privacy protection"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a calibration came to.
+
+    Attributes
+    ----------
+    test
+        Findings, figures and the tables that need no answers.
+    tables
+        All tables, by name, on the reported scale too.
+    scale
+        The reported scale, if one was asked for.
+    values
+        What the report shows.
+    files
+        What can be taken away.
+    """
+
+    test: Diagnosis
+    tables: Mapping[str, Table]
+    scale: Scale | None
+    values: Mapping[str, Any]
+    files: tuple[str, ...]
+
+    @property
+    def estimate(self) -> Estimate:
+        """The numbers themselves."""
+        return self.test.estimate
+
+    @property
+    def persons(self) -> Table | None:
+        """The table of persons, or of a sample of very many."""
+        return self.tables.get("persons") or self.tables.get("persons_sample")
+
+
+def calibrate(
+    progress: Progress, answers: Path, title: str, settings: Mapping[str, Any]
+) -> Calibration:
+    """Calibrate answers, test the model, and write what can be taken away."""
+    said = dict(settings)
+    wanted = parse_scale(said.pop("scale")) if "scale" in said else None
+    progress.begin("Opening the answers")
+    responses: Responses = load_kept(answers)
+    progress.begin("Estimating the items")
+    estimate = fit(responses, **said)
+    progress.begin("Measuring persons, testing fit, groups and dimensions")
+    evidence = _gather(responses, estimate)
+    scale = None if wanted is None else wanted.settle(_abilities(responses, estimate, evidence))
+    progress.begin("Looking for problems and drawing the report")
+    test = diagnose_test(estimate, None if evidence is None else summarise_evidence(evidence))
+    tables = {table.name: table.turn(scale) for table in _list_tables(test, evidence)}
+    values = list_report_values(test, title=title, scale=scale)
+    progress.begin("Writing tables, workbook and report")
+    report = write_diagnosis(test, title=title, scale=scale)
+    files = tuple(_write_files(progress.folder, tables, report))
+    return Calibration(test, tables, scale, values, files)
+
+
+def _gather(responses: Responses, estimate: Estimate) -> Evidence | None:
+    """Return all analyses; ``None`` where the answers allow none, which the report then says."""
+    try:
+        return gather_evidence(responses, estimate)
+    except BadUsage:
+        return None
+
+
+def _abilities(responses: Responses, estimate: Estimate, evidence: Evidence | None) -> Any:
+    if evidence is None or evidence.sampled is not None:
+        return score(responses, estimate).ability
+    return evidence.scores.ability
+
+
+def _list_tables(test: Diagnosis, evidence: Evidence | None) -> Iterator[Table]:
+    known = dict(test.tables)
+    if evidence is not None:
+        known |= {table.name: table for table in list_evidence_tables(evidence)}
+    yield from (table for table in known.values() if table.rows)
+
+
+def _write_files(folder: Path, tables: Mapping[str, Table], report: str) -> Iterator[str]:
+    (folder / REPORT).write_text(report, "utf-8")
+    yield REPORT
+    if can_write_workbooks():
+        write_workbook(folder / WORKBOOK, list(tables.values()), warning=WARNING)
+        yield WORKBOOK
+    for name, table in tables.items():
+        file = f"{name}.confidential.csv"
+        columns = table.to_dict()
+        write_csv(folder / file, {**columns, "access": ["confidential"] * table.rows})
+        yield file

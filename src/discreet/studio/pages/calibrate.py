@@ -1,0 +1,211 @@
+"""Calibrate: choose how, begin, and compare two calibrations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from discreet.analysis.scale import parse_scale
+from discreet.errors import BadUsage
+from discreet.markup import HtmlColumn
+from discreet.studio.calibration import Calibration, calibrate
+from discreet.studio.commands import Same, write_same
+from discreet.studio.forms import Field, read_fields, write_fields
+from discreet.studio.frame import Secrecy, go, session_of, show, work_of
+from discreet.studio.jobs import State
+from discreet.studio.look import ANSWERS
+from discreet.studio.pages.data import find_look
+from discreet.studio.session import Run, Session, Work
+
+METHODS = {
+    "": "choose for me",
+    "conditional": "conditional likelihood (CML): what other programs report",
+    "marginal": "marginal likelihood (MML): for adaptive and routed tests",
+    "refined": "refined pairs: about as precise, for any size",
+    "spectral": "spectral: from pairs alone, the fastest",
+}
+
+FIELDS = (
+    Field(
+        "method",
+        "Method",
+        "How difficulties are computed. All of them estimate the same numbers; if in doubt, leave "
+        "the choice to the program, and the report says what it chose and why.",
+        METHODS,
+    ),
+    Field(
+        "model",
+        "Model",
+        "Partial credit lets every item have its own distances between the categories; a rating "
+        "scale gives all items the same ones. Right and wrong answers need no choice.",
+        {
+            "": "as the answers are",
+            "partial-credit": "partial credit",
+            "rating-scale": "rating scale",
+        },
+    ),
+    Field(
+        "scale",
+        "Reported scale",
+        "The numbers that your readers know: the mean and the spread that your persons shall have, "
+        "such as 500,100. Blank: logits alone.",
+    ),
+)
+"""What can be said about a calibration."""
+
+
+def show_form(
+    request: Request, problem: str = "", said: Mapping[str, str] | None = None
+) -> Response:
+    """Show what can be chosen, and what was computed."""
+    work = work_of(request)
+    found = find_look(work)
+    ready = found is not None and found.summary is not None
+    usual = {"model": work.options["model"]} if "model" in work.options else {}
+    return show(
+        "calibrate.html",
+        {
+            "problem": problem,
+            "ready": ready,
+            "found": found,
+            "fields": FIELDS,
+            "said": said or write_fields(FIELDS, usual),
+            "runs": [(run, describe(run), run.job.state.value) for run in reversed(work.runs)],
+            "done": [(run, describe(run)) for run in work.runs if run.job.state is State.DONE],
+        },
+        title=f"Calibrate {work.title}",
+        secrecy=Secrecy.CONFIDENTIAL,
+        work=work,
+        here="calibrate",
+        status=400 if problem else 200,
+    )
+
+
+def describe(run: Run) -> str:
+    """Return a calibration in a few words: what was asked of it."""
+    said = [*run.settings.values()] or ["as the program chose"]
+    return f"{run.name.replace('job-', 'No. ')}: {', '.join(said)}"
+
+
+async def begin(request: Request) -> Response:
+    """Begin a calibration; the same one a second time leads to the first."""
+    work, form = work_of(request), await request.form()
+    sent = {name: str(value) for name, value in form.items()}
+    try:
+        settings = read_fields(FIELDS, sent)
+        if "scale" in settings:
+            parse_scale(settings["scale"])
+        run = _begin(session_of(request), work, settings)
+    except BadUsage as error:
+        return show_form(request, str(error), {one.name: sent.get(one.name, "") for one in FIELDS})
+    return go(f"/report/{work.name}/{run.name}")
+
+
+def _begin(session: Session, work: Work, settings: Mapping[str, Any]) -> Run:
+    found = find_look(work)
+    if found is None or found.summary is None or work.reading is None:
+        raise BadUsage("These answers have not been read yet. Look at the data first.")
+    answers = work.reading.folder / ANSWERS
+
+    def start(now: Work) -> dict[str, Any]:
+        if _find_same(now, settings):
+            return {}
+        title = f"Calibration of {now.title}"
+        arguments = {"answers": answers, "title": title, "settings": dict(settings)}
+        job = session.jobs.start(title, calibrate, **arguments)
+        return {"runs": (*now.runs, Run(job, dict(settings), dict(now.options)))}
+
+    changed = session.change(work.name, start)
+    run = _find_same(changed, settings)
+    if run is None:
+        raise BadUsage("The file was read otherwise meanwhile. Begin again.")
+    return run
+
+
+def _find_same(work: Work, settings: Mapping[str, Any]) -> Run | None:
+    """Return the calibration with these settings that runs or is done."""
+    useful = (State.RUNNING, State.DONE)
+    return next(
+        (
+            run
+            for run in work.runs
+            if run.settings == settings and run.options == work.options and run.job.state in useful
+        ),
+        None,
+    )
+
+
+def compare(request: Request) -> Response:
+    """Show two calibrations side by side."""
+    work = work_of(request)
+    names = (request.query_params.get("first", ""), request.query_params.get("second", ""))
+    pair = [run for name in names if (run := work.find_run(name)) and run.job.state is State.DONE]
+    if len(pair) < 2:
+        return show_form(request, "Choose two calibrations that are done.")
+    made: list[Calibration] = [run.job.outcome.value for run in pair]
+    return show(
+        "compare.html",
+        {
+            "pair": [(run, describe(run), one) for run, one in zip(pair, made, strict=True)],
+            "columns": _set_side_by_side(*made),
+            "same": _write_same(work, pair),
+        },
+        title="Two calibrations side by side",
+        secrecy=Secrecy.CONFIDENTIAL,
+        work=work,
+        here="calibrate",
+    )
+
+
+def _set_side_by_side(first: Calibration, second: Calibration) -> list[HtmlColumn]:
+    """Return the items that both have, with both numbers and how far they lie apart."""
+    ours, theirs = (one.estimate.to_dict() for one in (first, second))
+    place = {name: i for i, name in enumerate(theirs["item"])}
+    common = [(i, place[name]) for i, name in enumerate(ours["item"]) if name in place]
+    return [
+        HtmlColumn("item", [ours["item"][i] for i, _ in common]),
+        HtmlColumn("first", [ours["difficulty"][i] for i, _ in common], 3),
+        HtmlColumn("se", [ours["se"][i] for i, _ in common], 3),
+        HtmlColumn("second", [theirs["difficulty"][j] for _, j in common], 3),
+        HtmlColumn("se", [theirs["se"][j] for _, j in common], 3),
+        HtmlColumn(
+            "second less first",
+            [theirs["difficulty"][j] - ours["difficulty"][i] for i, j in common],
+            3,
+        ),
+    ]
+
+
+def _write_same(work: Work, pair: list[Run]) -> Same:
+    calls = zip(("first", "second"), map(_call, pair), strict=True)
+    code = "".join(f"{name} = {call}\n" for name, call in calls)
+    code += "print(second.difficulty - first.difficulty)\n"
+    first, second = (write_run(work, run, code) for run in pair)
+    return replace(first, command=f"{first.command}\n{second.command}")
+
+
+def _call(run: Run) -> str:
+    said = {name: value for name, value in run.settings.items() if name != "scale"}
+    inside = "".join(f", {name}={value!r}" for name, value in said.items())
+    return f"discreet.fit(answers{inside})"
+
+
+def write_run(work: Work, run: Run, then: str = "") -> Same:
+    """Return what does the same as a calibration."""
+    found = find_look(work)
+    items = [one.name for one in found.columns if one.role == "item"] if found else []
+    code = then or f"calibration = {_call(run)}\nprint(calibration.summary())\n"
+    more = {**run.settings, "out": f"results-{run.name.removeprefix('job-')}"}
+    return write_same("fit", work.shown, run.options, items, more=more, then=code)
+
+
+ROUTES = (
+    Route("/calibrate/{work}", show_form),
+    Route("/calibrate/{work}", begin, methods=["POST"]),
+    Route("/compare/{work}", compare),
+)

@@ -1,0 +1,167 @@
+"""Report: the calibration live, every item by a click, and files to take away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from discreet.analysis.curves import observed_curve
+from discreet.analysis.distractors import option_map
+from discreet.analysis.scale import Scale
+from discreet.analysis.tables import Table
+from discreet.markup import HtmlColumn
+from discreet.output.curves import draw_categories, draw_curve
+from discreet.output.steward import (
+    CATEGORY_COLUMNS,
+    GROUP_COLUMNS,
+    THRESHOLD_COLUMNS,
+    list_html_columns,
+)
+from discreet.output.svg import draw_options
+from discreet.studio.calibration import Calibration
+from discreet.studio.frame import Secrecy, run_of, send_bytes, show, show_job, work_of
+from discreet.studio.jobs import State
+from discreet.studio.pages.calibrate import describe, write_run
+from discreet.studio.session import Run
+
+KINDS = {".html": "text/html", ".csv": "text/csv", ".xlsx": "application/vnd.ms-excel"}
+
+OPTION_COLUMNS = ("option", "right", "chosen", "share", "ability", "point_biserial", "flag")
+PAIR_COLUMNS = ("item", "other", "q3", "excess", "persons")
+
+
+def show_report(request: Request) -> Response:
+    """Show progress, then the report of a calibration."""
+    work, run = work_of(request), run_of(request)
+    frame = {"work": work, "run": run, "here": "report", "secrecy": Secrecy.CONFIDENTIAL}
+    if run.job.state is not State.DONE:
+        values = {**show_job(run.job), "asked": describe(run)}
+        return show("running.html", values, title=run.job.title, **frame)  # type: ignore[arg-type]
+    found: Calibration = run.job.outcome.value
+    start = f"/report/{work.name}/{run.name}"
+    values = {
+        **found.values,
+        "layout": "studio/frame.html",
+        "start": start,
+        "asked": describe(run),
+        "warnings": run.job.outcome.warnings,
+        "files": found.files,
+        "links": [f"{start}/items/{number}" for number in range(len(found.estimate.items))],
+        "same": write_run(work, run),
+    }
+    return show("report.html", values, title=run.job.title, **frame)  # type: ignore[arg-type]
+
+
+def done_run(request: Request) -> tuple[Run, Calibration]:
+    """Return a calibration that is done, with what it came to."""
+    run = run_of(request)
+    if run.job.state is not State.DONE:
+        raise HTTPException(404, "This calibration is not done.")
+    return run, run.job.outcome.value
+
+
+def show_item(request: Request) -> Response:
+    """Show one item: its curve, its options, its fit, and how groups differ."""
+    work, (run, found) = work_of(request), done_run(request)
+    number, items = int(request.path_params["number"]), found.estimate.items
+    if number >= len(items):
+        raise HTTPException(404, "There is no such item.")
+    start = f"/report/{work.name}/{run.name}"
+    return show(
+        "item.html",
+        {
+            "start": start,
+            "before": f"{start}/items/{number - 1}" if number else "",
+            "after": f"{start}/items/{number + 1}" if number + 1 < len(items) else "",
+            "facts": _list_facts(found, number),
+            "remarks": found.test.remarks[number],
+            "figures": list(_draw(found, number)),
+            "tables": list(_list_tables(found, items[number])),
+            "same": write_run(work, run),
+        },
+        title=items[number],
+        secrecy=Secrecy.CONFIDENTIAL,
+        work=work,
+        run=run,
+        here="report",
+    )
+
+
+ITEM_FACTS = (
+    *("difficulty", "se", "lower", "upper", "scaled_difficulty", "scaled_se", "answers"),
+    *("infit", "outfit", "point_measure", "point_measure_expected", "status"),
+)
+
+
+def _list_facts(found: Calibration, number: int) -> dict[str, str]:
+    """Return the row of the item in the table of items, as pairs of a title and what it shows."""
+    shown = list_html_columns(found.tables["items"], ITEM_FACTS, found.scale)
+    return {one.title: one.show(number) for one in shown}
+
+
+def _draw(found: Calibration, number: int) -> Any:
+    test = found.test
+    name = found.estimate.items[number]
+    if test.statistics is None or not test.known[number]:
+        return
+    curve = observed_curve(found.estimate, test.statistics, number)
+    yield "Expected and observed", "The line is what the model expects, points are groups of " \
+        "persons of similar ability.", draw_curve(curve)  # fmt: skip
+    if curve.shares:
+        yield "Categories", "How likely each category is against ability.", draw_categories(curve)
+    chosen = test.statistics.distractors
+    if chosen is not None and name in chosen.item:
+        yield "What was chosen", "Share of each option against ability; ✓ is right, a dashed " \
+            "line attracts abler persons.", draw_options(option_map(chosen, name))  # fmt: skip
+
+
+def _list_tables(found: Calibration, item: str) -> Any:
+    """Yield the rows of other tables that are about the item."""
+    for name, columns in (
+        ("thresholds", THRESHOLD_COLUMNS[1:]),
+        ("categories", CATEGORY_COLUMNS[1:]),
+        ("options", OPTION_COLUMNS),
+        ("groups", GROUP_COLUMNS[1:]),
+        ("pairs", PAIR_COLUMNS),
+    ):
+        table = found.tables.get(name)
+        rows = [] if table is None else _find_rows(table, item)
+        if table is not None and rows:
+            yield table.title, table.about, _show_rows(table, rows, columns, found.scale)
+
+
+def _find_rows(table: Table, item: str) -> list[int]:
+    named = [table.columns[name] for name in ("item", "other") if name in table.columns]
+    return [row for row in range(table.rows) if any(one[row] == item for one in named)]
+
+
+def _show_rows(
+    table: Table, rows: Sequence[int], names: Sequence[str], scale: Scale | None
+) -> list[HtmlColumn]:
+    chosen: Mapping[str, list[Any]] = {
+        name: [values[row] for row in rows] for name, values in table.columns.items()
+    }
+    part = Table(table.name, table.title, table.about, chosen)
+    return list_html_columns(part, names, scale)
+
+
+def send_file(request: Request) -> Response:
+    """Send one of the files of a calibration."""
+    run, found = done_run(request)
+    name = request.path_params["name"]
+    if name not in found.files:
+        raise HTTPException(404, "There is no such file.")
+    kind = KINDS[f".{name.rpartition('.')[2]}"]
+    return send_bytes((run.job.folder / name).read_bytes(), name, kind)
+
+
+ROUTES = (
+    Route("/report/{work}/{run}", show_report),
+    Route("/report/{work}/{run}/items/{number:int}", show_item),
+    Route("/report/{work}/{run}/files/{name}", send_file),
+)
