@@ -144,11 +144,12 @@ def _sum_form(
     weight = np.where(mine, form.weight[answered], 0)
     yield np.array([mine.sum()], dtype=np.int64)
     yield chunk.add_values(weight, form.columns)
-    yield _sum_moments(form, answered[mine], person.products[:, mine])
+    own = slice(None) if mine.all() else mine  # no copy where all persons have the one form
+    yield _sum_moments(form, answered[own], person.products[:, own])
     if form.has_takers:
         cells = chunk.add_values(np.where(mine, person.standing(weight), 0), form.columns)
-        own = np.concatenate([[0], np.cumsum([person.cells.steps[i] + 1 for i in form.columns])])
-        yield np.add.reduceat(cells, own[:-1])
+        sizes = np.array([person.cells.steps[i] + 1 for i in form.columns])
+        yield np.add.reduceat(cells, np.cumsum(sizes) - sizes)
 
 
 def _sum_moments(form: FormTable, answered: Int64Array, products: Int64Array) -> Int64Array:
