@@ -64,6 +64,34 @@ def test_the_choice_of_a_mechanism_changes_right_behind_its_limits():
 
 
 @pytest.mark.parametrize(
+    ("cap", "design", "forms", "name", "reason"),
+    [
+        (4, "random", False, "totals", "at most 4 of 6 items, given out at random"),
+        (4, "unknown", False, "margins", "only 4 of 6"),
+        (6, "random", False, "pairs", "all of the 6 items"),
+        (6, "complete", False, "pairs", "all of the 6 items"),
+        (6, "complete", True, "totals", "which of 2 forms"),
+        (6, "random", True, "totals", "which of 2 forms"),
+        (6, "unknown", True, "margins", "only 4 of 6"),
+    ],
+)
+def test_a_stated_design_decides_whether_right_and_wrong_answers_go_into_totals(
+    cap, design, forms, name, reason
+):
+    items = tuple("abcdef")
+    booklets = (items[:4], items[2:]) if forms else ()
+    public = Public(items, cap, Neighbours.REPLACE_ONE, 100, forms=booklets, design=design)
+    chosen, why = pick_mechanism(public)
+    assert chosen.name == name
+    assert reason in why
+
+
+def test_items_with_steps_always_go_into_totals():
+    public = Public(("a", "b"), 2, Neighbours.ADD_REMOVE, None, steps=(1, 3))
+    assert pick_mechanism(public)[0].name == "totals"
+
+
+@pytest.mark.parametrize(
     ("items", "cap", "name"),
     [(5, 10, "win-pairs"), (10, 20, "win-pairs"), (10, 10, "net-wins"), (50, 30, "net-wins")],
 )

@@ -138,19 +138,36 @@ def check_steps_taken(mechanism: CompleteMechanism, public: Public) -> None:
 
 def pick_mechanism(public: Public) -> tuple[CompleteMechanism, str]:
     """Choose the more accurate mechanism for answers from public parameters alone; say why."""
-    items = len(public.items)
+    name, why = _pick_totals(public) or _pick_pairs(public)
+    return find_mechanism(name), f"auto: {name}, because {why}"
+
+
+def _pick_totals(public: Public) -> tuple[str, str] | None:
+    """Take totals of categories where only they serve, and where the design lets them do better.
+
+    With right and wrong answers, persons who each got another part of the items at random, or one
+    of several forms, are what totals are better at (docs/decisions/0014-totals.md).
+    """
+    items, most = len(public.items), public.max_answers
     if public.has_steps:
-        return find_mechanism("totals"), "auto: totals, because some items have more than one step"
-    if public.max_answers >= items and items <= AUTO_PAIRS:
-        name, why = (
+        return "totals", "some items have more than one step"
+    if public.forms and public.design != "unknown":
+        return "totals", f"it is public which of {len(public.forms)} forms there are"
+    if public.design == "random" and most < items:
+        return "totals", f"a person answers at most {most} of {items} items, given out at random"
+    return None
+
+
+def _pick_pairs(public: Public) -> tuple[str, str]:
+    items, most = len(public.items), public.max_answers
+    if most >= items and items <= AUTO_PAIRS:
+        return (
             "pairs",
             f"a person may answer all of the {items} items, which are at most {AUTO_PAIRS}",
         )
-    elif items > AUTO_PAIRS:
-        name, why = "margins", f"there are more than {AUTO_PAIRS} items"
-    else:
-        name, why = "margins", f"a person may answer only {public.max_answers} of {items} items"
-    return find_mechanism(name), f"auto: {name}, because {why}"
+    if items > AUTO_PAIRS:
+        return "margins", f"there are more than {AUTO_PAIRS} items"
+    return "margins", f"a person may answer only {most} of {items} items"
 
 
 def remake_mechanism(
