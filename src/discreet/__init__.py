@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from discreet.publishing.delivery import resume_release
     from discreet.publishing.notices import correction_notice, withdrawal_notice
     from discreet.publishing.release import release, release_comparisons
+    from discreet.publishing.requests import approve, propose, release_request
     from discreet.publishing.verification import (
         read_release,
         read_released_ranking,
@@ -79,6 +80,7 @@ _NAMES = {
     "publishing.delivery": "resume_release",
     "publishing.notices": "correction_notice withdrawal_notice",
     "publishing.release": "release release_comparisons",
+    "publishing.requests": "approve propose release_request",
     "publishing.verification": "read_release read_released_ranking refit verify",
     "results.estimate": "Estimate",
     "results.rank_ranges": "ItemComparison RankRanges compare_items rank_ranges",
@@ -118,6 +120,7 @@ __all__ = [
     "Strengths",
     "__version__",
     "adaptive",
+    "approve",
     "compare_items",
     "correction_notice",
     "count_comparisons",
@@ -133,6 +136,7 @@ __all__ = [
     "link_calibrations",
     "next_item",
     "plan",
+    "propose",
     "rank",
     "rank_comparisons",
     "rank_ranges",
@@ -144,6 +148,7 @@ __all__ = [
     "refit",
     "release",
     "release_comparisons",
+    "release_request",
     "resume_release",
     "score",
     "simulate",

@@ -15,7 +15,9 @@ from typer.main import get_command
 
 from discreet.cli.analysis import dif, mislabelled, score
 from discreet.cli.answers import counts, merge
+from discreet.cli.approvals import approve, change_approver, make_key, propose
 from discreet.cli.check import check
+from discreet.cli.compare import propose as propose_ranking
 from discreet.cli.compare import rank
 from discreet.cli.compare import release as release_ranking
 from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
@@ -64,6 +66,9 @@ app.callback()(spread(describe))
 for command in (demo, fit, check, report, top, mislabelled, score, dif, link, drift, simulate):
     register(app, command)
 register(app, compare_items, "compare-items")
+register(app, propose, mechanisms="answers")
+register(app, approve)
+register(app, make_key, "key")
 register(app, release, mechanisms="answers")
 register(app, verify)
 register(app, correct)
@@ -79,10 +84,12 @@ register(bank, add_to_bank, "add")
 register(bank, show_bank, "show")
 compare = add_family(app, "compare", "Rank objects from pairwise comparisons by judges.")
 register(compare, rank)
+register(compare, propose_ranking, "propose", mechanisms="comparisons")
 register(compare, release_ranking, mechanisms="comparisons")
 ledger = add_family(app, "ledger", "Keep account of the privacy budget.")
 register(ledger, create_ledger, "create")
 register(ledger, declare_population, "population")
+register(ledger, change_approver, "approver")
 register(ledger, show_ledger, "show")
 register(ledger, report_spending, "report")
 register(ledger, resume)

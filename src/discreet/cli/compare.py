@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import typer
+
+from discreet.atomic import check_place
 from discreet.cli.answers import Columns, read_votes
+from discreet.cli.approvals import NewRequest, write_request
 from discreet.cli.options import AsJson, argument, flag, option
 from discreet.cli.output import list_rows, note, print_columns, print_json, say, working
-from discreet.cli.release import Delivery, Terms, check_allowed, settle, show_release
+from discreet.cli.release import (
+    Delivery,
+    RequestFile,
+    Terms,
+    check_allowed,
+    need,
+    open_request,
+    settle,
+    show_release,
+)
 
 ComparisonsFile = Annotated[
     str, argument("FILE", "The comparisons: CSV, TSV or Parquet, also .gz.")
@@ -50,28 +64,54 @@ def rank(
     say(f"Possibly in:     {', '.join(ranking.possibly_in)}")
 
 
-def release(
-    file: ComparisonsFile,
-    *,
-    max_comparisons: Annotated[int, option("C", "Use at most C comparisons of each judge.", min=1)],
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """What is public about who compared what."""
+
+    max_comparisons: Annotated[
+        int | None, option("C", "Use at most C comparisons of each judge.", min=1)
+    ] = None
     judges: Annotated[
         int | None,
         option("N", "The public number of judges, fixed in advance. Default: counted in the data."),
-    ] = None,
+    ] = None
+
+
+def release(
+    file: ComparisonsFile,
+    *,
+    context: typer.Context,
+    request: RequestFile = None,
+    study: Study,
     terms: Terms,
     delivery: Delivery,
     reading: Columns,
 ) -> None:
     """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
-    settled = settle(terms, delivery, "comparisons")
+    check_place(delivery.out, force=delivery.force)
+    if request is not None:
+        approved = open_request(context, request, terms, "comparisons")
+        data = read_votes(file, reading)
+        with working("Releasing"):
+            released = approved.release(data, delivery)
+        show_release(released, delivery)
+        return
     from discreet.publishing.listing import make_listing
     from discreet.publishing.release import release_comparisons
 
-    listing = make_listing(settled["items"])
-    check_allowed("comparisons", settled, listing, max_comparisons, judges)
+    settled = settle(terms, "comparisons")
+    cap = need(study.max_comparisons, "--max-comparisons")
+    check_allowed("comparisons", settled, make_listing(settled["items"]), cap, study.judges)
     data = read_votes(file, reading)
     with working("Releasing"):
         released = release_comparisons(
-            data, max_comparisons=max_comparisons, judges=judges, **settled
+            data, max_comparisons=cap, judges=study.judges, **settled, **delivery.place
         )
     show_release(released, delivery)
+
+
+def propose(*, study: Study, terms: Terms, out: NewRequest) -> None:
+    """Write down a release of comparisons for others to approve. No data is touched."""
+    settled = settle(terms, "comparisons")
+    cap = need(study.max_comparisons, "--max-comparisons")
+    write_request({**settled, "max_answers": cap, "persons": study.judges}, out, "comparisons")

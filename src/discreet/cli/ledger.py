@@ -16,6 +16,7 @@ from discreet.cli.answers import (
     open_answers,
     read_votes,
 )
+from discreet.cli.approvals import print_approvers
 from discreet.cli.options import AsJson, Delta, Epsilon, Force, Relation, argument, flag, option
 from discreet.cli.output import check_writable, json_text, note, print_columns, print_json, say
 from discreet.cli.release import Delivery, show_release
@@ -49,6 +50,10 @@ def create_ledger(
             "--remember-persons",
         ),
     ] = False,
+    approvals: Annotated[
+        int,
+        option("N", "Take only releases that N approvers signed (`discreet propose`).", min=0),
+    ] = 0,
 ) -> None:
     """Make a ledger with a total limit. All releases about one population share it."""
     from discreet.privacy.ledger import Ledger
@@ -60,6 +65,7 @@ def create_ledger(
         neighbours=neighbours,
         policy=policy,
         remember_persons=remember_persons,
+        approvals=approvals,
     )
     say(
         f"Made {file} with a limit of epsilon {ledger.limit.epsilon:g} at delta "
@@ -71,6 +77,9 @@ def create_ledger(
             "whoever has the file can ask it whether an id is in it."
         )
     _print_policy(ledger)
+    if ledger.approvals:
+        say(f"It takes only releases that {ledger.approvals} approvers signed. Enter their keys:")
+        say(f"discreet ledger approver {file} NAME --public-key KEY")
 
 
 def _print_policy(ledger: Ledger) -> None:
@@ -138,12 +147,15 @@ def show_ledger(file: LedgerFile, *, as_json: AsJson = False) -> None:
                 "populations": rows,
                 "releases": entries,
                 "policy": None if ledger.policy is None else ledger.policy.to_dict(),
+                "approvals": ledger.approvals,
+                "approvers": [one.describe() for one in ledger.board().approvers],
             }
         )
         return
     say(f"Ledger {ledger.id}, rule: {ledger.rule}")
     say(f"Limit  epsilon {limit.epsilon:.4g} at delta {limit.delta:g}")
     _print_policy(ledger)
+    print_approvers(ledger)
     say(f"Spent  {_say_largest(largest)}")
     say()
     _print_populations(history.populations, rows)

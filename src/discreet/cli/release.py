@@ -5,9 +5,11 @@ What every release is asked for, of answers or of comparisons, stands in two gro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from discreet.atomic import check_place
 from discreet.cli.answers import (
@@ -19,9 +21,9 @@ from discreet.cli.answers import (
 )
 from discreet.cli.documents import list_thresholds
 from discreet.cli.options import (
+    EPSILON,
     AsJson,
     Delta,
-    Epsilon,
     Force,
     Neighbouring,
     argument,
@@ -29,10 +31,13 @@ from discreet.cli.options import (
     option,
 )
 from discreet.cli.output import list_rows, note, print_columns, print_json, say
+from discreet.errors import BadUsage
 from discreet.results.kinds import find_kind
 from discreet.types import Design
 
 if TYPE_CHECKING:
+    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.request import Request
     from discreet.publishing.bundle import Published
     from discreet.publishing.identity import Identity
     from discreet.publishing.listing import Listing
@@ -43,16 +48,18 @@ class Terms:
     """What is released, and what it may cost."""
 
     items: Annotated[
-        Path,
+        Path | None,
         option(
             "LIST",
             "A file with one item per line, or a table with the columns item and steps, fixed "
             "without looking at the data.",
         ),
-    ]
-    epsilon: Epsilon
+    ] = None
+    epsilon: Annotated[float | None, EPSILON] = None
     delta: Delta = 1e-6
-    ledger: Annotated[Path, option("FILE", "The ledger to charge (see `discreet ledger create`).")]
+    ledger: Annotated[
+        Path | None, option("FILE", "The ledger to charge (see `discreet ledger create`).")
+    ] = None
     mechanism: Annotated[
         str, option("NAME", "auto (from the list and the cap), or one of those below.")
     ] = "auto"
@@ -94,6 +101,48 @@ class Terms:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Study:
+    """What is public about who answered what."""
+
+    max_answers: Annotated[
+        int | None,
+        option("Q", "Use at most Q answers of each person. Default: as many as there are items."),
+    ] = None
+    persons: Annotated[
+        int | None,
+        option(
+            "N", "The public number of persons, fixed in advance. Default: counted in the data."
+        ),
+    ] = None
+    forms: Annotated[
+        Path | None,
+        option("FILE", "A table with the columns form and item: each person was given one form."),
+    ] = None
+    design: Annotated[
+        Design,
+        flag("Who answered what. complete: everybody all items of a form. random: a part that "
+             "does not depend on ability."),
+    ] = "unknown"  # fmt: skip
+
+    def tell(self, lowest: int | None, model: str) -> dict[str, Any]:
+        """Return what a release is told about its items besides their list."""
+        from discreet.tables.lists import read_forms
+
+        forms = None if self.forms is None else read_forms(self.forms)
+        return {"forms": forms, "design": self.design, "lowest": lowest or 0, "model": model}
+
+
+RequestFile = Annotated[
+    Path | None,
+    option(
+        "FILE",
+        "What was proposed and approved; it is released exactly so, and no other option about what "
+        "is released goes with it.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Delivery:
     """Where a release goes, and how it is shown."""
 
@@ -101,28 +150,40 @@ class Delivery:
     force: Force = False
     as_json: AsJson = False
 
+    @property
+    def place(self) -> dict[str, Any]:
+        """What a release takes of it."""
+        return {"out": self.out, "force": self.force}
 
-def settle(terms: Terms, delivery: Delivery, kind: str = "answers") -> dict[str, Any]:
+
+def need(found: Any, name: str) -> Any:
+    """Return an option's value, or say that it is missing."""
+    if found is None:
+        raise BadUsage(f"Missing option '{name}'. Only a release with --request can do without.")
+    return found
+
+
+def settle(terms: Terms, kind: str = "answers") -> dict[str, Any]:
     """Refuse what can be refused before the data is read; return what a release takes."""
-    check_place(delivery.out, force=delivery.force)
+    items, epsilon, ledger = (
+        need(getattr(terms, name), f"--{name}") for name in ("items", "epsilon", "ledger")
+    )
     from discreet.privacy.accounting import Budget
     from discreet.privacy.ledger import Ledger
     from discreet.privacy.mechanisms import check_mechanism
     from discreet.tables.lists import read_items, read_list
 
-    listed = read_items(terms.items) if kind == "answers" else read_list(terms.items)
-    budget = Budget(terms.epsilon, terms.delta, terms.neighbours)
+    listed = read_items(items) if kind == "answers" else read_list(items)
+    budget = Budget(epsilon, terms.delta, terms.neighbours)
     check_mechanism(terms.mechanism, kind)
     return {
         "items": listed,
         "budget": budget,
         "mechanism": terms.mechanism,
-        "ledger": Ledger.open(terms.ledger),
+        "ledger": Ledger.open(ledger),
         "population": terms.population,
         "about": terms.identity,
         "audit": terms.audit,
-        "out": delivery.out,
-        "force": delivery.force,
     }
 
 
@@ -130,58 +191,89 @@ def check_allowed(
     kind: str, settled: dict[str, Any], listing: Listing, cap: int | None, people: int | None
 ) -> None:
     """Refuse what the ledger does not allow, before the data is opened."""
-    from discreet.publishing.wanted import Wanted, check_wanted
+    from discreet.publishing.wanted import Wanted
+    from discreet.publishing.wanted import check_allowed as check
 
     given = settled["budget"], listing, cap, people, settled["mechanism"]
-    check_wanted(settled["ledger"], Wanted(kind, *given), settled["population"])
+    check(settled["ledger"], Wanted(kind, *given), settled["population"], None)
 
 
 def release(
     file: AnswersFile,
     *,
-    max_answers: Annotated[
-        int | None,
-        option("Q", "Use at most Q answers of each person. Default: as many as there are items."),
-    ] = None,
-    persons: Annotated[
-        int | None,
-        option(
-            "N", "The public number of persons, fixed in advance. Default: counted in the data."
-        ),
-    ] = None,
-    forms: Annotated[
-        Path | None,
-        option("FILE", "A table with the columns form and item: each person was given one form."),
-    ] = None,
-    design: Annotated[
-        Design,
-        flag("Who answered what. complete: everybody all items of a form. random: a part that "
-             "does not depend on ability."),
-    ] = "unknown",
+    context: typer.Context,
+    request: RequestFile = None,
+    study: Study,
     terms: Terms,
     delivery: Delivery,
     limits: Limits,
     reading: Reading,
-) -> None:  # fmt: skip
+) -> None:
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
+    check_place(delivery.out, force=delivery.force)
     check_engine(limits)
-    settled = settle(terms, delivery)
+    said = replace(reading, lowest=None, model="auto")
+    if request is not None:
+        approved = open_request(context, request, terms, "answers")
+        with open_answers(file, said, limits, "Releasing", approved.listing.read) as answers:
+            show_release(approved.release(answers, delivery), delivery)
+        return
     from discreet.publishing.listing import make_listing
     from discreet.publishing.release import release as publish
-    from discreet.tables.lists import read_forms
 
-    told = {
-        "items": settled.pop("items"),
-        "forms": None if forms is None else read_forms(forms),
-        "design": design,
-        "lowest": reading.lowest or 0,
-        "model": reading.model,
-    }
-    listing, said = make_listing(**told), replace(reading, lowest=None, model="auto")
-    check_allowed("answers", settled, listing, max_answers, persons)
+    settled = {**settle(terms), **study.tell(reading.lowest, reading.model)}
+    told = ("items", "forms", "design", "lowest", "model")
+    listing = make_listing(**{name: settled[name] for name in told})
+    check_allowed("answers", settled, listing, study.max_answers, study.persons)
+    settled |= {"max_answers": study.max_answers, "persons": study.persons}
     with open_answers(file, said, limits, "Releasing", listing.read) as answers:
-        released = publish(answers, max_answers=max_answers, persons=persons, **told, **settled)
+        released = publish(answers, **settled, **delivery.place)
     show_release(released, delivery)
+
+
+@dataclass(frozen=True)
+class Approved:
+    """A request that may be carried out, with its ledger."""
+
+    request: Request
+    ledger: Ledger
+    listing: Listing
+
+    def release(self, data: Any, delivery: Delivery) -> Published:
+        """Release what was approved."""
+        from discreet.publishing.requests import release_request
+
+        return release_request(data, self.request, ledger=self.ledger, **delivery.place)
+
+
+def open_request(context: typer.Context, file: Path, terms: Terms, kind: str) -> Approved:
+    """Return what was approved, or refuse it before the data is opened."""
+    _refuse_beside(context)
+    from discreet.privacy.ledger.request import Request
+    from discreet.publishing.requests import open_ledger, read_wanted
+    from discreet.publishing.wanted import check_allowed as check
+
+    request = Request.load(file)
+    ledger = open_ledger(request, terms.ledger)
+    wanted = read_wanted(request)
+    if wanted.kind != kind:
+        right = "compare release" if wanted.kind == "comparisons" else "release"
+        raise BadUsage(f"{file} is a request for {wanted.kind}: use 'discreet {right}'.")
+    check(ledger, wanted, request.body["population"], request)
+    return Approved(request, ledger, wanted.listing)
+
+
+def _refuse_beside(context: typer.Context) -> None:
+    """Refuse options about what is released: only what was approved is."""
+    told = {one.name for one in (*fields(Terms), *fields(Study))} - {"ledger"}
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and parameter.name in told | {"lowest", "model", "max_comparisons", "judges"}:
+            raise BadUsage(
+                f"{parameter.opts[0]} stands beside --request, and what was approved is released "
+                "exactly so. Leave it out, or propose another release."
+            )
 
 
 def show_release(released: Published, delivery: Delivery) -> None:

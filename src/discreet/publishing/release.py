@@ -22,6 +22,7 @@ from discreet.log import LOG
 from discreet.models.released import check_estimator
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import EVERYONE, Ledger
+from discreet.privacy.ledger.request import Request
 from discreet.privacy.mechanisms import choose_mechanism
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.noise import ExactNoise, Noise
@@ -31,7 +32,7 @@ from discreet.publishing.bundle import Published, PublishedRanking
 from discreet.publishing.delivery import OPENERS, open_delivery
 from discreet.publishing.identity import About, check_audit, describe_itself
 from discreet.publishing.listing import Forms, Items, make_listing
-from discreet.publishing.wanted import Wanted, check_wanted
+from discreet.publishing.wanted import Wanted, check_allowed
 from discreet.results.kinds import KINDS
 from discreet.tables.words import ListedWords
 from discreet.types import AnswerMechanism, ComparisonMechanism, Design, Engine, Model
@@ -224,6 +225,8 @@ class Terms:
         caller saves it.
     about
         What the release says about itself.
+    request
+        What approvers signed; ``None`` where nobody was asked.
     """
 
     ledger: Ledger | str | PathLike[str] | None
@@ -232,6 +235,7 @@ class Terms:
     out: str | PathLike[str] | None = None
     force: bool = False
     about: Mapping[str, Any] = field(default_factory=dict)
+    request: Request | None = None
 
     @property
     def book(self) -> Ledger | None:
@@ -249,7 +253,7 @@ def charge_and_release(
 ) -> Published:
     """Do every step between what was asked for and a result, in the only order that is safe."""
     book = terms.book
-    wanted = check_wanted(book, wanted, terms.population)
+    wanted = check_allowed(book, wanted, terms.population, terms.request)
     with OPENERS[wanted.kind](source, engine, words, wanted.listing) as data:
         order = replace(_make_order(data, wanted, terms.noise), about=terms.about)
         check_audit(terms.about, order.name)
@@ -297,6 +301,7 @@ def _describe_charge(
         "description": f"{spend.mechanism}, epsilon {spend.epsilon:g}, delta {spend.delta:g}",
         "population": terms.population,
         "persons": wanted.declared,
+        "request": terms.request,
         "order": order.to_dict(),
         "ids": book.remember(data),
     }

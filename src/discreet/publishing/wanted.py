@@ -15,6 +15,7 @@ from discreet.errors import BadUsage, NotAllowed
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.policy import Asked
+from discreet.privacy.ledger.request import Request
 from discreet.privacy.mechanisms import MECHANISMS, check_mechanism, choose_mechanism
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.protocol import PUBLIC, Public
@@ -77,6 +78,15 @@ class Wanted:
             is_fixed=self.people is not None,
             **vars(self.listing),
         )
+
+
+def check_allowed(
+    book: Ledger | None, wanted: Wanted, population: str, request: Request | None
+) -> Wanted:
+    """Refuse what the ledger does not allow, or not without approvals, whatever the answers are."""
+    if book is not None:
+        book.board().check_release(request)
+    return check_wanted(book, wanted, population)
 
 
 def check_wanted(book: Ledger | None, wanted: Wanted, population: str) -> Wanted:

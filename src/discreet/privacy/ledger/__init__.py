@@ -23,29 +23,32 @@ from discreet.answers.protocol import Contributions
 from discreet.answers.select import CELLS, ROWS
 from discreet.errors import BadUsage, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours, as_neighbours
-from discreet.privacy.accounting.spend import Allowance, BasicAllowance, GaussianAllowance, Spend
+from discreet.privacy.accounting.spend import Spend
+from discreet.privacy.ledger.approvers import (
+    Approver,
+    Board,
+    check_number,
+    list_used,
+    read_change,
+)
+from discreet.privacy.ledger.contents import add_entry, read_history
 from discreet.privacy.ledger.file import (
     MissingLedger,
     add_declaration,
     believe,
-    check_order,
     check_whole,
     create_file,
     fingerprint_rows,
     open_file,
     random_bytes,
-    read_bodies,
-    read_said,
-    seal,
     seal_digest,
     transaction,
 )
-from discreet.privacy.ledger.history import Entry, History, read_entry
+from discreet.privacy.ledger.history import Entry, History, make_allowance
 from discreet.privacy.ledger.persons import (
     check_disjoint,
     check_given,
     check_release,
-    check_remembered,
     keep_persons,
     seal_persons,
 )
@@ -58,6 +61,7 @@ from discreet.privacy.ledger.populations import (
     list_names,
     read_declarations,
 )
+from discreet.privacy.ledger.request import Request
 from discreet.types import Composition, Relation
 
 __all__ = ["EVERYONE", "Entry", "Ledger", "MissingLedger", "fingerprint_rows"]
@@ -93,6 +97,7 @@ class Ledger:
     neighbours: Neighbours | None
     policy: Policy | None = None
     remembers_persons: bool = False
+    approvals: int = 0
     timeout: float = BUSY_SECONDS
     key: bytes = field(default=b"", repr=False)
 
@@ -108,6 +113,7 @@ class Ledger:
         set_aside: float = 0.0,
         policy: Policy | Mapping[str, Any] | str | PathLike[str] | None = None,
         remember_persons: bool = False,
+        approvals: int = 0,
     ) -> Ledger:
         """Make a new ledger with the steward's total limit; an existing file is never touched.
 
@@ -129,10 +135,13 @@ class Ledger:
         remember_persons : bool
             Keep keyed digests of the ids of everybody in released data, and refuse a declaration
             or a release that they contradict. Every release must then have ids.
+        approvals : int
+            How many approvers must have signed a release (`discreet.propose`); with 1 or more the
+            ledger takes no other release. Enter their keys with `change_approvers`.
         """
         relation = None if neighbours is None else as_neighbours(neighbours)
         limit = Budget(epsilon, delta)
-        _allowance(limit, rule, set_aside)  # refuses what means nothing
+        make_allowance(limit, rule, set_aside)  # refuses what means nothing
         settings = {
             "id": random_bytes(16).hex(),
             "epsilon": limit.epsilon,
@@ -142,6 +151,7 @@ class Ledger:
             "set_aside": set_aside,
             "created_at": _now(),
             "remember_persons": bool(remember_persons),
+            "approvals": check_number(approvals),
         }
         if policy is not None:
             settings["policy"] = read_policy(policy).to_dict()
@@ -197,6 +207,7 @@ class Ledger:
         reservation: str | None = None,
         order: Mapping[str, Any] | None = None,
         ids: bytes | None = None,
+        request: Request | None = None,
     ) -> str:
         """Charge a release before its noise is drawn, and return the reservation.
 
@@ -219,20 +230,24 @@ class Ledger:
             What was asked for, as plain values: what `discreet ledger resume` needs to know.
         ids : bytes
             From `remember`; a ledger that remembers persons needs it.
+        request : Request
+            What was approved, where the ledger asks for approvals; it is good for one charge.
 
         Raises
         ------
         BudgetExceeded
             When the limit does not allow it; nothing is charged then.
         NotAllowed
-            When the policy does not.
+            When the policy, or a lack of approvals, does not.
         """
-        self.check_policy(
-            Asked(spend.epsilon, spend.delta, str(spend.neighbours), spend.mechanism, persons)
-        )
+        asked = Asked(spend.epsilon, spend.delta, str(spend.neighbours), spend.mechanism, persons)
+        self.check_policy(asked)
         check_given(self.path, ids, needed=self.remembers_persons)
         with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
             history = self._read(connection)
+            approved = self._gather(history).check_release(request)
+            if request is not None:
+                request.check_covers(asked, population, order)
             history.check(spend, fingerprint, former, population)
             if ids is not None:
                 check_release(connection, self.key, history, population, ids)
@@ -248,8 +263,10 @@ class Ledger:
                 "declared": connection.execute(COUNT_DECLARATIONS).fetchone()[0],
                 "persons": persons,
                 "ids": None if ids is None else seal_persons(self.key, ids),
+                "request": None if request is None else request.to_dict(),
+                "approved_by": [one.describe() for one in approved],
             }
-            name = self._insert(connection, values)
+            name = add_entry(connection, self.key, values)
             if ids is not None:
                 keep_persons(connection, name, ids)
             return name
@@ -312,15 +329,38 @@ class Ledger:
             before = self._read(connection)
             check_declaration(said, before.populations)
             said = replace(said, after=len(before.entries), declared_at=_now())
-            known = read_declarations([*read_said(connection, self.path, self.key), said])
+            known = read_declarations([*before.declarations, said])
             after = replace(before, populations=known)
             after.check_declared()
             check_disjoint(connection, self.key, before, after)
             if known != before.populations:
-                add_declaration(connection, self.key, said)
+                add_declaration(connection, self.key, said.to_dict())
         if correct:
             after.warn_of_excess()
         return known
+
+    def change_approvers(self, change: Approver | Request) -> Approver:
+        """Enter an approver's key, or carry out a request that enters or retires one.
+
+        The first keys, as many as the ledger asks for, are entered as they are; after that only
+        by a request (`discreet.privacy.ledger.approvers.propose_change`) that approvers signed.
+        """
+        request = change if isinstance(change, Request) else None
+        said = change if isinstance(change, Approver) else read_change(change)
+        with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
+            history = self._read(connection)
+            self._gather(history).check_change(said, request)
+            said = replace(said, after=len(history.entries), declared_at=_now())
+            add_declaration(connection, self.key, said.to_dict())
+        return said
+
+    def board(self) -> Board:
+        """Return who may approve releases now, and how many of them must."""
+        return self._gather(self.history())
+
+    def _gather(self, history: History) -> Board:
+        used = list_used(history.approvers, (one.request for one in history.entries))
+        return Board(self.id, self.approvals, history.approvers, used)
 
     def populations(self) -> Populations:
         """Return what is declared about populations now."""
@@ -379,31 +419,10 @@ class Ledger:
         return self.history().left(population)
 
     def _read(self, connection: sqlite3.Connection) -> History:
-        """Read the history and check the seal that runs through it."""
-        bodies = read_bodies(connection, self.path, self.key)
-        with believe(self.path, "an entry"):
-            entries = tuple(
-                read_entry(number, json.loads(body), *times) for number, body, *times in bodies
-            )
-        said = read_said(connection, self.path, self.key)
-        check_order(self.path, [one.declared for one in entries], [one.after for one in said])
-        with believe(self.path, "what is declared about populations"):
-            known = read_declarations(said)
-        allowance = _allowance(self.limit, self.rule, self.set_aside)
-        history = History(self.path, entries, self.limit, allowance, self.neighbours, known)
-        check_remembered(connection, self.path, history)
-        return history
-
-    def _insert(self, connection: sqlite3.Connection, values: Mapping[str, Any]) -> str:
-        body = json.dumps(values, sort_keys=True)
-        (head,) = connection.execute("SELECT head FROM ledger").fetchone()
-        tag = seal(self.key, head + body)
-        connection.execute(
-            "INSERT INTO releases (reservation, body, tag) VALUES (?, ?, ?)",
-            (values["reservation"], body, tag),
-        )
-        connection.execute("UPDATE ledger SET head = ?", (tag,))
-        return str(values["reservation"])
+        """Read everything and check the seals that run through it."""
+        allowance = make_allowance(self.limit, self.rule, self.set_aside)
+        told = self.limit, allowance, self.neighbours
+        return read_history(connection, self.path, self.key, *told)
 
 
 def _from_settings(path: Path, settings: str, key: bytes, timeout: float) -> Ledger:
@@ -419,17 +438,10 @@ def _from_settings(path: Path, settings: str, key: bytes, timeout: float) -> Led
             neighbours=None if relation is None else as_neighbours(relation),
             policy=make_policy(values["policy"]) if "policy" in values else None,
             remembers_persons=values.get("remember_persons", False),
+            approvals=values.get("approvals", 0),
             timeout=timeout,
             key=key,
         )
-
-
-def _allowance(limit: Budget, rule: str, set_aside: float) -> Allowance:
-    if rule == "gaussian":
-        return GaussianAllowance(limit, set_aside)
-    if rule == "basic":
-        return BasicAllowance(limit)
-    raise BadUsage(f"a ledger's rule must be 'gaussian' or 'basic', found {rule!r}.")
 
 
 def _now() -> str:

@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -226,7 +226,7 @@ def _declare_disjoint(connection: sqlite3.Connection, path: Path) -> None:
     names = [name for name in dict.fromkeys(charged) if name != EVERYONE]
     for place, name in enumerate(names):
         said = Declaration(name, disjoint=tuple(names[:place]), after=len(bodies))
-        add_declaration(connection, key, said)
+        add_declaration(connection, key, said.to_dict())
 
 
 MIGRATIONS = {1: _store_progress, 2: _declare_disjoint}
@@ -237,9 +237,9 @@ def start_declarations(key: bytes, settings: str) -> str:
     return seal(key, f"populations {settings}")
 
 
-def add_declaration(connection: sqlite3.Connection, key: bytes, said: Declaration) -> None:
+def add_declaration(connection: sqlite3.Connection, key: bytes, said: Mapping[str, Any]) -> None:
     """Append a declaration and carry the seal on."""
-    body = json.dumps(said.to_dict(), sort_keys=True)
+    body = json.dumps(said, sort_keys=True)
     (head,) = connection.execute("SELECT declared FROM ledger").fetchone()
     tag = seal(key, head + body)
     connection.execute("INSERT INTO declarations (body, tag) VALUES (?, ?)", (body, tag))
@@ -298,8 +298,8 @@ def read_bodies(
     return bodies
 
 
-def read_said(connection: sqlite3.Connection, path: Path, key: bytes) -> list[Declaration]:
-    """Return the declarations, oldest first, checked against their seal."""
+def read_said(connection: sqlite3.Connection, path: Path, key: bytes) -> list[dict[str, Any]]:
+    """Return what was declared, oldest first, checked against its seal."""
     with believe(path, "a declaration"):
         settings, head = connection.execute("SELECT settings, declared FROM ledger").fetchone()
         tag = start_declarations(key, settings)
@@ -310,9 +310,9 @@ def read_said(connection: sqlite3.Connection, path: Path, key: bytes) -> list[De
             tag = seal(key, tag + body)
             if tag != row_tag:
                 raise _damaged(path, f"declaration {number} does not match its seal")
-            said.append(Declaration.from_dict(json.loads(body)))
+            said.append(json.loads(body))
     if tag != head:
-        raise _damaged(path, "the declarations of its populations do not match their seal")
+        raise _damaged(path, "what is declared in it does not match its seal")
     return said
 
 

@@ -18,8 +18,9 @@ from typing import Any
 from discreet.answers.select import ROWS
 from discreet.errors import BadUsage, BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.spend import Allowance, Spend
-from discreet.privacy.ledger.populations import EVERYONE, Populations
+from discreet.privacy.accounting.spend import Allowance, BasicAllowance, GaussianAllowance, Spend
+from discreet.privacy.ledger.approvers import Approver
+from discreet.privacy.ledger.populations import EVERYONE, Declaration, Populations
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Entry:
     ``stored_at`` says when the noisy values were safe on disk, ``completed_at`` when the release
     was finished. ``order`` is what was asked for, from which a release that was paid for can be
     made; None in entries of schema 1. ``declared`` is the number of declarations at that time.
+    ``request`` is what was approved, with its signatures, and ``approved_by`` whose they are.
     """
 
     number: int
@@ -44,6 +46,8 @@ class Entry:
     order: Mapping[str, Any] | None = field(default=None, repr=False)
     declared: int = 0
     ids: str | None = field(default=None, repr=False)  # a seal on digests, never printed
+    request: Mapping[str, Any] | None = field(default=None, repr=False)
+    approved_by: tuple[Mapping[str, str], ...] = ()
 
     def is_about(self, fingerprint: str, former: str | None) -> bool:
         """Say whether this entry has the same answers, by the rule of its own time.
@@ -65,6 +69,7 @@ class Entry:
             "neighbours": str(self.spend.neighbours),
             "reserved_at": self.reserved_at,
             "completed_at": self.completed_at,
+            "approved_by": [dict(one) for one in self.approved_by],
         }
 
 
@@ -86,6 +91,8 @@ def read_entry(
         order=values.get("order"),
         declared=values.get("declared", 0),
         ids=values.get("ids"),
+        request=values.get("request"),
+        approved_by=tuple(values.get("approved_by", ())),
     )
 
 
@@ -116,6 +123,8 @@ class History:
     allowance: Allowance
     neighbours: Neighbours | None
     populations: Populations
+    declarations: tuple[Declaration, ...] = ()
+    approvers: tuple[Approver, ...] = ()
 
     @property
     def relation(self) -> Neighbours | None:
@@ -267,6 +276,15 @@ class History:
     def standings(self) -> list[Standing]:
         """Return what is spent on "everyone" and on each declared population."""
         return [self.standing(name) for name in (EVERYONE, *self.populations.names)]
+
+
+def make_allowance(limit: Budget, rule: str, set_aside: float) -> Allowance:
+    """Return how spends add up, and what they may come to."""
+    if rule == "gaussian":
+        return GaussianAllowance(limit, set_aside)
+    if rule == "basic":
+        return BasicAllowance(limit)
+    raise BadUsage(f"a ledger's rule must be 'gaussian' or 'basic', found {rule!r}.")
 
 
 def _find_heaviest(

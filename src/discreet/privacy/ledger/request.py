@@ -1,0 +1,246 @@
+"""A request: what shall be done with a ledger, in one form that several people sign.
+
+In: public values, never data. Out: a :class:`Request`, its one canonical sequence of bytes, its
+file. What is signed is JSON with sorted keys, in UTF-8, without blanks and without floating-point
+numbers: those are written as exact decimals, so that no two programs print them differently.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from discreet.atomic import write_text
+from discreet.errors import BadUsage, NotAllowed
+from discreet.privacy.ledger.file import random_bytes
+from discreet.privacy.ledger.policy import Asked
+from discreet.privacy.ledger.signatures import check_public, shorten, sign
+
+FORMAT = "discreet request 1"
+COMMON = {"format": str, "purpose": str, "ledger": str, "nonce": str, "date": str}
+TERMS: dict[str, dict[str, Any]] = {
+    "release": {
+        "kind": str,
+        "items": list,
+        "steps": list,
+        "lowest": int,
+        "forms": list,
+        "design": str,
+        "model": str,
+        "max_answers": int,
+        "persons": (int, type(None)),
+        "epsilon": str,
+        "delta": str,
+        "neighbours": str,
+        "mechanism": str,
+        "population": str,
+        "ledger_file": str,
+        "about": dict,
+    },
+    "approver": {"name": str, "public_key": str, "retires": bool},
+}
+"""What a request holds, by what it is for; all of it, and nothing else."""
+IN_ORDER = ("kind", "items", "steps", "forms", "design", "lowest", "max_answers")
+"""What a release's order in the ledger says in the same words."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """One signature: the key that made it, and the signature itself, in hexadecimal digits."""
+
+    public_key: str
+    signature: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """What shall be done, and who has signed it so far.
+
+    Attributes
+    ----------
+    body
+        What is signed: the ledger, everything that is public, a number used once, a date.
+    signatures
+        Of the approvers.
+    """
+
+    body: Mapping[str, Any]
+    signatures: tuple[Signature, ...] = ()
+
+    def __repr__(self) -> str:
+        signed = f"{len(self.signatures)} signatures"
+        return f"Request({self.body['purpose']}, {self.body['nonce']}, {signed})"
+
+    def __post_init__(self) -> None:
+        _check_body(self.body)
+
+    @property
+    def content(self) -> bytes:
+        """The one form of the body that is signed."""
+        text = json.dumps(self.body, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return f"{FORMAT}\n{text}".encode()
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of what is signed, for people to compare."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def sign(self, signing_key: str | PathLike[str]) -> Request:
+        """Return the request with one more signature."""
+        made = Signature(*sign(signing_key, self.content))
+        if any(one.public_key == made.public_key for one in self.signatures):
+            raise NotAllowed(
+                f"the key {shorten(made.public_key)} has signed this request already; another "
+                "person's key is needed"
+            )
+        return replace(self, signatures=(*self.signatures, made))
+
+    def check_covers(self, asked: Asked, population: str, order: Mapping[str, Any] | None) -> None:
+        """Refuse a charge for anything else than what was signed."""
+        body = self.body
+        told = {
+            "neighbours": asked.neighbours,
+            "mechanism": asked.mechanism,
+            "persons": asked.persons,
+            "population": population,
+            **({} if order is None else {name: order[name] for name in IN_ORDER}),
+        }
+        others = [name for name, value in told.items() if body[name] != value]
+        for name, value in (("epsilon", asked.epsilon), ("delta", asked.delta)):
+            others += [name] * (Decimal(repr(value)) > Decimal(body[name]))
+        if others:
+            raise NotAllowed(f"this request is for another release: its {others[0]} is another")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "request": dict(self.body),
+            "signatures": [vars(one) for one in self.signatures],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Request:
+        """Rebuild a request from `to_dict`, or refuse what is none."""
+        try:
+            if values.keys() != {"request", "signatures"}:
+                raise BadUsage("a request holds 'request' and 'signatures' and nothing else")
+            made = [Signature(**one) for one in values["signatures"]]
+            for one in made:
+                check_public(one.public_key)
+            return cls(values["request"], tuple(made))
+        except (AttributeError, KeyError, TypeError) as error:
+            raise BadUsage(f"this is not a request ({error})") from None
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the request to a file, whole or not at all, readable by its owner only."""
+        text = json.dumps(self.to_dict(), indent=2, sort_keys=True, ensure_ascii=False)
+        write_text(Path(path), f"{text}\n")
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Request:
+        """Read a request from a file; what was changed is found where signatures are checked."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (FileNotFoundError, IsADirectoryError):
+            raise BadUsage(
+                f"{path}: there is no request here. Write one with 'discreet propose'."
+            ) from None
+        except UnicodeDecodeError:
+            raise BadUsage(f"{path} is not a request: it is no text in UTF-8.") from None
+        try:
+            values = json.loads(text, object_pairs_hook=_refuse_twice, parse_float=_refuse_float)
+            return cls.from_dict(values)
+        except (BadUsage, ValueError, RecursionError) as error:
+            raise BadUsage(f"{path} is not a request: {error}.") from None
+
+
+def make_request(purpose: str, ledger: str, terms: Mapping[str, Any]) -> Request:
+    """Return a new request, with a number of its own and the date."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    common = {"format": FORMAT, "purpose": purpose, "ledger": ledger, "date": now}
+    return Request({**common, "nonce": random_bytes(16).hex(), **terms})
+
+
+def as_request(given: Request | str | PathLike[str]) -> Request:
+    """Return a request that may be given as a file."""
+    return given if isinstance(given, Request) else Request.load(given)
+
+
+def write_decimal(number: float) -> str:
+    """Return a number as its one exact decimal.
+
+    Examples
+    --------
+    >>> write_decimal(1e-06), write_decimal(1.0), write_decimal(0.1)
+    ('0.000001', '1', '0.1')
+    """
+    return format(Decimal(repr(number)).normalize(), "f")
+
+
+def pack(value: Any) -> Any:
+    """Return plain values without floating-point numbers."""
+    if isinstance(value, float):
+        return {"decimal": write_decimal(value)}
+    if isinstance(value, Mapping):
+        return {name: pack(one) for name, one in value.items()}
+    return [pack(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def unpack(value: Any) -> Any:
+    """Return the values that `pack` was given."""
+    if isinstance(value, Mapping):
+        if value.keys() == {"decimal"}:
+            return float(value["decimal"])
+        return {name: unpack(one) for name, one in value.items()}
+    return [unpack(one) for one in value] if isinstance(value, list) else value
+
+
+def _check_body(body: Mapping[str, Any]) -> None:
+    """Refuse a body that holds less, more or other than a request does."""
+    if body.get("format") != FORMAT:
+        raise BadUsage(f"its format is {body.get('format')!r}, this version reads {FORMAT!r}")
+    wanted = {**COMMON, **TERMS.get(str(body.get("purpose")), {})}
+    if len(wanted) == len(COMMON):
+        raise BadUsage(f"it is for {body.get('purpose')!r}, which no request is for")
+    for name in sorted({*wanted} ^ {*body}):
+        raise BadUsage(f"{name!r} is {'missing' if name in wanted else 'no part of it'}")
+    for name, kind in wanted.items():
+        found = body[name]
+        is_wrong = isinstance(found, bool) and kind is not bool
+        if is_wrong or not isinstance(found, kind):
+            raise BadUsage(f"its {name} is {found!r}, which cannot be")
+    _check_plain(body)
+
+
+def _check_plain(value: Any) -> None:
+    """Refuse what has no one way to be written."""
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            _check_plain(name)
+            _check_plain(one)
+    elif isinstance(value, list):
+        for one in value:
+            _check_plain(one)
+    elif isinstance(value, str):
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise BadUsage(f"{value!r} is no text")
+    elif value is not None and not isinstance(value, int):
+        raise BadUsage(f"{value!r} is no text, no whole number, no list and no mapping")
+
+
+def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands there twice")
+    return found
+
+
+def _refuse_float(text: str) -> Any:
+    raise ValueError(f"it holds the floating-point number {text}; exact decimals are text")

@@ -1,0 +1,138 @@
+"""Signatures of approvers: Ed25519, from the package ``cryptography`` (extra ``approvals``).
+
+In: bytes and a key. Out: text that goes into JSON files. A public key is written as ``ed25519:``
+and 64 hexadecimal digits; its fingerprint, for people to compare, is 32 digits of its SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from discreet.atomic import create_private, naming, write_text
+from discreet.errors import BadUsage, MissingExtra
+
+PREFIX = "ed25519:"
+_PUBLIC = re.compile(rf"{PREFIX}[0-9a-f]{{64}}")
+_SIGNATURE = re.compile(r"[0-9a-f]{128}")
+
+
+def _load(name: str) -> Any:
+    """Return a module of the library with the signatures."""
+    try:
+        return import_module(f"cryptography.{name}")
+    except ImportError:
+        raise MissingExtra("approving releases", "approvals") from None
+
+
+def _ed25519() -> Any:
+    return _load("hazmat.primitives.asymmetric.ed25519")
+
+
+def _serialization() -> Any:
+    return _load("hazmat.primitives.serialization")
+
+
+def write_key(path: str | PathLike[str]) -> str:
+    """Make a signing key, readable by its owner only, and return its public key.
+
+    The public key is also written to a file of its own, with ``.pub`` at its end. An existing key
+    is never touched.
+    """
+    forms, place = _serialization(), Path(path)
+    key = _ed25519().Ed25519PrivateKey.generate()
+    content = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption())
+    try:
+        create_private(place)
+    except FileExistsError:
+        raise BadUsage(
+            f"{place} exists already, and a key is never overwritten: what it signed could not be "
+            f"signed again. Choose another name, or show its public key with --show."
+        ) from None
+    with naming(place), place.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    public = _public_text(key)
+    write_text(place.with_name(f"{place.name}.pub"), f"{public}\n", private=False)
+    return public
+
+
+def read_key(path: str | PathLike[str]) -> Any:
+    """Return the signing key in a file that `write_key` made."""
+    wrong = BadUsage(f"{path} holds no signing key. Make one with 'discreet key {path}'.")
+    forms = _serialization()
+    try:
+        key = forms.load_pem_private_key(Path(path).read_bytes(), password=None)
+    except (FileNotFoundError, IsADirectoryError):
+        raise wrong from None
+    except TypeError:
+        raise BadUsage(f"{path} is a key with a passphrase, which is not supported.") from None
+    except ValueError:
+        raise wrong from None
+    if not isinstance(key, _ed25519().Ed25519PrivateKey):
+        raise wrong
+    return key
+
+
+def read_public(path: str | PathLike[str]) -> str:
+    """Return the public key of a file with a signing key."""
+    return _public_text(read_key(path))
+
+
+def sign(path: str | PathLike[str], content: bytes) -> tuple[str, str]:
+    """Return the public key and the signature of some content."""
+    key = read_key(path)
+    return _public_text(key), key.sign(content).hex()
+
+
+def is_signed(public: str, content: bytes, signature: str) -> bool:
+    """Say whether a signature is that of a public key under this very content."""
+    if not _SIGNATURE.fullmatch(signature) or not _PUBLIC.fullmatch(public):
+        return False
+    invalid = _load("exceptions").InvalidSignature
+    raw = bytes.fromhex(public.removeprefix(PREFIX))
+    try:
+        _ed25519().Ed25519PublicKey.from_public_bytes(raw).verify(bytes.fromhex(signature), content)
+    except (invalid, ValueError):
+        return False
+    return True
+
+
+def check_public(text: str) -> str:
+    """Return a public key, or refuse what is none."""
+    found = text.strip().lower() if isinstance(text, str) else text
+    if not isinstance(found, str) or not _PUBLIC.fullmatch(found):
+        raise BadUsage(
+            f"a public key is written as {PREFIX} and 64 hexadecimal digits, as 'discreet key' "
+            f"prints it; found {text!r}"
+        )
+    return found
+
+
+def find_public(given: str) -> str:
+    """Return a public key that is given as text, or as the file that holds it."""
+    path = Path(given)
+    if given.startswith(PREFIX) or not path.is_file():
+        return check_public(given)
+    try:
+        return check_public(path.read_text(encoding="utf-8"))
+    except (BadUsage, UnicodeDecodeError):
+        raise BadUsage(f"{path} holds no public key, which ends in .pub.") from None
+
+
+def shorten(public: str) -> str:
+    """Return the fingerprint of a public key."""
+    raw = bytes.fromhex(public.removeprefix(PREFIX))
+    return hashlib.sha256(raw).hexdigest()[:32]
+
+
+def _public_text(key: Any) -> str:
+    forms = _serialization()
+    raw = key.public_key().public_bytes(forms.Encoding.Raw, forms.PublicFormat.Raw)
+    return f"{PREFIX}{raw.hex()}"

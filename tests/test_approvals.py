@@ -1,0 +1,531 @@
+"""Two pairs of eyes: what approvers signed is released, exactly that, once, and nothing else."""
+
+import json
+import sqlite3
+import stat
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import discreet
+from commandline import LSAT_ITEMS
+from commandline import discreet as run
+from discreet.datasets import lsat
+from discreet.errors import BadUsage, LedgerError, MissingExtra, NotAllowed
+from discreet.privacy.accounting import Budget
+from discreet.privacy.accounting.moves import calibrate_counts
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.approvers import Approver, propose_change
+from discreet.privacy.ledger.request import Request, Signature, pack, unpack, write_decimal
+from discreet.privacy.ledger.signatures import check_public, read_public, shorten, write_key
+from discreet.privacy.mechanisms import MECHANISMS
+from discreet.privacy.noise import ExactNoise
+from discreet.publishing.delivery import resume_release
+from discreet.publishing.listing import make_listing
+from discreet.publishing.wanted import Wanted
+
+pytest.importorskip("cryptography", reason="the extra approvals is not installed")
+
+
+class Trap:
+    """Data that must not be looked at."""
+
+    def __getattr__(self, name):
+        raise AssertionError(f"the data was asked for {name}")
+
+
+@pytest.fixture
+def desk(tmp_path):
+    """A folder with a ledger that asks for two approvals, and the keys of three people."""
+    ledger = Ledger.create(tmp_path / "spent.db", 2.0, approvals=2)
+    for name in ("ada", "bob", "eve"):
+        public = write_key(tmp_path / f"{name}.key")
+        if name != "eve":
+            ledger.change_approvers(Approver(name, public))
+    return tmp_path
+
+
+def book(desk):
+    return Ledger.open(desk / "spent.db")
+
+
+def ask(desk, **more):
+    about = {"title": "A test"}
+    told = {"items": LSAT_ITEMS, "ledger": book(desk), "about": about, **more}
+    return discreet.propose(Budget(0.5, 1e-6), **told)
+
+
+def signed(desk, *names, request=None, **more):
+    found = request or ask(desk, **more)
+    for name in names:
+        found = discreet.approve(found, desk / f"{name}.key")
+    return found
+
+
+def release(desk, request, source=None, **more):
+    source = Trap() if source is None else source
+    return discreet.release_request(source, request, ledger=book(desk), **more)
+
+
+def test_what_two_approvers_signed_is_released_and_says_who_they_were(desk):
+    request = signed(desk, "ada", "bob", persons=1000, max_answers=4)
+    released = release(desk, request, lsat(), out=desk / "out")
+    approval = released.record["approval"]
+    assert [one["name"] for one in approval["approvers"]] == ["ada", "bob"]
+    assert approval["approvers"][0]["key"] == shorten(read_public(desk / "ada.key"))
+    assert approval["sha256"] == request.digest
+    assert released.record["identity"]["title"] == "A test"
+    assert (released.guarantee.epsilon, released.guarantee.delta) == (0.5, 1e-6)
+    assert (released.record["max_answers"], released.record["persons"]) == (4, 1000)
+    (entry,) = book(desk).releases()
+    assert [one["name"] for one in entry.approved_by] == ["ada", "bob"]
+    assert Request.from_dict(entry.request) == request
+    discreet.verify(desk / "out")
+    assert discreet.read_release(desk / "out").record["approval"] == approval
+
+
+def other_ledger(desk):
+    other = Ledger.create(desk / "other.db", 2.0, approvals=2)
+    return signed(desk, "ada", "bob", ledger=other)
+
+
+def changed(desk):
+    found = signed(desk, "ada", "bob")
+    return replace(found, body={**found.body, "epsilon": "1.5"})
+
+
+def forged(desk):
+    found = signed(desk, "ada")
+    fake = Signature(read_public(desk / "bob.key"), found.signatures[0].signature)
+    return replace(found, signatures=(*found.signatures, fake))
+
+
+def twice(desk):
+    found = signed(desk, "ada")
+    return replace(found, signatures=found.signatures * 2)
+
+
+def used(desk):
+    found = signed(desk, "ada", "bob")
+    release(desk, found, lsat())
+    return found
+
+
+FAULTS = {
+    other_ledger: "is for the ledger",
+    changed: "changed after it was signed",
+    forged: "the signature of 'bob' does not fit",
+    twice: "signed this request twice",
+    used: "carried out already",
+    lambda desk: signed(desk, "ada", "eve"): "not of an approver",
+    lambda desk: signed(desk, "ada", "bob", "eve"): "not of an approver",
+    lambda desk: signed(desk, "ada"): "of 2 approvers, and 1 signed",
+    ask: "of 2 approvers, and 0 signed",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_other_request_is_refused_before_the_data_is_opened(desk, fault):
+    request = fault(desk)
+    before = book(desk).releases()
+    with pytest.raises(NotAllowed, match=FAULTS[fault]):
+        release(desk, request)
+    assert book(desk).releases() == before
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_ledger_itself_refuses_every_other_request(desk, fault):
+    request = fault(desk)
+    before = book(desk).releases()
+    _, spend = calibrate_counts(12, Budget(0.5, 1e-6))
+    with pytest.raises(NotAllowed, match=FAULTS[fault]):
+        book(desk).reserve(spend, fingerprint="x", description="aside", request=request)
+    assert book(desk).releases() == before
+
+
+def test_nobody_signs_twice(desk):
+    with pytest.raises(NotAllowed, match="has signed this request already"):
+        signed(desk, "ada", "ada")
+
+
+def test_a_ledger_that_asks_for_approvals_takes_nothing_else(desk):
+    budget = Budget(0.5, 1e-6)
+    with pytest.raises(NotAllowed, match="only releases approved by 2 approvers"):
+        discreet.release(Trap(), budget, items=LSAT_ITEMS, ledger=book(desk))
+    with pytest.raises(NotAllowed, match="only releases approved by 2 approvers"):
+        discreet.release_comparisons(
+            Trap(), budget, items=["a", "b"], max_comparisons=1, ledger=book(desk)
+        )
+    _, spend = calibrate_counts(12, budget)
+    with pytest.raises(NotAllowed, match="only releases approved"):
+        book(desk).reserve(spend, fingerprint="x", description="aside")
+    assert not book(desk).releases()
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"budget": Budget(0.6, 1e-6)}, "epsilon"),
+        ({"budget": Budget(0.5, 1e-5)}, "delta"),
+        ({"budget": Budget(0.5, 1e-6, "add-remove")}, "neighbours"),
+        ({"mechanism": "pairs "}, "mechanism"),
+        ({"population": "north"}, "population"),
+        ({"persons": 5}, "persons"),
+    ],
+)
+def test_the_ledger_is_not_charged_for_another_release_than_the_signed_one(desk, change, name):
+    book(desk).declare("north")
+    request = signed(desk, "ada", "bob")
+    told = {"budget": Budget(0.5, 1e-6), "mechanism": "pairs", "population": "everyone", **change}
+    _, spend = calibrate_counts(12, told.pop("budget"), mechanism=told.pop("mechanism"))
+    with pytest.raises(NotAllowed, match=f"another release: its {name}"):
+        book(desk).reserve(spend, fingerprint="x", description="y", request=request, **told)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_spends_under_its_own_name(name):
+    entry = MECHANISMS[name]
+    items = {"a": 1, "b": 2, "c": 1} if name == "totals" else ["a", "b", "c"]
+    wanted = Wanted(entry.kind, Budget(0.5, 1e-6), make_listing(items), 3, 1000, name)
+    spend = entry().calibrate(wanted.make_public(1000), wanted.budget, ExactNoise().source).spend
+    assert spend.mechanism == name
+    assert (spend.epsilon, spend.delta) <= (0.5, 1e-6)
+
+
+def test_the_same_request_at_once_spends_once(desk):
+    request = signed(desk, "ada", "bob")
+
+    def attempt(number):
+        try:
+            return release(desk, request, lsat(), out=desk / f"out{number}")
+        except NotAllowed as error:
+            return error
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(attempt, range(4)))
+    assert sum(isinstance(one, discreet.Published) for one in results) == 1
+    refused = [one for one in results if isinstance(one, NotAllowed)]
+    assert len(refused) == 3
+    assert all("carried out already" in str(one) for one in refused)
+    assert len(book(desk).releases()) == 1
+    assert len([one for one in desk.iterdir() if one.name.startswith("out")]) == 1
+
+
+def test_a_release_that_stopped_is_resumed_with_its_approvals(desk, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    request = signed(desk, "ada", "bob")
+    with monkeypatch.context() as patch:
+        patch.setattr("discreet.privacy.ledger.file.Vault.keep", stop)
+        with pytest.raises(KeyboardInterrupt):
+            release(desk, request, lsat())
+    (entry,) = book(desk).releases()
+    assert entry.completed_at is None
+    resumed = resume_release(book(desk), entry.number, lsat(), out=desk / "out")
+    assert len(resumed.record["approval"]["approvers"]) == 2
+    assert len(book(desk).releases()) == 1
+
+
+def test_comparisons_are_proposed_and_released_alike(desk):
+    votes = discreet.simulate_comparisons(300, 4, 3, rng=np.random.default_rng(1)).comparisons
+    told = {"items": sorted(votes.items), "kind": "comparisons", "max_answers": 3}
+    request = signed(desk, "ada", "bob", **told)
+    assert isinstance(release(desk, request, votes), discreet.PublishedRanking)
+
+
+def test_steps_forms_and_design_are_part_of_a_request(desk):
+    items = {"Q1": 3, "Q2": 2, "Q3": 2}
+    told = {"forms": [["Q1", "Q2"], ["Q2", "Q3"]], "design": "random", "model": "rating-scale"}
+    body = ask(desk, items=items, lowest=1, **told).body
+    assert (body["items"], body["steps"], body["lowest"]) == (["Q1", "Q2", "Q3"], [3, 2, 2], 1)
+    assert (body["forms"], body["design"], body["model"]) == (*told.values(),)
+    assert (body["mechanism"], body["max_answers"]) == ("totals", 2)
+
+
+def test_a_proposal_obeys_the_policy_and_the_declared_populations(tmp_path):
+    ledger = Ledger.create(tmp_path / "spent.db", 2.0, policy={"max_epsilon": 0.4})
+    with pytest.raises(NotAllowed, match=r"epsilon of 0\.4"):
+        ask(tmp_path)
+    with pytest.raises(BadUsage, match="not declared"):
+        discreet.propose(Budget(0.1), items=LSAT_ITEMS, ledger=ledger, population="north")
+    with pytest.raises(BadUsage, match="names the number of persons"):
+        discreet.propose(Budget(0.1), items=LSAT_ITEMS, ledger=ledger, persons=["a", "b"])
+
+
+def test_a_ledger_without_approvals_takes_a_request_too(tmp_path):
+    Ledger.create(tmp_path / "spent.db", 2.0)
+    assert release(tmp_path, ask(tmp_path), lsat()).record["approval"]["approvers"] == []
+
+
+def test_what_is_signed_has_one_form(desk):
+    request = signed(desk, "ada", "bob", about={"title": "größe"})
+    assert request.content.startswith(b'discreet request 1\n{"about":{"identity":{"title":"gr\xc3')
+    assert b'"delta":"0.000001"' in request.content
+    assert b"1e-06" not in request.content
+    request.save(desk / "request.json")
+    again = Request.load(desk / "request.json")
+    assert again == request
+    mixed = dict(reversed(request.body.items()))
+    assert replace(request, body=mixed).content == request.content
+    release(desk, desk / "request.json", lsat())
+
+
+@pytest.mark.parametrize("number", [1.0, 1e-6, 0.1, 123.456, 5e-324, 0.5, 1e22])
+def test_a_number_is_written_exactly(number):
+    assert float(write_decimal(number)) == number
+    assert "e" not in write_decimal(number).lower()
+    assert unpack(pack({"a": [number, {"b": number}], "c": 3})) == {
+        "a": [number, {"b": number}],
+        "c": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: text.replace('"0.5"', "0.5"), "floating-point number 0.5"),
+        (lambda text: text.replace('"lowest": 0', '"lowest": true'), "lowest is True"),
+        (lambda text: text.replace('"lowest"', '"lowesd"'), "lowesd"),
+        (lambda text: text.replace('"nonce"', '"nonce": "a", "nonce"'), "stands there twice"),
+        (lambda text: text.replace("request 1", "request 9"), "format"),
+        (lambda text: text.replace('"release"', '"cake"'), "no request is for"),
+        (lambda text: text.replace('"A test"', r'"\ud800"'), "is no text"),
+        (lambda text: text.replace('"signatures"', '"names"'), "and nothing else"),
+        (lambda text: text[:-20], "not a request"),
+        (lambda text: "[]", "not a request"),
+    ],
+)
+def test_a_file_that_is_no_request_is_refused(desk, change, words):
+    path = desk / "request.json"
+    ask(desk).save(path)
+    path.write_text(change(path.read_text()))
+    with pytest.raises(BadUsage, match=words):
+        Request.load(path)
+
+
+def test_a_key_is_for_its_owner_and_never_overwritten(tmp_path):
+    public = write_key(tmp_path / "my.key")
+    assert stat.S_IMODE((tmp_path / "my.key").stat().st_mode) == 0o600
+    assert check_public(public) == read_public(tmp_path / "my.key") == public
+    with pytest.raises(BadUsage, match="never overwritten"):
+        write_key(tmp_path / "my.key")
+    for text in ("nonsense", ""):
+        (tmp_path / "bad.key").write_text(text)
+        with pytest.raises(BadUsage, match="holds no signing key"):
+            read_public(tmp_path / "bad.key")
+    with pytest.raises(BadUsage, match="holds no signing key"):
+        read_public(tmp_path / "nowhere.key")
+
+
+def test_without_the_extra_the_error_names_it(desk, monkeypatch):
+    request = signed(desk, "ada", "bob")
+    for name in [name for name in sys.modules if name.startswith("cryptography")]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for attempt in (
+        lambda: write_key(desk / "new.key"),
+        lambda: request.sign(desk / "eve.key"),
+        lambda: release(desk, request),
+    ):
+        with pytest.raises(MissingExtra, match=r"pip install 'discreet\[approvals\]'"):
+            attempt()
+    assert not (desk / "new.key").exists()
+
+
+def public(desk, name):
+    return read_public(desk / f"{name}.key")
+
+
+def test_another_key_needs_the_approval_of_those_who_approve(desk):
+    with pytest.raises(NotAllowed, match="another key needs their approval"):
+        book(desk).change_approvers(Approver("eve", public(desk, "eve")))
+    change = propose_change(book(desk).board(), "eve", public(desk, "eve"))
+    for names in ((), ("ada",), ("ada", "eve")):
+        with pytest.raises(NotAllowed, match="approver"):
+            book(desk).change_approvers(signed(desk, *names, request=change))
+    approved = signed(desk, "ada", "bob", request=change)
+    entered = book(desk).change_approvers(approved)
+    assert entered.name == "eve"
+    assert [one.name for one in book(desk).board().approvers] == ["ada", "bob", "eve"]
+    with pytest.raises(BadUsage, match="already"):
+        book(desk).change_approvers(approved)
+    release(desk, signed(desk, "eve", "bob"), lsat())
+
+
+def test_a_retired_key_approves_nothing_any_more(desk):
+    board = book(desk).board()
+    with pytest.raises(NotAllowed, match="Enter a successor first"):
+        propose_change(board, "bob", retire=True)
+    enter = propose_change(board, "eve", public(desk, "eve"))
+    enter = signed(desk, "ada", "bob", request=enter)
+    book(desk).change_approvers(enter)
+    leave = propose_change(book(desk).board(), "bob", retire=True)
+    leave = signed(desk, "ada", "eve", request=leave)
+    book(desk).change_approvers(leave)
+    with pytest.raises(NotAllowed, match="not of an approver"):
+        release(desk, signed(desk, "ada", "bob"))
+    back = propose_change(book(desk).board(), "ada 2", public(desk, "eve")[:-1] + "0")
+    with pytest.raises(NotAllowed, match="not of an approver"):
+        book(desk).change_approvers(signed(desk, "ada", "bob", request=back))
+    with pytest.raises(BadUsage, match="no approver of this ledger"):
+        book(desk).change_approvers(leave)
+    with pytest.raises(NotAllowed, match="carried out already"):
+        book(desk).board().check_signed(enter, "approver")
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "words"),
+    [
+        ("ada", "bob", "called 'ada' already"),
+        ("cy", "ada", "was entered before"),
+        (" ", "eve", "printable"),
+    ],
+)
+def test_names_and_keys_are_entered_once(tmp_path, name, key, words):
+    ledger = Ledger.create(tmp_path / "spent.db", 2.0, approvals=3)
+    for one in ("ada", "bob", "eve"):
+        write_key(tmp_path / f"{one}.key")
+    ledger.change_approvers(Approver("ada", public(tmp_path, "ada")))
+    with pytest.raises(BadUsage, match=words):
+        ledger.change_approvers(Approver(name, public(tmp_path, key)))
+
+
+def test_a_request_for_a_key_releases_nothing_and_the_other_way_round(desk):
+    change = propose_change(book(desk).board(), "eve", public(desk, "eve"))
+    with pytest.raises(BadUsage, match="about an approver"):
+        release(desk, signed(desk, "ada", "bob", request=change))
+    with pytest.raises(NotAllowed, match="another purpose"):
+        book(desk).change_approvers(signed(desk, "ada", "bob"))
+
+
+def test_a_key_that_was_slipped_into_the_file_is_damage(desk):
+    with sqlite3.connect(desk / "spent.db") as connection:
+        rows = connection.execute("SELECT number, body FROM declarations").fetchall()
+        number, body = rows[0]
+        slipped = {**json.loads(body), "public_key": public(desk, "eve")}
+        connection.execute(
+            "UPDATE declarations SET body = ? WHERE number = ?", (json.dumps(slipped), number)
+        )
+    with pytest.raises(LedgerError, match="damaged"):
+        book(desk)
+
+
+@pytest.mark.parametrize("number", [-1, 1.5, True, "2"])
+def test_a_number_of_approvals_is_a_whole_number(tmp_path, number):
+    with pytest.raises(BadUsage, match="approvals must be a whole number"):
+        Ledger.create(tmp_path / "spent.db", 1.0, approvals=number)
+
+
+@pytest.fixture
+def office(desk):
+    (desk / "items.txt").write_text("\n".join(LSAT_ITEMS))
+    rows = lsat().store.rows(0, 1000).tolist()
+    lines = [",".join(LSAT_ITEMS), *(",".join(map(str, row)) for row in rows)]
+    (desk / "answers.csv").write_text("\n".join(lines))
+    asked = ["--items", desk / "items.txt", "--epsilon", 0.5, "--ledger", desk / "spent.db"]
+    made = run("propose", *asked, "--title", "A test", "--out", desk / "request.json")
+    assert made.code == 0, made.err
+    return desk
+
+
+def test_the_command_line_proposes_approves_and_releases(office):
+    request = office / "request.json"
+    shown = run("approve", request)
+    assert shown.code == 0
+    assert "epsilon      0.5" in shown.out
+    assert "Nothing was signed" in shown.out
+    early = run("release", office / "nowhere.csv", "--request", request, "--out", office / "out")
+    assert early.code == 2
+    assert "0 signed this request" in early.err
+    for name in ("ada", "bob"):
+        assert run("approve", request, "--signing-key", office / f"{name}.key").code == 0
+    again = run("approve", request, "--signing-key", office / "bob.key")
+    assert again.code == 2
+    done = run("release", office / "answers.csv", "--request", request, "--out", office / "out")
+    assert done.code == 0, done.err
+    record = json.loads((office / "out" / "privacy.json").read_text())
+    assert [one["name"] for one in record["approval"]["approvers"]] == ["ada", "bob"]
+    twice = run("release", office / "nowhere.csv", "--request", request, "--out", office / "out2")
+    assert twice.code == 2
+    assert "carried out already" in twice.err
+    document = run("ledger", "show", office / "spent.db", "--json").document
+    assert document["approvals"] == 2
+    assert [one["name"] for one in document["releases"][0]["approved_by"]] == ["ada", "bob"]
+    assert "Approvals needed: 2; approvers: ada (" in run("ledger", "show", office / "spent.db").out
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--items", "items.txt"),
+        ("--epsilon", 0.5),
+        ("--delta", 1e-6),
+        ("--persons", 5),
+        ("--lowest", 0),
+        ("--population", "everyone"),
+        ("--title", "Another"),
+        ("--mechanism", "auto"),
+    ],
+)
+def test_nothing_public_stands_beside_a_request(office, option):
+    asked = ["--request", office / "request.json", "--out", office / "out"]
+    ended = run("release", office / "nowhere.csv", *asked, *option)
+    assert ended.code == 2
+    assert f"{option[0]} stands beside --request" in ended.err
+
+
+def test_the_command_line_refuses_a_release_without_a_request_before_the_file_is_opened(office):
+    asked = ["--items", office / "items.txt", "--epsilon", 0.5, "--ledger", office / "spent.db"]
+    ended = run("release", office / "nowhere.csv", *asked, "--out", office / "out")
+    assert ended.code == 2
+    assert "only releases approved by 2 approvers" in ended.err
+    missing = run("release", office / "nowhere.csv", "--out", office / "out")
+    assert missing.code == 2
+    assert "Missing option '--items'" in missing.err
+
+
+def test_a_request_is_for_its_own_command_and_is_not_overwritten(office):
+    request = office / "request.json"
+    asked = ["--items", office / "items.txt", "--epsilon", 0.5, "--ledger", office / "spent.db"]
+    again = run("propose", *asked, "--out", request)
+    assert again.code == 2
+    assert "never overwritten" in again.err
+    votes = run("compare", "release", "nowhere.csv", "--request", request, "--out", office / "out")
+    assert votes.code == 2
+    assert "use 'discreet release'" in votes.err
+    ranking = office / "ranking.json"
+    made = run("compare", "propose", *asked, "--max-comparisons", 3, "--out", ranking)
+    assert made.code == 0, made.err
+    ended = run("release", "nowhere.csv", "--request", ranking, "--out", office / "out")
+    assert "use 'discreet compare release'" in ended.err
+
+
+def test_keys_are_made_entered_and_retired_on_the_command_line(office):
+    made = run("key", office / "cy.key")
+    assert made.code == 0
+    key, fingerprint, _ = made.out.splitlines()
+    assert run("key", office / "cy.key", "--show").out == f"{key}\n{fingerprint}\n"
+    assert run("key", office / "cy.key").code == 2
+    ledger, change = office / "spent.db", office / "change.json"
+    enter = ["ledger", "approver", ledger, "cy", "--public-key", key]
+    alone = run(*enter)
+    assert alone.code == 2
+    assert "another key needs their approval" in alone.err
+    enter[-1] = office / "cy.key.pub"
+    assert run(*enter, "--propose", change).code == 0
+    for name in ("ada", "bob"):
+        run("approve", change, "--signing-key", office / f"{name}.key")
+    done = run("ledger", "approver", ledger, "--request", change)
+    assert done.code == 0, done.err
+    assert f"Entered cy, key {fingerprint.split()[1]}." in done.out
+    assert run("ledger", "approver", ledger, "cy", "--retire").code == 2
+    leave = office / "leave.json"
+    assert run("ledger", "approver", ledger, "cy", "--retire", "--propose", leave).code == 0
+    for name in ("ada", "cy"):
+        run("approve", leave, "--signing-key", office / f"{name}.key")
+    assert "Retired cy" in run("ledger", "approver", ledger, "--request", leave).out
+    for wrong in ([], ["cy"], ["cy", "--request", leave], ["cy", "--public-key", "ada"]):
+        assert run("ledger", "approver", ledger, *wrong).code == 2
