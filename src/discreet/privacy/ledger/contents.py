@@ -1,6 +1,7 @@
 """What a ledger's file holds, as one value: read with every seal checked, and added to.
 
-In: an open file and its key. Out: a :class:`History` as of one moment. Damage is named, never repaired.
+In: an open file and its key. Out: a :class:`History` as of one moment. Damage is named, never
+repaired.
 """
 
 from __future__ import annotations
