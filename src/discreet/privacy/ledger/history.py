@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
+from operator import itemgetter, le
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -193,25 +195,53 @@ class History:
         """
         self.check_known(population)
         kinds, _ = self._kinds(population)
-        return [
-            [entry.spend for entry in self.entries if entry.population in {EVERYONE, *kind}]
-            for kind in kinds
-        ]
+        return [self._list_spends(kind) for kind in kinds]
 
     def _kinds(self, population: str) -> tuple[list[frozenset[str]], bool]:
         """Return sets of charged populations, and whether each is a kind of person."""
-        charged = {entry.population for entry in self.entries} - {EVERYONE}
-        weights = {name: self._weigh(name) for name in charged}
-        names = sorted(charged, key=lambda name: (weights[name], name), reverse=True)
+        weights = self._weights
+        names = [name for name in weights if name != EVERYONE]
         found = self.populations.sets_with(population, names)
         if found is not None:
-            return found, True
+            return self._drop_lighter(found), True
         groups = self.populations.groups_with(population, names)
         return [frozenset().union(*(_find_heaviest(group, weights) for group in groups))], False
 
-    def _weigh(self, population: str) -> tuple[Fraction, ...]:
-        spends = [entry.spend for entry in self.entries if entry.population == population]
-        return self.allowance.weigh(spends)
+    def _drop_lighter(self, kinds: list[frozenset[str]]) -> list[frozenset[str]]:
+        """Leave out kinds that decide nothing, because another weighs as much in every total.
+
+        A single release also counts by its own guarantee, so it stands for its equals only.
+        """
+        weighed = [(self.allowance.weigh(self._list_spends(kind)), kind) for kind in kinds]
+        kept: list[tuple[tuple[Fraction, ...], frozenset[str]]] = []
+        for weight, kind in sorted(weighed, key=itemgetter(0), reverse=True):
+            spends = self._list_spends(kind)
+            for other_weight, other in kept:
+                rival = self._list_spends(other)
+                stands = len(rival) > 1 or rival == spends
+                if stands and all(map(le, weight, other_weight)):
+                    break
+            else:
+                kept.append((weight, kind))
+        return [kind for _, kind in kept]
+
+    def _list_spends(self, kind: frozenset[str]) -> list[Spend]:
+        """Return all spends on a person of some populations, and of "everyone"."""
+        names = sorted({EVERYONE, *kind})
+        return [spend for name in names for spend in self._spends.get(name, ())]
+
+    @cached_property
+    def _weights(self) -> dict[str, tuple[Fraction, ...]]:
+        """Return what was charged to each population, the heaviest first."""
+        found = [(self.allowance.weigh(spends), name) for name, spends in self._spends.items()]
+        return {name: weight for weight, name in sorted(found, reverse=True)}
+
+    @cached_property
+    def _spends(self) -> dict[str, list[Spend]]:
+        found: dict[str, list[Spend]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.population, []).append(entry.spend)
+        return found
 
     def _check_relation(self, spend: Spend) -> None:
         fixed = self.relation or spend.neighbours

@@ -88,8 +88,9 @@ class Populations:
                     f"{name!r} would contain itself. Populations that contain each other are one "
                     f"and the same: give it one name. {CORRECTING}"
                 )
-        for pair in sorted(map(sorted, self.disjoint)):
-            self._check_apart(*pair)
+        meeting = (one for one in map(sorted, self.disjoint) if self._shared(*one))
+        for pair in sorted(meeting):
+            self._refuse_shared(*pair)
         for one, other in sorted(map(sorted, self.overlaps)):
             if other in self._apart[one]:
                 raise BadUsage(
@@ -97,19 +98,21 @@ class Populations:
                     f"populations. Nobody can be in both then. {CORRECTING}"
                 )
 
-    def _check_apart(self, one: str, other: str) -> None:
-        shared = self._parts[one] & self._parts[other]
+    def _shared(self, one: str, other: str) -> Names:
+        return self._parts[one] & self._parts[other]
+
+    def _refuse_shared(self, one: str, other: str) -> None:
+        shared = self._shared(one, other)
         for whole, part in ((one, other), (other, one)):
             if part in shared:
                 raise BadUsage(
                     f"{whole!r} contains {part!r}, and the two are declared disjoint. {CORRECTING}"
                 )
-        if shared:
-            name = min(shared)
-            raise BadUsage(
-                f"{one!r} and {other!r} are declared disjoint, and both contain {name!r}. "
-                f"Nobody could be in {name!r} then. {CORRECTING}"
-            )
+        name = min(shared)
+        raise BadUsage(
+            f"{one!r} and {other!r} are declared disjoint, and both contain {name!r}. Nobody could "
+            f"be in {name!r} then. {CORRECTING}"
+        )
 
     @cached_property
     def _within(self) -> dict[str, Names]:
@@ -193,7 +196,8 @@ class Populations:
     def _friends(self, member: str, names: Iterable[str]) -> dict[str, Names]:
         """Return, for each population that can share a person with ``member``, all others."""
         near = [one for one in dict.fromkeys(names) if not self.are_disjoint(member, one)]
-        return {one: frozenset(near) - self._apart[one] - {one} for one in near}
+        every = frozenset(near)
+        return {one: every - self._apart[one] - {one} for one in near}
 
 
 CORRECTING = (
