@@ -17,6 +17,7 @@ import numpy as np
 from discreet import __version__
 from discreet.analysis.diagnosis import Diagnosis, diagnose_test
 from discreet.analysis.diagnostics import Diagnostics
+from discreet.analysis.distractors import Distractors
 from discreet.analysis.rules import Finding, Severity, say_reliability
 from discreet.analysis.scale import Scale
 from discreet.analysis.tables import COLUMN_WORDS, Table, Words
@@ -333,10 +334,14 @@ def _option_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
     """Show every option; of very many only those that are flagged."""
     if diagnostics is None or diagnostics.distractors is None:
         return []
-    columns = diagnostics.distractors.to_dict()
-    rows: Sequence[int] = range(len(columns["item"]))
-    if len(rows) > OPTIONS:
-        rows = diagnostics.distractors.flagged
+    found = diagnostics.distractors
+    many = len(found.item) > OPTIONS
+    return show_options(found, found.flagged if many else range(len(found.item)))
+
+
+def show_options(found: Distractors, rows: Sequence[int]) -> list[HtmlColumn]:
+    """Return the columns for some of the options."""
+    columns = found.to_dict()
     columns = {name: [values[row] for row in rows] for name, values in columns.items()}
     return [
         HtmlColumn("item", columns["item"]),

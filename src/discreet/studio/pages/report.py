@@ -14,6 +14,7 @@ from discreet.analysis.curves import observed_curve
 from discreet.analysis.distractors import option_map
 from discreet.analysis.scale import Scale
 from discreet.analysis.tables import Table
+from discreet.analysis.words import words_for
 from discreet.markup import HtmlColumn
 from discreet.output.curves import draw_categories, draw_curve
 from discreet.output.steward import (
@@ -21,6 +22,7 @@ from discreet.output.steward import (
     GROUP_COLUMNS,
     THRESHOLD_COLUMNS,
     list_html_columns,
+    show_options,
 )
 from discreet.output.svg import draw_options
 from discreet.studio.calibration import Calibration
@@ -31,8 +33,9 @@ from discreet.studio.session import Run
 
 KINDS = {".html": "text/html", ".csv": "text/csv", ".xlsx": "application/vnd.ms-excel"}
 
-OPTION_COLUMNS = ("option", "right", "chosen", "share", "ability", "point_biserial", "flag")
 PAIR_COLUMNS = ("item", "other", "q3", "excess", "persons")
+MOST_ROWS = 12
+"""Rows of a table about one item: pairs come in order, the most remarkable first."""
 
 
 def show_report(request: Request) -> Response:
@@ -101,7 +104,8 @@ ITEM_FACTS = (
 def _list_facts(found: Calibration, number: int) -> dict[str, str]:
     """Return the row of the item in the table of items, as pairs of a title and what it shows."""
     shown = list_html_columns(found.tables["items"], ITEM_FACTS, found.scale)
-    return {one.title: one.show(number) for one in shown}
+    called = {"difficulty": words_for(found.estimate).number}
+    return {called.get(one.title, one.title): one.show(number) for one in shown}
 
 
 def _draw(found: Calibration, number: int) -> Any:
@@ -122,16 +126,19 @@ def _draw(found: Calibration, number: int) -> Any:
 
 def _list_tables(found: Calibration, item: str) -> Any:
     """Yield the rows of other tables that are about the item."""
-    for name, columns in (
+    chosen = found.test.statistics and found.test.statistics.distractors
+    if chosen and item in chosen.item:
+        rows = [row for row, name in enumerate(chosen.item) if name == item]
+        options = found.tables["options"]
+        yield options.title, options.about, show_options(chosen, rows)[1:]
+    for part, columns in (
         ("thresholds", THRESHOLD_COLUMNS[1:]),
         ("categories", CATEGORY_COLUMNS[1:]),
-        ("options", OPTION_COLUMNS),
         ("groups", GROUP_COLUMNS[1:]),
         ("pairs", PAIR_COLUMNS),
     ):
-        table = found.tables.get(name)
-        rows = [] if table is None else _find_rows(table, item)
-        if table is not None and rows:
+        table = found.tables.get(part)
+        if table is not None and (rows := _find_rows(table, item)[:MOST_ROWS]):
             yield table.title, table.about, _show_rows(table, rows, columns, found.scale)
 
 
