@@ -6,7 +6,8 @@ Simulates (through the real wall and the real estimator, without standard errors
 minutes are over, adds each run to the cache, and prints for every setting the simulated and the
 predicted root mean square error.
 A second call goes on where the first stopped. ``--fit`` prints the constants of
-``discreet.analysis.predict`` that fit the cache best.
+``discreet.analysis.predict`` that fit the cache best. ``--booklets`` simulates studies in booklets
+instead, 8 minutes, without a cache.
 """
 
 import argparse
@@ -17,14 +18,20 @@ from pathlib import Path
 
 import numpy as np
 
+from discreet.analysis.given_together import THIN_ITEMS
 from discreet.analysis.predict import (
-    THIN_ITEMS,
     predict_rmse,
     predict_rmse_without_privacy,
     predict_square,
     predict_square_without_noise,
 )
-from discreet.analysis.setting import Setting, draw_study, released_error, summarise
+from discreet.analysis.setting import (
+    Setting,
+    check_setting,
+    draw_study,
+    released_error,
+    summarise,
+)
 from discreet.models.calibrate import fit
 
 # persons, items, answers per person
@@ -184,12 +191,58 @@ def print_constants(rows):
         print(family, tuple(found.round(3).tolist()))
 
 
+# mechanism, persons, items, answers per person, epsilon
+BOOKLETS = [
+    ("margins", 5000, 60, 20, 1.0),
+    ("margins", 10_000, 120, 30, 0.5),
+    ("margins", 4000, 60, 12, 2.0),
+    ("margins", 8000, 80, 20, 2.0),
+    ("margins", 3000, 40, 16, 0.5),
+    ("margins", 2000, 30, 20, 3.0),
+    ("margins", 20_000, 120, 24, 1.0),
+    ("pairs", 10_000, 120, 30, 0.5),
+    ("pairs", 8000, 80, 20, 1.0),
+    ("pairs", 2000, 40, 20, 1.0),
+    ("pairs", 20_000, 120, 24, 1.0),
+]
+FRESH_BOOKLETS = [
+    ("margins", 6000, 48, 16, 1.0),
+    ("margins", 3000, 36, 18, 2.0),
+    ("margins", 12_000, 90, 30, 1.0),
+    ("margins", 1500, 24, 12, 1.0),
+    ("margins", 6000, 70, 20, 4.0),
+    ("pairs", 6000, 48, 16, 1.0),
+    ("pairs", 3000, 36, 18, 2.0),
+    ("pairs", 12_000, 90, 30, 0.5),
+]
+"""Nothing was fitted to these."""
+
+
+def print_booklets():
+    """Print predicted and simulated errors of studies in booklets."""
+    rng = np.random.default_rng(11)
+    for name, *design, epsilon in BOOKLETS + FRESH_BOOKLETS:
+        setting = Setting(*design, epsilon, mechanism=name, design="booklets")
+        found = check_setting(setting, runs=max(12, 1500 // design[1]), rng=rng)
+        predicted = predict_rmse(setting)
+        print(
+            f"{name:8} {design} epsilon {epsilon:g}: simulated {found.rmse:.3f} "
+            f"(+- {found.uncertainty:.3f}), predicted {predicted:.3f}, "
+            f"{100 * (predicted / found.rmse - 1):+.0f}%",
+            flush=True,
+        )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--cache", type=Path, default=Path("results/planning.csv"))
     parser.add_argument("--fit", action="store_true")
+    parser.add_argument("--booklets", action="store_true", help="these and nothing else")
     options = parser.parse_args()
+    if options.booklets:
+        print_booklets()
+        return
     simulate_more(options.cache, options.minutes)
     rows = compare(options.cache)
     print_table(rows)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import discreet
 from commandline import discreet as discreet_command
-from discreet.analysis import predict as predicting
+from discreet.analysis import given_together
 from discreet.analysis.planning import order_probability, plannable, top_overlap
 from discreet.analysis.predict import (
     predict_rmse,
@@ -83,7 +83,7 @@ def test_a_long_list_is_looked_at_through_a_few_items(monkeypatch):
     for name in ("margins", "pairs", "randomized-response"):
         setting = Setting(20_000, 300, 40, 1.0, mechanism=name)
         thin = predict_rmse(setting)
-        monkeypatch.setattr(predicting, "THIN_ITEMS", 300)
+        monkeypatch.setattr(given_together, "THIN_ITEMS", 300)
         assert thin == pytest.approx(predict_rmse(setting), rel=0.07)
         monkeypatch.undo()
 
@@ -361,3 +361,80 @@ def test_the_command_writes_the_page_once(tmp_path, monkeypatch):
     assert page.read_text() == "page 200"
     assert discreet_command(*arguments).code == 2
     assert discreet_command(*arguments, "--force").code == 0
+
+
+# --- booklets and certainty -------------------------------------------------------------------
+
+
+def test_booklets_are_predicted_near_to_what_simulated_releases_have():
+    for name, goal in (("margins", 0.25), ("pairs", 0.2)):
+        setting = Setting(3000, 30, 12, 2.0, mechanism=name, design="booklets")
+        check = check_setting(setting, runs=8, rng=np.random.default_rng(1))
+        assert predict_rmse(setting) == pytest.approx(check.rmse, rel=goal)
+
+
+def test_margins_lose_more_in_booklets_than_at_random_and_pairs_gain():
+    for name, sign in (("margins", 1), ("pairs", -1)):
+        at_random, booklets = (
+            predict_rmse(Setting(5000, 60, 20, 1.0, mechanism=name, design=design))
+            for design in ("uniform", "booklets")
+        )
+        assert sign * (booklets - at_random) > 0
+
+
+def test_booklets_that_hold_all_items_are_a_complete_test():
+    whole, booklets = (
+        predict_rmse(Setting(3000, 20, 20, 1.0, design=design))
+        for design in ("uniform", "booklets")
+    )
+    assert booklets == pytest.approx(whole, rel=1e-9)
+
+
+@pytest.mark.parametrize(("items", "answers"), [(6, 4), (30, 12), (31, 7), (12, 12), (9, 2)])
+def test_two_items_are_given_together_as_often_as_simulated_booklets_have_them(items, answers):
+    from discreet.analysis.given_together import give_booklets
+
+    drawn = discreet.simulate(
+        20_000, items, answers / items, design="booklets", rng=np.random.default_rng(2)
+    )
+    given = (drawn.responses.to_array() >= 0).astype(float)
+    shares = given.T @ given / len(given)
+    np.fill_diagonal(shares, 0.0)
+    np.testing.assert_allclose(give_booklets(items, answers).shares, shares, atol=0.015)
+
+
+def test_a_long_list_in_booklets_keeps_its_blocks():
+    from discreet.analysis.given_together import BOOKLET_ITEMS, give_booklets
+
+    found = give_booklets(600, 60)
+    assert found.size == BOOKLET_ITEMS
+    assert found.others == 5
+    assert found.shares.max() == pytest.approx(2 / 20)
+    assert give_booklets(5000, 4).size <= 300
+
+
+def test_a_design_that_plans_do_not_know_is_refused():
+    with pytest.raises(BadUsage, match="plans know the designs uniform and booklets, found 'adapt"):
+        discreet.plan(1000, 30, 10, 1.0, design="adaptive")
+
+
+def test_the_command_plans_booklets_and_says_so(tmp_path):
+    study = ["plan", "--persons", 5000, "--items", 60, "--answers", 20, "--epsilon", 1]
+    plain, booklets = (
+        discreet_command(*study, *more, "--json").document
+        for more in ([], ["--design", "booklets"])
+    )
+    assert booklets["design"] == "booklets"
+    assert booklets["rmse"] > plain["rmse"]
+    shown = discreet_command(*study, "--design", "booklets").out
+    assert "items given out in booklets of two neighbouring blocks" in shown
+    refused = discreet_command(*study, "--design", "booklets", "--page", tmp_path / "page.html")
+    assert refused.code == 2
+    assert "--page is about items that are given out at random" in refused.err
+
+
+def test_a_plan_never_claims_certainty():
+    study = ["plan", "--persons", 1_000_000, "--items", 10, "--epsilon", 10, "--top", 3]
+    shown = discreet_command(*study).out
+    assert "in the right order over 99%" in shown
+    assert "100%" not in shown

@@ -267,6 +267,19 @@ def show_probability(share: float) -> str:
     return "under 0.1%" if share < 0.001 else f"{100 * share:.1f}%"
 
 
+def show_share(share: float) -> str:
+    """Return a predicted share in whole percent, which never says "all" or "none".
+
+    Examples
+    --------
+    >>> [show_share(share) for share in (0.5, 0.9949, 0.9951, 1.0, 0.001)]
+    ['50%', '99%', 'over 99%', 'over 99%', 'under 1%']
+    """
+    if share > 0.995:
+        return "over 99%"
+    return "under 1%" if share < 0.005 else f"{100 * share:.0f}%"
+
+
 def isolate(name: str) -> str:
     """Keep letters that run from right to left from turning round what stands beside them."""
     if any(unicodedata.bidirectional(sign) in ("R", "AL", "AN") for sign in name):

@@ -53,6 +53,8 @@ Adjustment = Literal["benjamini-hochberg", "holm", "none"]
 """How p-values are adjusted for their number."""
 DesignName = Literal["uniform", "booklets", "targeted", "adaptive", "two-stage"]
 """Who gets which items in a simulation."""
+PlannedDesign = Literal["uniform", "booklets"]
+"""Those that plans predict the error of."""
 Relation = Literal["replace-one", "add-remove"]
 """Which two sets of answers are neighbours."""
 Composition = Literal["gaussian", "basic"]

@@ -30,8 +30,9 @@ from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, Kind, Notice
 from discreet.types import BoolArray, FloatArray
 
-FLAG_AT = 2.7
-"""Standardised drift beyond which an item is left out: 0.7% of sound items."""
+FLAG_AT = 2.576
+"""Standardised drift beyond which an item is left out. At most one sound item in a hundred is: the
+two-sided 1% point of the normal law (docs/linking.md)."""
 FEWEST = 2
 """With one common item nothing can be checked, and its drift would move the whole scale."""
 MAD_TO_SD = 1.4826
@@ -189,7 +190,11 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
     error = [float(np.mean(se[kept] ** 2)) if by == PERSONS else 0.0 for _, se in (first, second)]
     correlation, ratio = _compare_spread(first[0][kept], second[0][kept], error)
     drift = difference - centre.shift
-    warnings = (*tell_other_steps(other), *_warn(items, flagged, correlation, ratio, by))
+    warnings = (
+        *tell_other_steps(other),
+        *_warn_of_persons(base, new),
+        *_warn(items, flagged, correlation, ratio, by),
+    )
     warn_of_dropped(warnings)
     return Link(
         shift=centre.shift,
@@ -408,6 +413,26 @@ def _warn(
         )
         found.append(Notice(Kind.WEAK_LINK, sentence))
     return tuple(found)
+
+
+def _warn_of_persons(base: Any, new: Any) -> tuple[Notice, ...]:
+    """Warn of two releases that may be about the same persons: one ledger was charged for both."""
+    ledgers = [getattr(find_guarantee(one), "ledger", None) for one in (base, new)]
+    if ledgers[0] is None or ledgers[0] != ledgers[1]:
+        return ()
+    names = [getattr(one, "record", {}).get("population") for one in (base, new)]
+    if names[0] is not None and names[0] == names[1]:
+        who = f"both releases are about the same persons (population {names[0]!r} of one ledger)"
+    else:
+        who = (
+            "both releases were charged to the same ledger: unless their populations are disjoint, "
+            "they are about the same persons"
+        )
+    sentence = (
+        f"{who}. Then their sampling errors go together, so that drift is less and the link surer "
+        "than it says, and whoever is in both has the protection of both together only"
+    )
+    return (Notice(Kind.SAME_PERSONS, sentence),)
 
 
 def _below(correlation: float) -> str:

@@ -34,7 +34,7 @@ from discreet.privacy.accounting import Neighbours, as_neighbours
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism, mechanisms_for
 from discreet.privacy.mechanisms.base import has_forecast
 from discreet.results.estimate import Kind, Notice
-from discreet.types import NamedMechanism, Relation
+from discreet.types import NamedMechanism, PlannedDesign, Relation
 
 ACCURACY = (
     "Predicted and simulated error differ by less than 10% in most settings (margins and pairs: "
@@ -51,7 +51,7 @@ ORDERED_GAP = 0.5
 PLAIN = (
     *("persons", "items", "answers", "epsilon", "delta", "mechanism", "rmse"),
     *("rmse_without_privacy", "equivalent_persons", "neighbours", "solved", "order_probability"),
-    *("warnings", "accuracy"),
+    *("design", "warnings", "accuracy"),
 )
 """What a plan says as plain values, in this order."""
 
@@ -125,6 +125,11 @@ class Plan(Tabular):
         return self.setting.neighbours
 
     @property
+    def design(self) -> str:
+        """Who answers which items: ``"uniform"`` or ``"booklets"``."""
+        return self.setting.design
+
+    @property
     def equivalent_persons(self) -> int:
         """With how many persons a non-private study would have the same error."""
         share = min(1.0, (self.rmse_without_privacy / self.rmse) ** 2)
@@ -154,6 +159,8 @@ class Plan(Tabular):
     def compare(self) -> dict[str, Plan]:
         """Return the same study under every mechanism that has this guarantee."""
         names = plannable(self.neighbours, self.steps)
+        if self.design != "uniform":
+            names = [name for name in names if name != "totals"]  # whose forecast knows no other
         return {name: make_plan(replace(self.setting, mechanism=name)) for name in names}
 
     def curve(self, over: str, values: Sequence[float]) -> list[Plan]:
@@ -200,6 +207,7 @@ def plan(
     difficulty_spread: float = 1.0,
     ability_spread: float = 1.0,
     ability_mean: float = 0.0,
+    design: PlannedDesign = "uniform",
 ) -> Plan:
     """Plan a private release before there is any data.
 
@@ -226,6 +234,9 @@ def plan(
     difficulty_spread, ability_spread, ability_mean
         Assumed standard deviations of difficulties and abilities, and the persons' average
         ability above the average difficulty, in logits.
+    design
+        Who answers which items: ``"uniform"``, a random part; ``"booklets"``, two neighbouring
+        blocks of items, in a ring, as :func:`discreet.simulate` gives them out.
 
     Examples
     --------
@@ -262,6 +273,7 @@ def plan(
             neighbours=relation,
             assumptions=assumed,
             steps=steps,
+            design=design,
         )
 
     if missing == "target":

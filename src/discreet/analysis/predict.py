@@ -19,6 +19,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from discreet.analysis.given_together import Together, give_at_random, give_booklets
 from discreet.analysis.setting import GRAPH_SEED, Assumptions, Setting
 from discreet.models.noisefit import PRIOR_ITEMS, PRIOR_SPREAD, SPREADS, laplacian
 from discreet.models.noisefit.disagreements import MISFIT
@@ -30,16 +31,14 @@ from discreet.privacy.mechanisms.graphs import draw_connected_graph
 from discreet.secure import SeededSource
 from discreet.types import FloatArray
 
-THIN_ITEMS = 24
-"""Items at which a longer list is looked at: the error per item depends on the sums over the
-other items, which quantiles give as well with 24 as with 500 (at most 6%
-lower, tested; the fitted factor knows)."""
-
 NO_NOISE = 1e6
 """An epsilon at which there is next to no noise."""
 
 ROUNDS = 4
 """Rounds of the expected fit, from the truth; more change the prediction by less than 1%."""
+
+SEEN_STRENGTH = 1.5
+"""Square of an eigenvalue over that of the noise beyond which the fit sees it."""
 
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
@@ -55,6 +54,9 @@ class Expected:
         Normal quantiles, centred.
     disagreement
         Expected weighted disagreements of one pair.
+    smooth
+        The same if items were given out at random: what a fit that is not told the design
+        believes before it looks.
     sampling
         The same with each person's weight w replaced by answers * w^2: half its Laplacian,
         damped by 1 - tanh^2, is the sampling covariance of the totals.
@@ -70,6 +72,7 @@ class Expected:
 
     difficulty: FloatArray
     disagreement: FloatArray
+    smooth: FloatArray
     sampling: FloatArray
     scatter: FloatArray
     counted: FloatArray
@@ -77,9 +80,8 @@ class Expected:
     density: float
 
 
-def spread_difficulties(items: int, assumptions: Assumptions) -> FloatArray:
+def spread_difficulties(items: int, assumptions: Assumptions, size: int) -> FloatArray:
     """Quantiles of the assumed difficulties with the mean square that drawn ones would have."""
-    size = min(items, THIN_ITEMS)
     quantiles = np.array([NormalDist().inv_cdf((k + 0.5) / size) for k in range(size)])
     square = assumptions.difficulty_spread**2 * (items - 1) / items
     return np.asarray(quantiles * sqrt(square / float(np.mean(quantiles**2))))
@@ -92,26 +94,27 @@ def expect_study(setting: Setting, weights: FloatArray, density: float = 1.0) ->
     that are counted.
     """
     assumed, m, a = setting.assumptions, setting.items, setting.answers
-    difficulty = spread_difficulties(m, assumed)
+    together = give_out(setting)
+    difficulty = spread_difficulties(m, assumed, together.size)
+    if setting.design == "booklets":  # hard and easy items stand in every block
+        difficulty = difficulty[np.random.default_rng(GRAPH_SEED).permutation(together.size)]
     ability = assumed.ability_mean + assumed.ability_spread * _NODES
     right = 1 / (1 + np.exp(difficulty[:, None] - ability))
     # Of a person who disagrees on two items one is right; the other a - 2 answers are drawn.
     score = _binomial(a - 2, right.mean(axis=0))
     inner = weights[1:a]
-    together = setting.persons * a * (a - 1) / (m * (m - 1))
 
-    def pairs(per_ability: FloatArray) -> FloatArray:
+    def pairs(per_ability: FloatArray, shares: FloatArray) -> FloatArray:
         one_way = (right * (_NODE_WEIGHTS * per_ability)) @ (1 - right).T
-        both = together * (one_way + one_way.T)
-        np.fill_diagonal(both, 0.0)
-        return np.asarray(both)
+        return np.asarray(setting.persons * shares * (one_way + one_way.T))
 
     square = score @ (a * inner**2)
-    counted, others = _counted_pairs(m, len(difficulty), density)
+    counted, others = _counted_pairs(m, together, density)
     return Expected(
         difficulty,
-        pairs(score @ inner) * counted,
-        pairs(square) * counted,
+        pairs(score @ inner, together.shares) * counted,
+        pairs(score @ inner, together.average * counted),
+        pairs(square, together.shares) * counted,
         _scatter(difficulty, right, _NODE_WEIGHTS * square, a),
         counted,
         others,
@@ -119,13 +122,20 @@ def expect_study(setting: Setting, weights: FloatArray, density: float = 1.0) ->
     )
 
 
-def _counted_pairs(m: int, size: int, density: float) -> tuple[FloatArray, float]:
+def give_out(setting: Setting) -> Together:
+    """Return which items a prediction looks at, and how often two are given to one person."""
+    give = give_booklets if setting.design == "booklets" else give_at_random
+    return give(setting.items, setting.answers)
+
+
+def _counted_pairs(m: int, together: Together, density: float) -> tuple[FloatArray, float]:
     """Return which pairs get counted, and how many items each one stands for.
 
     A thinned random graph keeps the degrees instead of the share.
     """
+    size = together.size
     if density == 1:
-        return 1 - np.eye(size), (m - 1) / (size - 1)
+        return 1 - np.eye(size), together.others
     share = min(1.0, density * (m - 1) / (size - 1))
     edges = draw_connected_graph(size, share, SeededSource(GRAPH_SEED))
     counted = np.zeros((size, size))
@@ -177,7 +187,8 @@ def predict_rmse(setting: Setting) -> float:
     if isinstance(forecast, TotalsForecast):
         return min(forecast.location, everything)
     raw = min(sqrt(_predict_square(setting, forecast)) / everything, 1.0)
-    return everything * raw * _left_out(raw, setting, forecast)
+    unlike = give_out(setting).is_uneven
+    return everything * raw * _left_out(raw, setting, forecast) * (UNEVEN if unlike else 1.0)
 
 
 def predict_threshold_rmse(setting: Setting) -> float | None:
@@ -208,7 +219,7 @@ def _left_out(raw: float, setting: Setting, forecast: Forecast) -> float:
 
 def _thinned(setting: Setting) -> float:
     """Share of the items that stand behind the evaluated ones: quantiles leave out the tails."""
-    return 1 - min(1.0, THIN_ITEMS / setting.items)
+    return 1 - give_out(setting).size / setting.items
 
 
 LEFT_OUT = {
@@ -216,7 +227,9 @@ LEFT_OUT = {
     "pairs": (0.063, -0.869, 1.713, -0.882, -0.021),
 }
 LEFT_OUT_PLAIN = 0.05
-"""Constants of the factors by what is fitted, printed by ``bench/planning.py --fit``."""
+UNEVEN = 1.03
+"""Constants of the factors by what is fitted, printed by ``bench/planning.py --fit``; and the
+factor where some pairs are given out more often than others (``bench/planning.py --booklets``)."""
 
 
 def predict_square(setting: Setting) -> float:
@@ -259,17 +272,38 @@ def _scale(covariance: FloatArray, ratio: FloatArray) -> FloatArray:
 
 def _trust(study: Expected, sigma: float, weight: float) -> FloatArray:
     """Weight of each raw disagreement, as the denoiser is expected to choose it."""
-    model = study.disagreement
+    found, share = _find_structure(study, sigma)
+    model = study.smooth
     square = model**2 * study.counted
     total = float((square**2).sum()) / 2 * study.others**2
-    seen = weight * float((model * square).sum()) / 2 * study.others**2 / total
+    # What is left of booklets is misfit to a fit that is not told of them.
+    excess = weight * model + (study.disagreement - model - found) ** 2
+    seen = float((excess * square).sum()) / 2 * study.others**2 / total
     # Noise alone is seen as misfit half of the time: E max(0, N(0, s)) = .4 s, s^2 = 2 / total.
     seen += 0.56 * sigma**2 / sqrt(total)
     seen_weight = total / (2 * sigma**4)
     prior = MISFIT**2
     misfit = (seen * seen_weight + 1 / prior) / (seen_weight + 1 / prior**2)
     real = misfit * square + weight * model
-    return np.asarray(real / (real + sigma**2))
+    return np.asarray(np.minimum(share + real / (real + sigma**2), 1.0))
+
+
+def _find_structure(study: Expected, sigma: float) -> tuple[FloatArray, float]:
+    """Part of a design that stands out of the noise as eigenvectors, and the noise it brings.
+
+    An eigenvalue w is seen as w + s / w, s = m sigma^2, where that is beyond 2.04 sqrt(s), is
+    shrunk to w - s / w, and its vector is turned by as much (`keep_eigenvectors`).
+    """
+    rest = study.disagreement - study.smooth
+    if not rest.any():
+        return rest, 0.0
+    items = len(rest) * study.others
+    values, vectors = np.linalg.eigh(rest)
+    strength = (study.others * values) ** 2 / (items * sigma**2)
+    seen = strength > SEEN_STRENGTH
+    kept = values * seen * (1 - 1 / np.maximum(strength, 1.0)) ** 2
+    found = (vectors * kept) @ vectors.T * study.counted
+    return np.asarray(found), 1.4 * int(seen.sum()) / items
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import get_args
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from discreet.privacy.protocol import Calibration, Public
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
 from discreet.simulation import Simulation, simulate
+from discreet.types import PlannedDesign
 
 GRAPH_SEED = 7
 """`sparse-pairs` draws a public graph; plans look at one typical draw."""
@@ -60,9 +62,10 @@ class Assumptions:
 
 @dataclass(frozen=True)
 class Setting:
-    """One complete study: everybody answers ``answers`` of the items, drawn at random.
+    """One complete study: everybody answers ``answers`` of the items.
 
-    Every item has as many ``steps``: 1 for right and wrong.
+    They are drawn at random, or are two neighbouring blocks of items (``design="booklets"``, as
+    :func:`discreet.simulate` gives them out). Every item has as many ``steps``: 1 for right and wrong.
     """
 
     persons: int
@@ -74,8 +77,20 @@ class Setting:
     neighbours: Neighbours = Neighbours.REPLACE_ONE
     assumptions: Assumptions = field(default_factory=Assumptions)
     steps: int = 1
+    design: PlannedDesign = "uniform"
 
     def __post_init__(self) -> None:
+        if self.design not in get_args(PlannedDesign):
+            raise BadUsage(
+                f"plans know the designs {' and '.join(get_args(PlannedDesign))}, found "
+                f"{self.design!r}. Of another, release made-up answers (discreet simulate) a few "
+                "times and look at the error"
+            )
+        if self.design != "uniform" and (self.steps > 1 or self.mechanism == "totals"):
+            raise BadUsage(
+                "plans of the mechanism totals, and of items with steps, are for items that are "
+                f"given out at random; leave out the design {self.design!r}"
+            )
         if not 1 <= self.steps <= MOST_STEPS:
             raise BadUsage(
                 f"steps must lie between 1 (right and wrong) and {MOST_STEPS}, found {self.steps}"
@@ -201,15 +216,18 @@ def draw_study(setting: Setting, rng: np.random.Generator) -> Simulation:
     assumed = setting.assumptions
     difficulty = assumed.difficulty_spread * rng.standard_normal(setting.items)
     ability = assumed.ability_mean + assumed.ability_spread * rng.standard_normal(setting.persons)
+    in_booklets = setting.design == "booklets"
     full = simulate(
         setting.persons,
         setting.items,
+        answered=setting.answers / setting.items if in_booklets else 1.0,
+        design=setting.design,
         difficulty=difficulty - difficulty.mean(),
         ability=ability,
         steps=setting.steps if setting.steps > 1 else None,
         rng=rng,
     )
-    if setting.answers == setting.items:
+    if setting.answers == setting.items or in_booklets:
         return full
     kept = full.responses.cap(setting.answers, SeededSource(int(rng.integers(2**62))))
     return replace(full, responses=kept)

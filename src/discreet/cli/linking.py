@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
 LINK_FILE = "link.confidential.csv"
 
-FlagAt = Annotated[float, option("Z", "Leave out items that drift by more than Z SDs (2.7).")]
+FlagAt = Annotated[
+    float, option("Z", "Leave out items that drift by more than Z SDs (2.576: 1% of sound ones).")
+]
 
 
 def link(
@@ -52,7 +54,7 @@ def link(
     answers_b: Annotated[
         str | None, option("FILE", "Answers to B's items, by some of the same persons.")
     ] = None,
-    flag_at: FlagAt = 2.7,
+    flag_at: FlagAt = 2.576,
     title: Title = None,
     out: OutFolder = None,
     force: Force = False,
@@ -225,7 +227,7 @@ def add_to_bank(
     calibration: KnownCalibration,
     *,
     source: SourceName = None,
-    flag_at: FlagAt = 2.7,
+    flag_at: FlagAt = 2.576,
     as_json: AsJson = False,
 ) -> None:
     """Link a calibration to a bank and add its new items. Values in the bank do not change."""

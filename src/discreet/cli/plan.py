@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from discreet.analysis.planning import Plan
     from discreet.privacy.accounting import Budget
     from discreet.privacy.audit import AuditReport
-    from discreet.types import NamedMechanism
+    from discreet.types import NamedMechanism, PlannedDesign
 
 
 def plan(
@@ -74,6 +74,9 @@ def plan(
     ability_mean: Annotated[
         float, option("MEAN", "Assumed mean ability above the mean difficulty.")
     ] = 0.0,
+    design: Annotated[
+        str, option("NAME", "Who answers which items: uniform (at random) or booklets.")
+    ] = "uniform",
     compare: Annotated[bool, flag("Also show every mechanism.", "--compare")] = False,
     simulate: Annotated[
         int | None, option("RUNS", "Check the plan by so many releases.", min=2)
@@ -92,6 +95,11 @@ def plan(
     if page is not None and steps > 1:
         raise BadUsage("the page with sliders is about right and wrong answers; leave out --steps")
     if page is not None:
+        if design != "uniform":
+            raise BadUsage(
+                "--page is about items that are given out at random; leave out --design, or the "
+                "page."
+            )
         check_writable(page.parent, [page.name], force=force)
     made = make(
         persons,
@@ -107,6 +115,7 @@ def plan(
         difficulty_spread=difficulty_spread,
         ability_spread=ability_spread,
         ability_mean=ability_mean,
+        design=cast("PlannedDesign", design),  # another name is refused there
     )
     conclude(made.warnings)
     document = made.to_dict()
@@ -133,6 +142,8 @@ def plan(
 
 
 def _show(made: Plan, top: int | None) -> None:
+    from discreet.markup import show_share
+
     solved = {"rmse": "", "target": ""}.get(made.solved, f" (solved for {made.solved})")
     say(
         f"{made.persons:,} persons, {made.items:,} items"
@@ -148,14 +159,19 @@ def _show(made: Plan, top: int | None) -> None:
         f"Equal to losing                 {made.persons - made.equivalent_persons:,} of the "
         f"persons ({made.equivalent_persons:,} would do without privacy)"
     )
-    say(f"Two items 0.5 logits apart      in the right order {100 * made.order_probability:.0f}%")
+    say(f"Two items 0.5 logits apart      in the right order {show_share(made.order_probability)}")
     if top is not None:
-        say(f"Of the {top} hardest items        {100 * made.top_overlap(top):.0f}% are found")
+        say(f"Of the {top} hardest items        {show_share(made.top_overlap(top))} are found")
     assumed = made.setting.assumptions
     say(
         f"Assumed: difficulties N(0, {assumed.difficulty_spread:g}), abilities "
-        f"N({assumed.ability_mean:g}, {assumed.ability_spread:g}), items given out at random"
+        f"N({assumed.ability_mean:g}, {assumed.ability_spread:g}), items given out "
+        f"{GIVEN_OUT[made.setting.design]}"
     )
+
+
+GIVEN_OUT = {"uniform": "at random", "booklets": "in booklets of two neighbouring blocks"}
+"""How a plan says who answers which items."""
 
 
 def _show_comparison(plans: dict[str, Plan]) -> None:

@@ -50,6 +50,7 @@ class Kind(StrEnum):
     DRIFTED = "drifted"  # common items that two calibrations disagree about
     DISPLACED = "displaced"  # anchors that the answers disagree with
     WEAK_LINK = "weak_link"
+    SAME_PERSONS = "same_persons"  # releases that are linked may be about the same persons
     WEAK_PLAN = "weak_plan"
     INCOMPLETE = "incomplete"  # persons left out because answers are missing
     ROUGH = "rough"  # a p-value from a law that holds for more persons

@@ -89,7 +89,8 @@ function update() {
   at("rmse").textContent = rmse.toFixed(3);
   at("rmse-without").textContent = without.toFixed(3);
   at("equivalent").textContent = worth(study, without, rmse).toLocaleString("en");
-  at("order").textContent = (100 * order(rmse)).toFixed(0) + "%";
+  const share = order(rmse);
+  at("order").textContent = share > 0.995 ? "over 99%" : (100 * share).toFixed(0) + "%";
   warn(study, rmse, without); draw(study); compare(study, without);
 }
 at("mechanism").append(...names.map(name => new Option(name, name)));

@@ -1,0 +1,111 @@
+"""Do statements about order hold, and how much do they say? Ranks and differences of releases.
+
+Run ``python -m bench.ranks [--reps 300] [--only margins] [--seed 1]`` with one BLAS thread.
+Difficulties (with steps, thresholds) and abilities are drawn anew in every replication, answered,
+released with seeded noise and estimated; or, as "fit", estimated without privacy. Columns:
+
+- root mean square of the errors of all differences, in standard errors: 1 where these are right;
+  below 1 they are cautious, and statements hold more often than they say;
+- share of replications in which all differences lie within their simultaneous intervals; in which
+  every true rank lies within its range; in which "surely" and "possibly in the top K" (K a sixth
+  of the items) are right;
+- as means, how many standard errors a difference needs: by Bonferroni's inequality over all pairs,
+  for intervals, for ranks, for the top K;
+- how many ranks an item may have, and how many items are possibly in the top K, by Bonferroni's
+  inequality over all pairs and now.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+import discreet
+from discreet.privacy.noise import ExactNoise
+from discreet.results.differences import Bars, count_sure, find_differences, sort_out
+from discreet.secure import SeededSource
+
+LEVEL = 0.95
+SETTINGS = {
+    "fit": [(2000, 20, 20, 1.0), (5000, 60, 20, 1.0)],
+    "margins": [(2000, 20, 20, 1.0), (5000, 60, 60, 1.0), (5000, 60, 20, 1.0), (5000, 60, 60, 0.3)],
+    "pairs": [(2000, 20, 20, 1.0), (5000, 60, 60, 1.0)],
+    "totals": [(2000, 12, 12, 1.0), (5000, 30, 30, 2.0)],
+}
+"""Persons, items, answers each, epsilon."""
+STEPS = 4
+
+
+def release_study(mechanism, setting, rng):
+    """Return a released estimate and the truth behind it."""
+    persons, items, answers, epsilon = setting
+    steps = STEPS if mechanism == "totals" else 1
+    drawn = discreet.simulate(persons, items, answered=answers / items, rng=rng, steps=steps)
+    names = drawn.responses.items
+    if mechanism == "fit":
+        return discreet.fit(drawn.responses), drawn.difficulty - drawn.difficulty.mean()
+    how = {"design": "complete" if answers == items else "random"} if steps > 1 else {}
+    released = discreet.release(
+        drawn.responses,
+        discreet.Budget(epsilon, 1e-6),
+        items=dict.fromkeys(names, steps) if steps > 1 else names,
+        max_answers=answers,
+        mechanism=mechanism,
+        noise=ExactNoise(SeededSource(int(rng.integers(2**62)))),
+        **how,
+    )
+    return released.estimate, drawn.difficulty - drawn.difficulty.mean()
+
+
+def judge(estimate, truth):
+    """Say whether each kind of statement holds, and how much it says."""
+    known = find_differences(estimate)
+    own, bars = truth[known.order], Bars(known, LEVEL)
+    m, top = len(own), max(1, len(own) // 6)
+    wide = known.exceeded((1 - LEVEL) / (m * (m - 1)))
+    apart = (known.value[:, None] - known.value) - (own[:, None] - own)
+    ranks = np.argsort(np.argsort(-own)) + 1
+    above, below, _ = count_sure(known, bars.order)
+    surely, possibly = sort_out(known, bars.top(top), top)
+    before_above, before_below, _ = count_sure(known, wide)
+    off = ~np.eye(m, dtype=bool)
+    return [
+        float(np.mean((apart[off] / known.errors()[off]) ** 2)),
+        bool((np.abs(apart) <= bars.interval * known.errors()).all()),
+        bool(((above < ranks) & (ranks <= m - below)).all()),
+        bool((ranks[surely] <= top).all() and possibly[ranks <= top].all()),
+        *(wide, bars.interval, bars.order, bars.top(top)),
+        *((m - before_above - before_below).mean(), (m - above - below).mean()),
+        *(sort_out(known, wide, top)[1].sum(), possibly.sum()),
+    ]
+
+
+COLUMNS = (
+    *("error", "differences", "ranks", "top", "Bonferroni", "intervals", "order", "top K"),
+    *("ranks before", "ranks now", "possible before", "possible now"),
+)
+
+
+def main() -> None:
+    """Simulate and print one line for each setting."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--reps", type=int, default=300)
+    parser.add_argument("--only", choices=SETTINGS)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    print("mechanism, persons, items, answers, epsilon | " + ", ".join(COLUMNS))
+    for mechanism, settings in SETTINGS.items():
+        for setting in settings:
+            if asked.only not in (None, mechanism):
+                continue
+            rng = np.random.default_rng(asked.seed)
+            rows = [judge(*release_study(mechanism, setting, rng)) for _ in range(asked.reps)]
+            means = np.mean(rows, axis=0)
+            means[0] = np.sqrt(means[0])
+            told = " ".join(f"{value:.3f}" for value in means)
+            print(f"{mechanism} {' '.join(map(str, setting))} | {told}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
