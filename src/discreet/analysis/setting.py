@@ -65,7 +65,8 @@ class Setting:
     """One complete study: everybody answers ``answers`` of the items.
 
     They are drawn at random, or are two neighbouring blocks of items (``design="booklets"``, as
-    :func:`discreet.simulate` gives them out). Every item has as many ``steps``: 1 for right and wrong.
+    :func:`discreet.simulate` gives them out). Every item has as many ``steps``: 1 for right and
+    wrong.
     """
 
     persons: int
