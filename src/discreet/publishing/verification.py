@@ -117,10 +117,10 @@ def refit(folder: str | PathLike[str]) -> Estimate:
     >>> import tempfile
     >>> import discreet
     >>> answers = discreet.datasets.lsat()
-    >>> budget = discreet.Budget(epsilon=1.0)
+    >>> items = ["Item1", "Item2", "Item3", "Item4", "Item5"]
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     released = discreet.release(
-    ...         answers, budget, items=answers.items, out=folder + "/release"
+    ...         answers, discreet.Budget(epsilon=1.0), items=items, out=folder + "/release"
     ...     )
     ...     again = discreet.refit(folder + "/release")
     >>> bool((again.difficulty == released.estimate.difficulty).all())
