@@ -389,7 +389,7 @@ def test_a_ledger_in_a_folder_that_is_not_there(tmp_path):
 
 
 CONTRACT = [
-    "claimed_epsilon", "lower_bound", "passed", "verdict", "detectable_factor",
+    "mechanism", "claimed_epsilon", "lower_bound", "passed", "verdict", "detectable_factor",
     "detectable_epsilon", "power", "runs", "items", "max_answers", "attack",
 ]  # fmt: skip
 
