@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import re
 
 import numpy as np
 import pytest
@@ -131,6 +132,8 @@ def test_the_page_shows_every_threshold(released, tmp_path):
     assert "Where each step is" in page
     assert "svg .node" in page  # circles have their style
     assert page.count("from category") == 2 * sum(STEPS.values())
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))  # one filter, one sortable table
 
 
 def test_right_and_wrong_answers_have_no_table_of_thresholds(tmp_path):
