@@ -267,7 +267,8 @@ def test_repeats_are_settled_as_asked(tmp_path):
 
 def test_top_json_is_the_contract(answers):
     document = discreet("top", answers, "-k", "2", "--json").document
-    assert list(document) == ["top", "surely_in", "possibly_in", "gap", "method", "choice"]
+    known = ["top", "surely_in", "possibly_in", "gap", "method", "choice", "ranks"]
+    assert list(document) == known
     assert document["top"] == ["Item3", "Item2"]
     assert set(document["surely_in"]) <= set(document["top"]) <= set(document["possibly_in"])
 

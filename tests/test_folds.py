@@ -160,8 +160,8 @@ def test_a_run_that_was_stopped_goes_on_with_its_folds(tmp_path, monkeypatch):
     expected = count_source(path, tally=Tally(FOLDS))
     keep, left = counting.Checkpoint.save, [3]
 
-    def stop_after_some(self, counts, place):
-        keep(self, counts, place)
+    def stop_after_some(self, counts, place, scale):
+        keep(self, counts, place, scale)
         left[0] -= 1
         if not left[0]:
             raise KeyboardInterrupt

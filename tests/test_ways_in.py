@@ -104,7 +104,7 @@ FUNCTIONS = {
 }
 NEEDS_A_KEY = {"analyse_distractors"}
 NEEDS_STEPS = {"compare_step_models"}
-FROM_THE_LEDGER = {"resume_release"}
+FROM_THE_LEDGER = {"release_request", "resume_release"}
 """Answers are given once more only where a release stopped half-way; tested with deliveries."""
 
 

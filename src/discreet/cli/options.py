@@ -71,6 +71,7 @@ MECHANISM_NAMES = name_mechanisms("answers") + "."
 Layout = Literal["long", "wide"]
 Model = Literal["auto", "rasch", "partial-credit", "rating-scale"]
 Relation = Literal["replace-one", "add-remove"]
+Design = Literal["complete", "random", "unknown"]
 
 AsJson = Annotated[bool, flag("Print one JSON document and nothing else.", "--json")]
 Force = Annotated[bool, flag("Replace what exists.", "--force")]

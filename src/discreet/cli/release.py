@@ -24,6 +24,7 @@ from discreet.cli.options import (
     EPSILON,
     AsJson,
     Delta,
+    Design,
     Force,
     Neighbouring,
     argument,
@@ -33,7 +34,6 @@ from discreet.cli.options import (
 from discreet.cli.output import list_rows, note, print_columns, print_json, say
 from discreet.errors import BadUsage
 from discreet.results.kinds import find_kind
-from discreet.types import Design
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Ledger

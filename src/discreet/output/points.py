@@ -74,8 +74,10 @@ def explain_versions(record: Mapping[str, Any]) -> list[str]:
 
 
 def list_points(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return NIST's points, each with the answer of this release."""
+    """Return NIST's points, each with this release's answer; none where nothing is promised."""
     guarantee, kind = record["guarantee"], find_kind(record)
+    if not guarantee["is_private"]:
+        return {}
     is_local = "shuffler" in record["settings"]
     fixed = record.get("number_fixed")
     return {

@@ -108,8 +108,7 @@ def write_statement(record: Mapping[str, Any]) -> str:
         made.promise[0],
         "\n".join(["| | |", "|---|---|", *rows]),
         *made.promise[1:],
-        "## The points of NIST SP 800-226",
-        "\n".join(points),
+        *(["## The points of NIST SP 800-226", "\n".join(points)] if points else []),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -167,7 +166,7 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
 def write_registry_entry(record: Mapping[str, Any]) -> str:
     """Return the YAML draft for a release, from its privacy record."""
     guarantee, kind = record["guarantee"], find_kind(record)
-    said = record.get("identity", {})
+    said, points = record.get("identity", {}), list_points(record)
     relation = METRICS[Neighbours(guarantee["neighbours"])]
     fields: dict[str, Any] = {
         "status": "Draft" if guarantee["is_private"] else "NOT PRIVATE: not to be registered",
@@ -204,12 +203,12 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
                 "access_type": "Non-interactive",
             },
             "accounting": {
-                "composition": list_points(record)["Releases together"],
+                "composition": points.get("Releases together", guarantee["ledger_note"]),
                 "post_processing": f"Estimation of {name_numbers(record)} from the noisy values",
             },
             "implementation": {
                 "mechanisms": f"{record['mechanism']}, {guarantee['noise']}; {record['software']}",
-                **({"audit": list_points(record)["Audit"]} if record.get("audit") else {}),
+                **({"audit": points["Audit"]} if points and record.get("audit") else {}),
                 "justification": "TO FILL IN: how epsilon, delta, the cap and the items were "
                 "chosen, before looking at the data",
             },

@@ -22,6 +22,9 @@ MOST_CATEGORIES = 10
 RARE = 0.001
 """Share of an item's answers below which a category may be a slip of the pen."""
 
+LARGEST = 10**9
+"""Numbers beyond this are no categories, and some are too long to be written down."""
+
 Tally = Mapping[str, Mapping[str, int]]
 """By item, how often each value occurs, as :func:`discreet.tables.values.spell` writes it."""
 
@@ -149,7 +152,8 @@ def _check_steps(given: Any) -> dict[str, int]:
 
 def _check_whole(name: str, given: Any, least: int) -> int:
     number = as_number(given)
-    if number is None or number != int(number) or number < least:
+    whole = number is not None and -LARGEST <= number <= LARGEST and number == int(number)
+    if number is None or not whole or number < least:
         raise BadUsage(f"{name}= (--{name}) must be a whole number from {least}; found {given!r}")
     if name == "steps" and number >= MOST_CATEGORIES:
         raise BadUsage(
@@ -248,7 +252,7 @@ def _read_numbers(words: Mapping[str, int]) -> dict[int, int] | None:
     found: dict[int, int] = {}
     for word, times in words.items():
         number = as_number({"true": "1", "false": "0"}.get(word, word))
-        if number is None or number != int(number):
+        if number is None or not -LARGEST <= number <= LARGEST or number != int(number):
             return None
         found[int(number)] = found.get(int(number), 0) + times
     return found
