@@ -39,8 +39,8 @@ from discreet.analysis.standing import (
 )
 from discreet.markup import HtmlColumn, show_probability, write_page
 from discreet.output.curves import draw_thresholds
-from discreet.output.points import list_identity, list_points
-from discreet.output.statement import explain_promise, has_steps, make_statement
+from discreet.output.points import has_steps, list_identity, list_points
+from discreet.output.statement import explain_promise, make_statement
 from discreet.output.svg import draw_difficulties
 from discreet.privacy.accounting.gaussian import (
     GaussianBound,

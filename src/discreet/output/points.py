@@ -45,10 +45,13 @@ def list_identity(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _show_spent(account: Mapping[str, Any]) -> str:
+    """Say what was spent on one person; exact where budgets were chosen in advance."""
+    releases = "release" if account["releases"] == 1 else "releases"
     return (
-        f"epsilon {account['epsilon']:.4g} at delta {account['delta']:g}, in "
-        f"{account['releases']} release{'s' * (account['releases'] != 1)} that may be about the "
-        "same persons"
+        f"at most epsilon {account['epsilon']:.4g} at delta {account['delta']:g} on one person, if "
+        "all budgets were chosen in advance, and however they were chosen not more than the "
+        f"ledger's limit of epsilon {account['limit']:g}; {account['releases']} {releases} may be "
+        "about persons of this population"
     )
 
 
@@ -62,12 +65,14 @@ def explain_versions(record: Mapping[str, Any]) -> list[str]:
     together = (
         "nothing here counts what both allow together"
         if account is None
-        else f"both together, and whatever else was released about the same {kind.persons}, allow "
-        f"epsilon {account['epsilon']:.4g} at delta {account['delta']:g}"
+        else f"with both, and whatever else was released about the same {kind.persons}, there was "
+        f"spent {_show_spent(account)}"
     )
+    reason = said["reason"].rstrip()
+    reason += "" if reason.endswith((".", "!", "?")) else "."
     return [
         *sentences,
-        f"This release takes the place of version {said['supersedes']}: {said['reason']} "
+        f"This release takes the place of version {said['supersedes']}: {reason} "
         "Each has noise of its own, so their numbers differ also where nothing was corrected. What "
         f"was published once stays known: {together}.",
     ]
@@ -79,29 +84,28 @@ def list_points(record: Mapping[str, Any]) -> dict[str, str]:
     if not guarantee["is_private"]:
         return {}
     is_local = "shuffler" in record["settings"]
-    fixed = record.get("number_fixed")
     return {
         "Privacy loss": f"epsilon {guarantee['epsilon']:g}, delta {guarantee['delta']:g}, computed "
         "exactly or bounded from above, never approximated from below.",
         "Unit of privacy": f"{guarantee['unit']}, under {guarantee['neighbours']}.",
-        "Trust model": "Answers are randomised one by one before they are counted; whoever holds "
-        "them is not trusted by the promise with their values."
-        if is_local
-        else f"Central: whoever holds the {kind.answers} is trusted with them, and everybody who "
-        "reads the release is not.",
+        "Trust model": f"Central: whoever holds the {kind.answers} is trusted with them; whoever "
+        "reads the release is not."
+        + (" Every answer was randomised by a coin of its own before it was counted." * is_local),
         "Mechanism and its proof": f"{record['mechanism']}; its sensitivity and accounting are "
         "proved in "
         f"{PROOFS.get(record['mechanism'], 'docs/privacy.md')} and docs/privacy-accounting.md of "
         f"{record['software']}{_name_source(record)}.",
-        "Implementation": "Integer arithmetic from the counts to the noise, exact discrete "
-        "samplers, the operating system's secure generator; no floating point before the noise is "
-        "added.",
+        "Implementation": "What was randomised are integers, by exact samplers on the operating "
+        "system's secure generator; every published number was computed from the randomised "
+        "integers and from public parameters.",
         "Audit": _tell_audit(record),
         "Side channels": "The time that sampling takes is not constant, and error messages of a "
-        "release depend on the data: both are seen by the steward only, and neither is published.",
-        "Access": f"The {kind.answers}, exact counts and the ledger stay with the steward; only "
-        "the files of this bundle are published.",
-        "What is not protected": _list_unprotected(record, fixed=bool(fixed)),
+        "release depend on the data: both are for the steward alone, and nothing of either is in "
+        "this bundle.",
+        "Access": f"Neither {kind.answers} nor exact counts are in this bundle; who may see them "
+        "is decided by whoever holds them.",
+        "What is not protected": f"Public: {', '.join(list_public(record))}. Whatever was "
+        "collected is as exposed as it was before.",
         "Small groups": "No number is suppressed and none is rounded for privacy: an item with few "
         f"{kind.answers} gets a wide interval instead. The promise is the same to a member of a "
         "small group as to anybody else; a fact that holds for all members of a group can be "
@@ -135,12 +139,24 @@ def _tell_audit(record: Mapping[str, Any]) -> str:
     )
 
 
-def _list_unprotected(record: Mapping[str, Any], *, fixed: bool) -> str:
+def has_steps(record: Mapping[str, Any]) -> bool:
+    """Say whether some item of a release has more than one step."""
+    return any(step > 1 for step in record.get("steps", ()))
+
+
+def list_public(record: Mapping[str, Any]) -> list[str]:
+    """Name what a release does not protect, because it was public before."""
     kind = find_kind(record)
-    known = [f"the list of {kind.items}", f"the cap on {kind.answers}", "the design as stated"]
+    cap = f"the cap of {record[kind.cap]} {kind.answers} per {kind.person}"
+    known = [f"the list of {kind.items}", cap]
     if record[kind.persons] is not None:
-        how = "fixed in advance" if fixed else "so whether somebody took part at all"
+        fixed = record.get("number_fixed")
+        how = "fixed in advance" if fixed else "and with it whether somebody took part at all"
         known.append(f"the number of {kind.persons} ({how})")
+    if has_steps(record):
+        known.append("how many steps each item has")
+    if record.get("forms"):
+        known.append(f"the forms of the test and which {kind.items} are in each")
     if "shuffler" in record["settings"]:
-        known.append(f"which {kind.items} each {kind.person} answered")
-    return f"Public: {', '.join(known)}. Whatever was collected is as exposed as it was before."
+        known.append(f"the pattern of answered {kind.items} of each {kind.person}")
+    return known

@@ -12,7 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.output.points import explain_versions, list_identity, list_points
+from discreet.output.points import (
+    explain_versions,
+    has_steps,
+    list_identity,
+    list_points,
+    list_public,
+)
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.accounting.gaussian import explain_belief
 from discreet.results.kinds import Kind, find_kind
@@ -83,11 +89,6 @@ def make_statement(record: Mapping[str, Any]) -> Statement:
             "the privacy noise. They were computed from the noisy values alone.",
         ),
     )
-
-
-def has_steps(record: Mapping[str, Any]) -> bool:
-    """Say whether some item of a release has more than one step."""
-    return any(step > 1 for step in record.get("steps", ()))
 
 
 def name_numbers(record: Mapping[str, Any]) -> str:
@@ -187,7 +188,7 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
                 "input_metric": relation.format_map(vars(kind)),
                 "bound_on_input_distance": "1",
                 "data_domain": STEPPED if has_steps(record) else kind.domain,
-                "unprotected_quantities": _unprotected(record),
+                "unprotected_quantities": ", ".join(list_public(record)),
             },
             "privacy_loss": {
                 "privacy_unit": "Person-level",
@@ -233,21 +234,6 @@ def _name_use(record: Mapping[str, Any]) -> str:
 def _parameters(guarantee: Mapping[str, Any]) -> dict[str, Any]:
     names = ("epsilon", "delta", "rho")
     return {name: guarantee[name] for name in names if guarantee[name] is not None}
-
-
-def _unprotected(record: Mapping[str, Any]) -> str:
-    kind = find_kind(record)
-    cap = f"the cap of {record[kind.cap]} {kind.answers} per {kind.person}"
-    known = [f"the list of {kind.items}", cap]
-    if record[kind.persons] is not None:
-        known.append(f"the number of {kind.persons}")
-    if has_steps(record):
-        known.append("how many steps each item has")
-    if record.get("forms"):
-        known.append(f"the forms of the test and which {kind.items} are in each")
-    if "shuffler" in record["settings"]:
-        known.append(f"the pattern of answered {kind.items} of each {kind.person}")
-    return ", ".join(known)
 
 
 def _yaml(value: Any, indent: int = 0) -> list[str]:

@@ -36,6 +36,7 @@ from discreet.output.svg import (
 )
 from discreet.output.wright import draw_wright
 from discreet.results.estimate import Estimate
+from discreet.results.thresholds import THRESHOLD_COLUMNS
 
 PAIRS = 12
 """Dependent pairs shown."""
@@ -53,7 +54,6 @@ MISFIT_COLUMNS = (
     *("person", "ability", "se", "scaled_ability", "scaled_se", "score", "answered"),
     *("infit", "infit_t", "outfit", "outfit_t"),
 )
-THRESHOLD_COLUMNS = ("item", "step", "threshold", "se", "lower", "upper", "status")
 CATEGORY_COLUMNS = (
     *("item", "category", "answers", "share", "mean_ability", "expected_ability"),
     *("infit", "outfit"),

@@ -348,7 +348,7 @@ class Order:
             "kind": self.kind,
             "name": self.name,
             "class": type(made).__name__,
-            "mechanism": {name: _pack(value) for name, value in settings.items()},
+            "mechanism": {name: pack_value(value) for name, value in settings.items()},
             "items": list(self.public.items),
             "max_answers": self.public.max_answers,
             "persons": self.public.persons,
@@ -359,7 +359,7 @@ class Order:
             "lowest": self.public.lowest,
             "model": self.public.model,
             "laws": {name: [law.family, str(law.scale)] for name, law in noise.laws.items()},
-            "settings": {name: _pack(value) for name, value in noise.settings.items()},
+            "settings": {name: pack_value(value) for name, value in noise.settings.items()},
             "conditions": list(noise.conditions),
             "choice": self.choice,
             "unit": self.unit,
@@ -378,7 +378,9 @@ class Order:
         ``make`` turns a mechanism's name, its class's name and its settings into the mechanism:
         :func:`discreet.privacy.mechanisms.remake_mechanism`.
         """
-        given = {name: _freeze(_unpack(value)) for name, value in values["mechanism"].items()}
+        given = {
+            name: freeze_value(unpack_value(value)) for name, value in values["mechanism"].items()
+        }
         public = PUBLIC[values["kind"]](
             items=tuple(values["items"]),
             max_answers=values["max_answers"],
@@ -397,7 +399,7 @@ class Order:
                 for name, (family, scale) in values["laws"].items()
             },
             spend=spend,
-            settings={name: _unpack(value) for name, value in values["settings"].items()},
+            settings={name: unpack_value(value) for name, value in values["settings"].items()},
             conditions=tuple(values["conditions"]),
         )
         return cls(
@@ -421,13 +423,16 @@ class Order:
         return self.mechanism
 
 
-def _pack(value: Any) -> Any:
+def pack_value(value: Any) -> Any:
+    """Return a value as JSON has it; fractions stay exact."""
     return {"fraction": str(value)} if isinstance(value, Fraction) else value
 
 
-def _unpack(value: Any) -> Any:
+def unpack_value(value: Any) -> Any:
+    """Return what `pack_value` was given."""
     return Fraction(value["fraction"]) if isinstance(value, dict) else value
 
 
-def _freeze(value: Any) -> Any:
-    return tuple(_freeze(one) for one in value) if isinstance(value, list) else value
+def freeze_value(value: Any) -> Any:
+    """Return lists as tuples, which JSON does not have."""
+    return tuple(freeze_value(one) for one in value) if isinstance(value, list) else value

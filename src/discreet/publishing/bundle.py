@@ -42,11 +42,11 @@ from discreet.publishing.noisy import (
 from discreet.results.estimate import Estimate
 from discreet.results.kinds import KINDS, find_kind
 from discreet.results.ranking import Strengths
+from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.types import FloatArray
 
 SCHEMA_VERSION = 2
 THRESHOLD_FILE = "thresholds.csv"
-THRESHOLD_COLUMNS = ("item", "step", "threshold", "se", "lower", "upper", "status")
 DECIMALS = 6
 
 

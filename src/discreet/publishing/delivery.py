@@ -113,6 +113,7 @@ class Delivery:
             "population": entry.population,
             "epsilon": epsilon,
             "delta": delta,
+            "limit": history.limit.epsilon,
             "releases": len(shared),
         }
 

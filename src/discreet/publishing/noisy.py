@@ -21,7 +21,14 @@ import numpy as np
 
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.mechanisms import find_mechanism
-from discreet.privacy.protocol import PUBLIC, NoiseLaw, Public
+from discreet.privacy.protocol import (
+    PUBLIC,
+    NoiseLaw,
+    Public,
+    freeze_value,
+    pack_value,
+    unpack_value,
+)
 from discreet.privacy.wall import Release, reread_release
 from discreet.results.estimate import Estimate
 from discreet.types import FloatArray
@@ -50,7 +57,7 @@ def noisy_bytes(release: Release, estimate: Estimate) -> bytes:
     texts = {
         "laws": {name: [law.family, str(law.scale)] for name, law in release.laws.items()},
         "public": {one.name: getattr(release.public, one.name) for one in fields(release.public)},
-        "settings": {name: _pack(value) for name, value in release.settings.items()},
+        "settings": {name: pack_value(value) for name, value in release.settings.items()},
     }
     arrays: dict[str, np.ndarray[Any, Any]] = {
         name: np.array(json.dumps(values).encode()) for name, values in texts.items()
@@ -79,10 +86,6 @@ def _array_bytes(array: np.ndarray[Any, Any]) -> bytes:
     file = io.BytesIO()
     np.lib.format.write_array(file, array, version=(1, 0), allow_pickle=False)
     return file.getvalue()
-
-
-def _pack(value: Any) -> Any:
-    return {"fraction": str(value)} if isinstance(value, Fraction) else value
 
 
 def read_noisy(
@@ -141,7 +144,7 @@ def _restore(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Release:
         record["mechanism"],
         _read_public(public, record.get("kind", "answers")),
         laws={name: NoiseLaw(family, Fraction(scale)) for name, (family, scale) in laws.items()},
-        settings={name: _unpack(value) for name, value in settings.items()},
+        settings={name: unpack_value(value) for name, value in settings.items()},
         values={
             name.removeprefix(VALUE): array.astype(np.int64)
             for name, array in arrays.items()
@@ -152,13 +155,5 @@ def _restore(arrays: Mapping[str, Any], record: Mapping[str, Any]) -> Release:
 
 
 def _read_public(values: Mapping[str, Any], kind: str) -> Public:
-    given = {name: _freeze(value) for name, value in values.items()}
+    given = {name: freeze_value(value) for name, value in values.items()}
     return PUBLIC[kind](**{**given, "neighbours": Neighbours(values["neighbours"])})
-
-
-def _freeze(value: Any) -> Any:
-    return tuple(_freeze(one) for one in value) if isinstance(value, list) else value
-
-
-def _unpack(value: Any) -> Any:
-    return Fraction(value["fraction"]) if isinstance(value, dict) else value

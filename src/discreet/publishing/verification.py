@@ -31,7 +31,6 @@ from discreet.privacy.wall import Release
 from discreet.publishing.bundle import (
     PUBLISHED,
     SCHEMA_VERSION,
-    THRESHOLD_COLUMNS,
     THRESHOLD_FILE,
     Published,
     PublishedRanking,
@@ -41,7 +40,7 @@ from discreet.publishing.identity import AUDIT, NAMES
 from discreet.publishing.noisy import NOISY_FILE, read_noisy
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.kinds import KINDS, Kind, find_kind
-from discreet.results.thresholds import Thresholds
+from discreet.results.thresholds import THRESHOLD_COLUMNS, Thresholds
 from discreet.types import MODELS, Design
 
 
@@ -269,7 +268,7 @@ def _fields(kind: Kind) -> Checks:
     }
 
 
-ACCOUNT = ("population", "epsilon", "delta", "releases")
+ACCOUNT = ("population", "epsilon", "delta", "limit", "releases")
 
 ABOUT: Checks = {
     "identity": lambda value: isinstance(value, dict) and _is_identity(value),

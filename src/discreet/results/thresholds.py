@@ -19,6 +19,10 @@ CATEGORIES = "categories"
 """The column of the categories that an item's steps lie between, as in "0 1 2"."""
 
 
+THRESHOLD_COLUMNS = ("item", "step", "threshold", "se", "lower", "upper", "status")
+"""Of a table of thresholds."""
+
+
 @dataclass(frozen=True, eq=False)
 class Thresholds:
     """Thresholds in logits.

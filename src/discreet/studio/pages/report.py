@@ -20,11 +20,11 @@ from discreet.output.curves import draw_categories, draw_curve
 from discreet.output.steward import (
     CATEGORY_COLUMNS,
     GROUP_COLUMNS,
-    THRESHOLD_COLUMNS,
     list_html_columns,
     show_options,
 )
 from discreet.output.svg import draw_options
+from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.studio.calibration import Calibration
 from discreet.studio.frame import Secrecy, run_of, send_bytes, show, show_job, work_of
 from discreet.studio.jobs import State

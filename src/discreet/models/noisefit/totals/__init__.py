@@ -8,14 +8,11 @@ only. Here stand both values; the fit itself is in :mod:`discreet.models.noisefi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from discreet.results.thresholds import Thresholds
 from discreet.types import FloatArray, IndexArray
-
-StepModel = Literal["partial-credit", "rating-scale"]
 
 FULL_MOMENTS = 3
 """Moments of a person with enough answers: how abilities spread, lean and bunch."""

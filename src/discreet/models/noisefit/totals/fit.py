@@ -12,17 +12,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.models.noisefit.totals import FormTotals, StepModel, TotalsFit
+from discreet.models.noisefit.totals import FormTotals, TotalsFit
 from discreet.models.noisefit.totals.bootstrap import bootstrap_covariance
 from discreet.models.noisefit.totals.iterate import pose_problem, settle, start_state
 from discreet.models.noisefit.totals.simulate import Measure
+from discreet.types import ScaleModel
 
 
 def fit_totals(
     forms: Sequence[FormTotals],
     steps: Sequence[int],
     *,
-    model: StepModel = "partial-credit",
+    model: ScaleModel = "partial-credit",
     standard_errors: bool = True,
     measure: Measure | None = None,
 ) -> TotalsFit:

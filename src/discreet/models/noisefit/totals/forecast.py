@@ -14,7 +14,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from discreet.models.noisefit.totals import FormTotals, StepModel
+from discreet.models.noisefit.totals import FormTotals
 from discreet.models.noisefit.totals.bootstrap import posterior_around
 from discreet.models.noisefit.totals.covariance import location_part
 from discreet.models.noisefit.totals.iterate import (
@@ -32,7 +32,7 @@ from discreet.models.noisefit.totals.model import (
     category_chances,
 )
 from discreet.models.noisefit.totals.prior import NO_STEP_SPREAD, Spreads
-from discreet.types import FloatArray
+from discreet.types import FloatArray, ScaleModel
 
 STEP_SCATTER = 0.2
 """Assumed standard deviation of steps around their pattern."""
@@ -73,7 +73,7 @@ def forecast_totals(
     answers: float | None = None,
     ability_mean: float = 0.0,
     ability_spread: float = 1.0,
-    model: StepModel = "partial-credit",
+    model: ScaleModel = "partial-credit",
 ) -> TotalsForecast:
     """Predict the errors of a fit, from public numbers, noise and assumptions.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.models.noisefit.totals import FormTotals, StepModel
+from discreet.models.noisefit.totals import FormTotals
 from discreet.models.noisefit.totals.equations import (
     Expected,
     Numbers,
@@ -38,7 +38,7 @@ from discreet.models.noisefit.totals.model import SHAPE_SIZE, Ladders, describe_
 from discreet.models.noisefit.totals.moments import MomentsView, view_moments
 from discreet.models.noisefit.totals.prior import NO_STEP_SPREAD, Spreads, learn_spreads
 from discreet.models.noisefit.totals.takers import Shifts, shift_takers
-from discreet.types import FloatArray
+from discreet.types import FloatArray, ScaleModel
 
 ROUNDS = 40
 SETTLED = 1e-3
@@ -95,7 +95,7 @@ class Linearised:
     expected: tuple[Expected, ...]
 
 
-def pose_problem(forms: Sequence[FormTotals], steps: Sequence[int], model: StepModel) -> Problem:
+def pose_problem(forms: Sequence[FormTotals], steps: Sequence[int], model: ScaleModel) -> Problem:
     """Check what was given, and gather what stays as it is."""
     if model == "rating-scale" and len(set(steps)) > 1:
         raise BadUsage(
