@@ -89,6 +89,16 @@ def test_the_account_of_a_release_is_that_of_its_own_time(book, tmp_path, monkey
     discreet.verify(tmp_path / "late")
 
 
+def test_a_limit_that_is_exceeded_is_not_called_kept(book, tmp_path):
+    """A declaration that is corrected between charge and delivery can show it."""
+    made = publish(book, FIRST, tmp_path / "one")
+    assert "not more than the ledger's limit of epsilon 3" in str(list_points(made.record))
+    account = {**made.record["account"], "epsilon": 3.5}
+    told = list_points({**made.record, "account": account})["Releases together"]
+    assert "limit of epsilon 3 is exceeded" in told
+    assert "not more than" not in told
+
+
 def test_without_a_ledger_nothing_is_added_up(tmp_path):
     made = discreet.release(discreet.datasets.lsat(), BUDGET, items=LSAT_ITEMS, about=SECOND)
     assert made.record["account"] is None

@@ -47,11 +47,16 @@ def list_identity(record: Mapping[str, Any]) -> dict[str, str]:
 def _show_spent(account: Mapping[str, Any]) -> str:
     """Say what was spent on one person; exact where budgets were chosen in advance."""
     releases = "release" if account["releases"] == 1 else "releases"
+    limit = (
+        f", and however they were chosen not more than the ledger's limit of epsilon "
+        f"{account['limit']:g}"
+    )
+    if account["epsilon"] > account["limit"]:  # a declaration was corrected after the charge
+        limit = f"; the ledger's limit of epsilon {account['limit']:g} is exceeded"
     return (
         f"at most epsilon {account['epsilon']:.4g} at delta {account['delta']:g} on one person, if "
-        "all budgets were chosen in advance, and however they were chosen not more than the "
-        f"ledger's limit of epsilon {account['limit']:g}; {account['releases']} {releases} may be "
-        "about persons of this population"
+        f"all budgets were chosen in advance{limit}; {account['releases']} {releases} may be about "
+        "persons of this population"
     )
 
 
