@@ -14,7 +14,7 @@ import discreet
 from commandline import LSAT_ITEMS
 from commandline import discreet as run
 from discreet.datasets import lsat
-from discreet.errors import BadUsage, LedgerError, MissingExtra, NotAllowed
+from discreet.errors import BadResponses, BadUsage, LedgerError, MissingExtra, NotAllowed
 from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.moves import calibrate_counts
 from discreet.privacy.ledger import Ledger
@@ -23,8 +23,10 @@ from discreet.privacy.ledger.request import Request, Signature, pack, unpack, wr
 from discreet.privacy.ledger.signatures import check_public, read_public, shorten, write_key
 from discreet.privacy.mechanisms import MECHANISMS
 from discreet.privacy.noise import ExactNoise
+from discreet.publishing.bundle import seal_record
 from discreet.publishing.delivery import resume_release
 from discreet.publishing.listing import make_listing
+from discreet.publishing.notices import withdrawal_notice
 from discreet.publishing.wanted import Wanted
 
 pytest.importorskip("cryptography", reason="the extra approvals is not installed")
@@ -85,6 +87,33 @@ def test_what_two_approvers_signed_is_released_and_says_who_they_were(desk):
     assert Request.from_dict(entry.request) == request
     discreet.verify(desk / "out")
     assert discreet.read_release(desk / "out").record["approval"] == approval
+
+
+def test_page_statement_and_notice_name_whoever_approved(desk):
+    release(desk, signed(desk, "ada", "bob"), lsat(), out=desk / "out")
+    keys = [shorten(read_public(desk / f"{name}.key")) for name in ("ada", "bob")]
+    named = f"ada (key {keys[0]}), bob (key {keys[1]})"
+    page = (desk / "out" / "report.html").read_text()
+    assert f"<dt>approved by</dt><dd>{named}</dd>" in page
+    assert page.index("approved by ada, bob</p>") < page.index('class="lead"')
+    assert f"| approved by | {named} |" in (desk / "out" / "statement.md").read_text()
+    assert f"| approved by | {named} |" in withdrawal_notice(desk / "out", "A key was wrong.")
+
+
+def test_a_release_that_nobody_approved_names_nobody(tmp_path):
+    discreet.release(lsat(), Budget(0.5), items=LSAT_ITEMS, out=tmp_path / "out")
+    for name in ("report.html", "statement.md"):
+        assert "approved by" not in (tmp_path / "out" / name).read_text()
+
+
+def test_a_bundle_whose_approvers_are_no_approvers_is_refused(desk):
+    release(desk, signed(desk, "ada", "bob"), lsat(), out=desk / "out")
+    place = desk / "out" / "privacy.json"
+    record = json.loads(place.read_text())
+    for wrong in ("ada", {"approvers": ["ada"]}, {**record["approval"], "approvers": ["ada"]}):
+        place.write_text(seal_record({**record, "approval": wrong}, record["files"]))
+        with pytest.raises(BadResponses, match="has the approval"):
+            discreet.verify(desk / "out")
 
 
 def other_ledger(desk):

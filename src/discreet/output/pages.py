@@ -39,7 +39,7 @@ from discreet.analysis.standing import (
 )
 from discreet.markup import HtmlColumn, show_probability, write_page
 from discreet.output.curves import draw_thresholds
-from discreet.output.points import has_steps, list_identity, list_points
+from discreet.output.points import has_steps, list_identity, list_points, name_edition
 from discreet.output.statement import explain_promise, make_statement
 from discreet.output.svg import draw_difficulties
 from discreet.privacy.accounting.gaussian import (
@@ -70,6 +70,7 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
         {
             "title": said.get("title") or f"{kind.title}, {access}",
             "about": list_identity(record),
+            "edition": name_edition(record),
             "access": access if "title" in said else "",
             "points": list_points(record),
             "warning": "" if is_private else "Not private: made with a seeded source for tests.",

@@ -41,7 +41,23 @@ def list_identity(record: Mapping[str, Any]) -> dict[str, str]:
     if account is not None:
         facts["about the population"] = account["population"]
         facts["spent on it, with this release"] = _show_spent(account)
+    approvers = record.get("approval", {}).get("approvers", ())
+    if approvers:
+        facts["approved by"] = ", ".join(f"{one['name']} (key {one['key']})" for one in approvers)
     return facts
+
+
+def name_edition(record: Mapping[str, Any]) -> str:
+    """Return what stands below the title: version, date, who answers for it and who approved it."""
+    said = record.get("identity", {})
+    names = [one["name"] for one in record.get("approval", {}).get("approvers", ())]
+    parts = [
+        f"version {said['version']}" if "version" in said else "",
+        said.get("date", ""),
+        said.get("body", ""),
+        f"approved by {', '.join(names)}" if names else "",
+    ]
+    return " · ".join(part for part in parts if part)
 
 
 def _show_spent(account: Mapping[str, Any]) -> str:

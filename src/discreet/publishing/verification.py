@@ -146,7 +146,7 @@ def _read(place: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
         _check_files(place, record)
         _check_values(PRIVACY_FILE, record, _fields(find_kind(record)))
         if record["schema_version"] > 1:
-            _check_values(PRIVACY_FILE, {"identity": {}, "audit": None, **record}, ABOUT)
+            _check_values(PRIVACY_FILE, {**LEFT_OUT, **record}, ABOUT)
         if record["schema_version"] > 1 and find_kind(record) is KINDS["answers"]:
             _check_values(PRIVACY_FILE, record, STEPS)
         promised = record["guarantee"]
@@ -274,13 +274,24 @@ ABOUT: Checks = {
     "identity": lambda value: isinstance(value, dict) and _is_identity(value),
     "account": lambda value: value is None or _has_keys(value, ACCOUNT),
     "audit": lambda value: value is None or _has_keys(value, AUDIT),
+    "approval": lambda value: value is None or _is_approval(value),
     "source_sha256": _is_text,
 }
 """What a record says about its release, besides the promise."""
+LEFT_OUT: Mapping[str, Any] = {"identity": {}, "audit": None, "approval": None}
+"""What a record says nothing of where there is nothing to say."""
 
 
 def _is_identity(value: dict[str, Any]) -> bool:
     return value.keys() <= set(NAMES) and all(map(_is_text, value.values()))
+
+
+def _is_approval(value: Any) -> bool:
+    return (
+        _has_keys(value, ("request", "sha256", "approvers"))
+        and isinstance(value["approvers"], list)
+        and all(_has_keys(one, ("name", "key")) for one in value["approvers"])
+    )
 
 
 def _has_keys(value: Any, names: Sequence[str]) -> bool:
