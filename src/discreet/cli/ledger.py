@@ -224,14 +224,11 @@ def _print_history(entries: list[dict[str, Any]]) -> None:
 
 def _print_waiting(ledger: Ledger, history: History) -> None:
     """Name the releases that were paid for and have no bundle, and say how to get them."""
-    from discreet.privacy.ledger.file import find_vault
-    from discreet.publishing.delivery import explain_resuming
+    from discreet.publishing.delivery import explain_resuming, list_waiting
 
-    for entry in history.entries:
-        waits = find_vault(ledger.path, entry.reservation).exists()
-        if entry.order is not None and (waits or entry.completed_at is None):
-            say()
-            say(f"Release {entry.number} has no bundle yet. {explain_resuming(ledger, entry)}")
+    for entry in list_waiting(ledger, history):
+        say()
+        say(f"Release {entry.number} has no bundle yet. {explain_resuming(ledger, entry)}")
 
 
 def resume(

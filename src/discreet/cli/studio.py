@@ -25,8 +25,12 @@ def studio(
     browser: Annotated[
         bool, flag("Print the address and open no browser.", " /--no-browser")
     ] = True,
+    keep: Annotated[
+        Path | None,
+        option("DIR", "Where ledgers and releases are kept (default: discreet in your home)."),
+    ] = None,
 ) -> None:
-    """Work in the browser: answers, calibration, report. Nothing leaves this machine."""
+    """Work in the browser: answers, calibration, release. Nothing leaves this machine."""
     if not all(map(find_spec, NEEDED)):
         raise MissingExtra("discreet studio", "studio")
     from discreet.studio.server import run_studio
@@ -34,7 +38,7 @@ def studio(
 
     if file is not None:
         find_files(file)
-    run_studio(file, port, _announce, browser=browser)
+    run_studio(file, port, _announce, browser=browser, keep=keep)
 
 
 def _announce(address: str) -> None:

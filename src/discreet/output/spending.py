@@ -12,6 +12,8 @@ from typing import Any
 
 from discreet import __version__
 from discreet.markup import HtmlColumn, count_of, write_page
+from discreet.output.sheet import Sheet, shorten
+from discreet.output.svg import NAME_ROOM, PICTURE_ITEMS
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.gaussian import best_guess, show_share
 from discreet.privacy.ledger import EVERYONE, Ledger
@@ -196,22 +198,48 @@ def _explain_source(told: Mapping[str, Any]) -> str:
     )
 
 
+def list_spending_values(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the template of the report shows."""
+    return {
+        "title": told["title"],
+        "warning": _warn(told),
+        "summary": _summarise(told),
+        "boxes": _list_facts(told),
+        "picture": draw_spending(told),
+        **_list_tables(told),
+        "declared": _list_declared(told),
+        "statement": told["statement"],
+        "source": _explain_source(told),
+    }
+
+
+def draw_spending(told: Mapping[str, Any]) -> Sheet:
+    """Draw what was spent on one person of each population, against the limit."""
+    rows, limit = told["populations"][:PICTURE_ITEMS], told["limit"]["epsilon"]
+    sheet = Sheet(
+        x=(0.0, 1.05 * max(limit, *(row["spent"] for row in rows))),
+        y=(len(rows) - 0.5, -0.5),
+        description="What was spent on one person of each population, and the limit; the table has "
+        "the numbers",
+        height=56 + 26 * len(rows),
+        left=116,
+    )
+    if len(rows) < len(told["populations"]):
+        sheet.note = f"The first {len(rows)} of {len(told['populations'])} populations."
+    sheet.x_axis("epsilon spent on one person; the broken line is the limit")
+    for place, row in enumerate(rows):
+        said = f"{row['population']}: spent {row['spent']:.4g}, left {row['left']:.4g}"
+        name = shorten(row["population"], NAME_ROOM)
+        sheet.text(name, sheet.left - 8, sheet.up(place) + 4, anchor="end")
+        sheet.box("band", (0.0, limit), (place - 0.3, place + 0.3), said)
+        sheet.box("ring", (0.0, row["spent"]), (place - 0.3, place + 0.3), said)
+    sheet.line("second", (limit, limit), sheet.y)
+    return sheet
+
+
 def write_spending_page(told: Mapping[str, Any]) -> str:
     """Return the report as one HTML file."""
-    return write_page(
-        "spending.html",
-        {
-            "title": told["title"],
-            "warning": _warn(told),
-            "summary": _summarise(told),
-            "boxes": _list_facts(told),
-            **_list_tables(told),
-            "declared": _list_declared(told),
-            "statement": told["statement"],
-            "source": _explain_source(told),
-        },
-        scripts=(),
-    )
+    return write_page("spending.html", list_spending_values(told), scripts=())
 
 
 def write_spending_text(told: Mapping[str, Any]) -> str:

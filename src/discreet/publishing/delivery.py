@@ -39,7 +39,7 @@ from discreet.privacy.ledger.file import (
     open_vault,
     remove_vault,
 )
-from discreet.privacy.ledger.history import Entry
+from discreet.privacy.ledger.history import Entry, History
 from discreet.privacy.mechanisms import remake_mechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order
@@ -212,6 +212,16 @@ def _explaining(book: Ledger, vault: Vault, reservation: str) -> Iterator[None]:
                     f"({entry.description}), which did not arrive. {explain_resuming(book, entry)}"
                 )
         raise
+
+
+def list_waiting(book: Ledger, history: History) -> list[Entry]:
+    """Return the releases that were paid for and have no bundle, and that can be resumed."""
+    return [
+        entry
+        for entry in history.entries
+        if entry.order is not None
+        and (entry.completed_at is None or find_vault(book.path, entry.reservation).exists())
+    ]
 
 
 def explain_resuming(book: Ledger, entry: Entry) -> str:

@@ -9,11 +9,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from discreet.markup import TEMPLATES
-from discreet.studio.pages import calibrate, data, jobs, persons, report, start
+from discreet.studio.pages import calibrate, data, jobs, ledgers, persons, report, start
 from discreet.studio.safety import Guard, Keys
 from discreet.studio.session import Session
 
-PAGES = (start, jobs, data, calibrate, report, persons)
+PAGES = (start, jobs, data, calibrate, report, persons, ledgers)
 """A page is a module with ``ROUTES``; another one is added here."""
 
 FILES = {

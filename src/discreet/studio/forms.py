@@ -5,9 +5,13 @@ In: what a browser sent. Out: keywords for the library. A field that is left bla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
 
 from discreet.errors import BadUsage
 
@@ -77,3 +81,15 @@ def read_number(text: str) -> float:
 def write_number(value: float) -> str:
     """Return a number as somebody types it."""
     return f"{value:g}"
+
+
+def taking_form(
+    handle: Callable[[Request, dict[str, str]], Response],
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return a handler that is given what a form holds, and may wait without holding up others."""
+
+    async def receive(request: Request) -> Response:
+        form = await request.form()
+        return await run_in_threadpool(handle, request, {k: str(v) for k, v in form.items()})
+
+    return receive

@@ -27,6 +27,10 @@ class Secrecy(Enum):
         "Made from persons' answers without privacy protection. Do not publish or pass on.",
     )
     OWN = ("Confidential", "Names of your files. They stay on this machine.")
+    LEDGER = (
+        "Confidential",
+        "What a ledger records is for its steward; the report that it offers may be published.",
+    )
     PUBLIC = ("Public", "Nothing on this page was computed from anybody's answers.")
 
     @property

@@ -1,8 +1,9 @@
 """Recent work of this machine: the paths of files that were opened, and nothing else.
 
 In: a path. Out: a small private file in the folder where programs of this user keep their state
-(``XDG_STATE_HOME``, usually ``~/.local/state``): ``discreet/studio.json``. Files that browsers sent
-have no path and are not in it. ``DISCREET_STUDIO_RECENT=0`` keeps nothing.
+(``XDG_STATE_HOME``, usually ``~/.local/state``): ``discreet/studio.json``, and ``ledgers.json`` for
+ledgers elsewhere than in the studio's own folder. Files that browsers sent have no path and are not
+in it. ``DISCREET_STUDIO_RECENT=0`` keeps nothing.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ MOST = 12
 """Paths that are kept."""
 
 
-def find_place() -> Path | None:
-    """Return where recent work is kept; ``None`` where it shall not be."""
+def find_place(name: str = "studio.json") -> Path | None:
+    """Return where a list of paths is kept; ``None`` where it shall not be."""
     if os.environ.get(VARIABLE, "") == "0":
         return None
     state = os.environ.get("XDG_STATE_HOME") or str(Path("~/.local/state").expanduser())
-    return Path(state) / "discreet" / "studio.json"
+    return Path(state) / "discreet" / name
 
 
 @dataclass(frozen=True)

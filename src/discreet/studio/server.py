@@ -1,7 +1,7 @@
 """The server: on the loopback address, for as long as the program runs.
 
 In: a file or nothing, a port. Out: an address, printed once it answers. When it ends, its workers
-end, and what browsers sent is removed.
+end, and what browsers sent is removed; ledgers and releases stay.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import uvicorn
 from discreet.errors import BadUsage
 from discreet.studio.app import build_app
 from discreet.studio.folder import private_folder
+from discreet.studio.home import Home
 from discreet.studio.jobs import usual_memory
 from discreet.studio.safety import LOOPBACK, make_keys
 from discreet.studio.session import Session
@@ -25,7 +26,12 @@ _BACKLOG = 64
 
 
 def run_studio(
-    file: Path | None, port: int, announce: Callable[[str], None], *, browser: bool = True
+    file: Path | None,
+    port: int,
+    announce: Callable[[str], None],
+    *,
+    browser: bool = True,
+    keep: Path | None = None,
 ) -> None:
     """Serve until somebody ends the program.
 
@@ -39,9 +45,12 @@ def run_studio(
         Called with the first address, once it answers.
     browser
         Whether to open it.
+    keep
+        The folder for what stays: ledgers, and releases that were paid for.
     """
+    home = Home() if keep is None else Home(keep.expanduser().resolve())
     with listen(port) as door, private_folder() as folder:
-        session = Session(folder, memory=usual_memory())
+        session = Session(folder, memory=usual_memory(), home=home)
         if file is not None:
             session.open(file.resolve())
             session.recent.add(file.resolve())

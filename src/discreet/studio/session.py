@@ -8,14 +8,16 @@ own, so that two tabs may hold two of them.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from discreet.studio.home import Home
 from discreet.studio.jobs import Job, JobTable
-from discreet.studio.recent import Recent
+from discreet.studio.recent import Recent, find_place
 
 MOST_BYTES = 2_000_000_000
 """How large a file may be that a browser sends; larger ones are read where they are."""
@@ -74,13 +76,20 @@ class Work:
 
 @dataclass
 class Session:
-    """One run of the studio."""
+    """One run of the studio.
+
+    ``folder`` goes when it ends, ``home`` stays; ``books`` are the paths of ledgers elsewhere.
+    """
 
     folder: Path
     recent: Recent = field(default_factory=Recent)
+    home: Home = field(default_factory=Home)
+    books: Recent = field(default_factory=lambda: Recent(find_place("ledgers.json")))
     memory: int | None = None
     most_bytes: int = MOST_BYTES
     works: dict[str, Work] = field(default_factory=dict)
+    ledgers: dict[str, Path] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @cached_property
@@ -102,3 +111,24 @@ class Session:
             work = self.works[name]
             changed = self.works[name] = replace(work, **change(work))
         return changed
+
+    def know_ledger(self, path: Path) -> str:
+        """Return the name in addresses of a ledger's file."""
+        with self._lock:
+            known = {found: name for name, found in self.ledgers.items()}
+            name = known.get(path) or f"ledger-{next(self._numbers)}"
+            self.ledgers[name] = path
+        return name
+
+    def list_ledgers(self) -> dict[str, Path]:
+        """Return all ledgers that this machine knows of, by their names in addresses."""
+        for path in (*self.home.list_ledgers(), *map(Path, self.books.paths())):
+            self.know_ledger(path)
+        return dict(self.ledgers)
+
+    def forget_ledger(self, name: str) -> None:
+        """Take a ledger off the list; the file stays where it is."""
+        with self._lock:
+            path = self.ledgers.pop(name, None)
+        if path is not None:
+            self.books.forget(str(path))

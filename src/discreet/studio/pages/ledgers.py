@@ -1,0 +1,329 @@
+"""Ledgers: what was spent, for whom, what is left; make one, open one, declare whom it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from json import dumps
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from discreet.errors import BadUsage, DiscreetError
+from discreet.output.spending import (
+    describe_spending,
+    list_spending_values,
+    write_spending_page,
+    write_spending_text,
+)
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.history import History
+from discreet.privacy.ledger.populations import (
+    Declaration,
+    Populations,
+    check_declaration,
+    read_declarations,
+)
+from discreet.publishing.delivery import explain_resuming, list_waiting
+from discreet.studio.commands import Same
+from discreet.studio.forms import (
+    Field,
+    read_fields,
+    read_list,
+    read_number,
+    taking_form,
+    write_fields,
+    write_list,
+    write_number,
+)
+from discreet.studio.frame import Secrecy, go, send_text, session_of, show
+from discreet.studio.session import Session
+
+RELATIONS = {
+    "replace-one": "the same number of persons, one with other answers",
+    "add-remove": "one person more or less",
+}
+"""What a promise compares, in words."""
+
+FIELDS = (
+    Field(
+        "name",
+        "Name",
+        "What you will look for next year, such as Mathematics grade 8. It becomes the name of a "
+        "file.",
+    ),
+    Field(
+        "epsilon",
+        "Limit: epsilon",
+        "How much all releases about one person may reveal together. With 1, a guess about "
+        "somebody's answers that is right half of the time becomes right 73% of the time at most; "
+        "smaller is stricter. It can never be raised.",
+        read=read_number,
+        write=write_number,
+    ),
+    Field(
+        "delta",
+        "Limit: delta",
+        "How likely the promise may fail altogether. Keep it far below one divided by the number "
+        "of persons.",
+        read=read_number,
+        write=write_number,
+    ),
+    Field(
+        "neighbours",
+        "What the promise compares",
+        "All releases of a ledger have to compare the same. If in doubt, leave it.",
+        {"": "as the first release does", **RELATIONS},
+    ),
+    Field(
+        "populations",
+        "Whom the data will be about",
+        "Names of groups that are released separately, parted by commas, such as north, south. "
+        "Blank: everyone is counted together, which is always safe.",
+        read=read_list,
+        write=write_list,
+    ),
+    Field(
+        "apart",
+        "Can somebody be in two of these groups?",
+        "Say no only if you are sure: groups that share nobody do not use up each other's limit.",
+        {"": "perhaps", "no": "no, nobody is in two of them"},
+    ),
+    Field(
+        "policy",
+        "Rules of your house",
+        "Where a file with rules is that every release must keep, such as /home/ann/policy.toml. "
+        "They cannot be changed later. Blank: none.",
+    ),
+)
+"""What can be said about a new ledger."""
+
+DECLARED = (
+    Field("population", "Population", "A new name, or one that is declared already."),
+    Field(
+        "contains",
+        "It contains",
+        "Declared populations that are parts of it, parted by commas.",
+        read=read_list,
+    ),
+    Field(
+        "disjoint",
+        "It shares nobody with",
+        "Declared populations of which nobody is in this one too. What is not said here counts as "
+        "overlapping, which costs budget and never privacy.",
+        read=read_list,
+    ),
+)
+"""What can be said about a population."""
+
+USUAL = {"delta": "1e-6"}
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A ledger on the list: what is known of it, or why nothing is."""
+
+    name: str
+    path: Path
+    ledger: Ledger | None = None
+    history: History | None = None
+    problem: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return self.path.stem
+
+
+def look_up(name: str, path: Path) -> Listed:
+    """Open a ledger, or say why it cannot be opened."""
+    try:
+        ledger = Ledger.open(path)
+        return Listed(name, path, ledger, ledger.history())
+    except DiscreetError as error:
+        return Listed(name, path, problem=str(error))
+
+
+def list_ledgers(session: Session) -> list[Listed]:
+    """Return all ledgers that this machine knows of."""
+    return [look_up(name, path) for name, path in session.list_ledgers().items()]
+
+
+def show_ledgers(
+    request: Request, problem: str = "", said: Mapping[str, str] | None = None
+) -> Response:
+    """Show which ledgers there are, and how to make or open one."""
+    session = session_of(request)
+    return show(
+        "ledgers.html",
+        {
+            "problem": problem,
+            "listed": list_ledgers(session),
+            "place": session.home.ledgers,
+            "fields": FIELDS,
+            "said": {**write_fields(FIELDS, {}), **(USUAL if said is None else said)},
+            "opened": session.books.paths(),
+        },
+        title="Ledgers",
+        secrecy=Secrecy.LEDGER,
+        here="ledgers",
+        status=400 if problem else 200,
+    )
+
+
+def create(request: Request, sent: dict[str, str]) -> Response:
+    """Make a ledger in the folder that stays."""
+    session = session_of(request)
+    try:
+        path = _create(session, read_fields(FIELDS, sent))
+    except DiscreetError as error:
+        said = {one.name: sent.get(one.name, "") for one in FIELDS}
+        return show_ledgers(request, str(error), said)
+    return go(f"/ledgers/{session.know_ledger(path)}")
+
+
+def _create(session: Session, said: dict[str, Any]) -> Path:
+    for needed in FIELDS[:3]:
+        if needed.name not in said:
+            raise BadUsage(f"{needed.label}: this field is blank, and a ledger needs it.")
+    populations = _declare(said.pop("populations", []), apart=said.pop("apart", "") == "no")
+    if "policy" in said:
+        said["policy"] = find_path(said["policy"])
+    path = session.home.place_ledger(said.pop("name"))
+    ledger = Ledger.create(path, **said)
+    for one in populations:
+        ledger.declare(one.name, disjoint=one.disjoint)
+    return path
+
+
+def _declare(names: list[str], *, apart: bool) -> list[Declaration]:
+    """Return what is to be declared; refused as a whole before there is a ledger."""
+    said: list[Declaration] = []
+    known = Populations()
+    for name in dict.fromkeys(names):
+        said.append(Declaration(name, disjoint=known.names if apart else ()))
+        check_declaration(said[-1], known)
+        known = read_declarations(said)
+    return said
+
+
+def find_path(said: str) -> Path:
+    """Return the path that somebody types, also in the quotes that file managers add."""
+    path = Path(said.strip().strip("'\"")).expanduser()
+    if not path.is_absolute():
+        raise BadUsage(f"{said!r} does not say where the file is. Type its whole path, from / on.")
+    return path.resolve()
+
+
+def open_path(request: Request, sent: dict[str, str]) -> Response:
+    """Open a ledger that lies elsewhere, and remember where."""
+    session = session_of(request)
+    try:
+        path = find_path(sent.get("path", ""))
+        Ledger.open(path)
+    except DiscreetError as error:
+        return show_ledgers(request, str(error))
+    session.books.add(path)
+    return go(f"/ledgers/{session.know_ledger(path)}")
+
+
+def forget(request: Request, sent: dict[str, str]) -> Response:
+    """Take a ledger that lies elsewhere off the list."""
+    session_of(request).forget_ledger(sent.get("ledger", ""))
+    return go("/ledgers")
+
+
+# -- one ledger ------------------------------------------------------------------------------
+
+
+def path_of(request: Request) -> Path:
+    """Return the file of the ledger that an address names."""
+    found = session_of(request).list_ledgers().get(request.path_params["ledger"])
+    if found is None:
+        raise HTTPException(404, "There is no such ledger here; the studio was restarted.")
+    return found
+
+
+def show_ledger(request: Request, problem: str = "") -> Response:
+    """Show what was spent, for whom, and what is left."""
+    listed = look_up(request.path_params["ledger"], path_of(request))
+    if listed.ledger is None or listed.history is None:
+        return show_ledgers(request, listed.problem)
+    ledger, told = listed.ledger, describe_spending(listed.ledger, listed.history)
+    return show(
+        "ledger.html",
+        {
+            **list_spending_values(told),
+            "title": listed.title,
+            "layout": "studio/frame.html",
+            "problem": problem,
+            "listed": listed,
+            "policy": [] if ledger.policy is None else ledger.policy.describe(),
+            "waiting_for": [
+                (one, explain_resuming(ledger, one)) for one in list_waiting(ledger, listed.history)
+            ],
+            "fields": DECLARED,
+            "same": _write_same(listed.path),
+        },
+        title=listed.title,
+        secrecy=Secrecy.LEDGER,
+        here="ledgers",
+        status=400 if problem else 200,
+    )
+
+
+def _write_same(path: Path) -> Same:
+    python = (
+        f"import discreet\n\nledger = discreet.Ledger.open({str(path)!r})\n"
+        "print(ledger.spent(), ledger.left())\n"
+    )
+    return Same(python, f"discreet ledger show {quote(str(path))}")
+
+
+def declare(request: Request, sent: dict[str, str]) -> Response:
+    """Declare a population, or more about one."""
+    try:
+        said = read_fields(DECLARED, sent)
+        if "population" not in said:
+            raise BadUsage("Population: this field is blank. Type whom the data is about.")
+        Ledger.open(path_of(request)).declare(said.pop("population"), **said)
+    except DiscreetError as error:
+        return show_ledger(request, str(error))
+    return go(f"/ledgers/{request.path_params['ledger']}")
+
+
+REPORTS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
+    "html": ("text/html", write_spending_page),
+    "md": ("text/markdown", write_spending_text),
+    "json": ("application/json", lambda told: dumps(told, indent=2, ensure_ascii=False) + "\n"),
+}
+"""What a spending report can be written as, by its ending."""
+
+
+def send_report(request: Request) -> Response:
+    """Send the spending report, which may be published."""
+    kind = request.path_params["kind"]
+    if kind not in REPORTS:
+        raise HTTPException(404, "There is no such report.")
+    listed = look_up(request.path_params["ledger"], path_of(request))
+    if listed.ledger is None or listed.history is None:
+        raise HTTPException(400, listed.problem)
+    media, write = REPORTS[kind]
+    told = describe_spending(listed.ledger, listed.history)
+    return send_text(write(told), f"spending.{kind}", media)
+
+
+ROUTES = (
+    Route("/ledgers", show_ledgers),
+    Route("/ledgers", taking_form(create), methods=["POST"]),
+    Route("/ledgers/open", taking_form(open_path), methods=["POST"]),
+    Route("/ledgers/forget", taking_form(forget), methods=["POST"]),
+    Route("/ledgers/{ledger}", show_ledger),
+    Route("/ledgers/{ledger}", taking_form(declare), methods=["POST"]),
+    Route("/ledgers/{ledger}/spending.{kind}", send_report),
+)
