@@ -20,7 +20,9 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -360,28 +362,31 @@ tasks = {
     "long Parquet out of core": lambda: discreet.count_pairs(files, engine="disk").right_wrong,
     "long Parquet to memory": lambda: discreet.read_responses(files).count().right_wrong,
 }
-for name, work in tasks.items():
-    work()
-    wall, processor = [], []
-    for _ in range(12):
-        began, used = time.perf_counter(), time.process_time()
-        value = work()
-        wall.append(time.perf_counter() - began)
-        processor.append(time.process_time() - used)
-    digest = hashlib.sha256(value.tobytes()).hexdigest()
-    print(json.dumps([name, min(wall), min(processor), digest]))
+for name in sys.stdin:
+    work = tasks[name.strip()]
+    began, used = time.perf_counter(), time.process_time()
+    value = work()
+    spent = [time.perf_counter() - began, time.process_time() - used]
+    print(json.dumps([*spent, hashlib.sha256(value.tobytes()).hexdigest()]), flush=True)
 """
 
+TASKS = re.findall(r'^    "(.+)": lambda', BINARY, re.MULTILINE)
 
-def run_binary(sources, files):
+
+def start_version(sources, files):
     environment = {**os.environ, "PYTHONPATH": str(sources)}
     command = [sys.executable, "-P", "-c", BINARY, files]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return {name: rest for name, *rest in map(json.loads, done.stdout.splitlines())}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
+
+
+def ask(version, name):
+    print(name, file=version.stdin, flush=True)
+    return json.loads(version.stdout.readline())
 
 
 def measure_binary(options):
-    print("binary: right and wrong answers, this version over the earlier one, in turns")
+    print("binary: right and wrong answers, this version over the earlier one, call by call")
     if options.before is None:
         print("  name the folder with the earlier version: --before FOLDER")
         return
@@ -390,17 +395,22 @@ def measure_binary(options):
         files = str(Path(folder) / "answers.parquet")
         rng = np.random.default_rng(options.seed)
         write_long(files, draw(rng, 50_000, draw_thresholds(rng, 60, 1), 0.5))
-        rounds = [(run_binary(now, files), run_binary(before, files)) for _ in range(options.turns)]
-    for name, (_, _, digest) in rounds[0][0].items():
-        wall, processor = (
-            min(new[name][column] for new, _ in rounds)
-            / min(old[name][column] for _, old in rounds)
-            for column in (0, 1)
-        )
-        same = digest == rounds[0][1][name][2]
-        words = f"processor {processor:.2f}, wall {wall:.2f}"
-        name += ", same numbers" if same else ", OTHER NUMBERS"
-        say(name, words, "processor 1.05", same and processor <= 1.05)
+        with start_version(now, files) as new, start_version(before, files) as old:
+            for name in TASKS:
+                compare_task(name, new, old, 10 * options.turns)
+
+
+def compare_task(name, new, old, turns):
+    """Take the middle of the ratios of neighbouring calls: both meet the same other work."""
+    pairs = [(ask(new, name), ask(old, name)) for _ in range(turns + 3)][3:]
+    wall, processor = (
+        np.array([now[column] / then[column] for now, then in pairs]) for column in (0, 1)
+    )
+    middle, spread = np.median(processor), 1.25 * processor.std() / math.sqrt(turns)
+    same = pairs[0][0][2] == pairs[0][1][2]
+    words = f"processor {middle:.2f} ± {spread:.2f}, wall {np.median(wall):.2f}"
+    name += ", same numbers" if same else ", OTHER NUMBERS"
+    say(name, words, "processor 1.05", same and middle <= 1.05)
 
 
 # -- out of core -----------------------------------------------------------------------------
@@ -473,7 +483,7 @@ def main():
     parser.add_argument("--tables", type=Path, default=shared, help="tables and references")
     parser.add_argument("--peer-limit", type=int, default=300, help="seconds for a package of R")
     parser.add_argument("--before", type=Path, help="a checkout of an earlier version")
-    parser.add_argument("--turns", type=int, default=5, help="processes of each kind")
+    parser.add_argument("--turns", type=int, default=5, help="rounds of each kind")
     parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "steps")
     options = parser.parse_args()
