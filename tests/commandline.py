@@ -11,6 +11,8 @@ from typing import Any
 
 from discreet.cli import main
 
+PAGES_WITH_OUTPUT = ("cli.md", "stewards.md")
+"""Pages of docs/ whose every command is run and its output compared with what they show."""
 LSAT_ITEMS = [f"Item{number}" for number in range(1, 6)]
 
 

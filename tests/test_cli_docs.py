@@ -1,6 +1,6 @@
 """docs/cli.md keeps its word: every command and option is there, every example is real.
 
-So are the examples of docs/stewards.md.
+So are the examples of the other pages that show what the program prints.
 """
 
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from commandline import discreet
+from commandline import PAGES_WITH_OUTPUT, discreet
 from discreet.cli.answers import Columns, Limits, Reading
 from discreet.cli.app import app
 from discreet.cli.options import Everywhere
@@ -105,7 +105,7 @@ def examples(page):
         yield command, None if block["varies"] else shown
 
 
-@pytest.mark.parametrize("name", ["cli.md", "stewards.md"])
+@pytest.mark.parametrize("name", PAGES_WITH_OUTPUT)
 def test_every_example_is_what_the_program_prints(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = list(examples(DOCS / name))
