@@ -74,7 +74,7 @@ def test_the_page_is_small_and_needs_no_network(page):
 
 def test_the_page_says_how_sure_somebody_can_become(page):
     """The numbers of the statement; delta is not the probability of the exception."""
-    rows = dict(re.findall(r"<tr><th>([\d.]+)</th>(.*?)</tr>", page))
+    rows = dict(re.findall(r'<tr><th scope="row">([\d.]+)</th>(.*?)</tr>', page))
     assert rows["1"] == "<td>at most about 73%</td><td>5.3e-05</td>"
     assert rows["0.1"] == "<td>at most about 52%</td><td>0.0004</td>"
     assert rows["10"].startswith("<td>more than 99.9%</td>")
@@ -87,7 +87,7 @@ def test_the_page_of_a_pure_plan_under_add_remove_doubles_epsilon():
     )
     grid = Grid(**{**vars(SMALL), "mechanisms": ("laplace-pairs",)})
     made = make_page(plan, grid=grid, checked=1)
-    assert "<tr><th>1</th><td>at most about 88%</td><td>cannot be had</td></tr>" in made
+    assert '<th scope="row">1</th><td>at most about 88%</td><td>cannot be had</td>' in made
 
 
 def test_the_full_page_would_stay_below_a_megabyte():

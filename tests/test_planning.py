@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import discreet
 from commandline import discreet as discreet_command
 from discreet.analysis import given_together
-from discreet.analysis.planning import order_probability, plannable, top_overlap
+from discreet.analysis.planning import clear_gap, order_probability, plannable, top_overlap
 from discreet.analysis.predict import (
     predict_rmse,
     predict_rmse_without_privacy,
@@ -242,6 +242,28 @@ def test_the_order_of_two_items_and_the_top_are_found_as_often_as_in_a_simulatio
     assert top_overlap(0.4, 0.25, 1.0) == pytest.approx(share, abs=0.015)
     pair = reliability * 0.5 + np.sqrt(reliability) * 0.4 * np.sqrt(2) * rng.normal(size=100_000)
     assert order_probability(0.4, 1.0) == pytest.approx(np.mean(pair > 0), abs=0.01)
+
+
+def test_items_a_clear_gap_apart_come_out_in_the_right_order_19_times_in_20():
+    rng = np.random.default_rng(4)
+    gap, reliability = clear_gap(0.4, 1.0), 1 - 0.4**2
+    noise = np.sqrt(2 * reliability) * 0.4 * rng.normal(size=200_000)
+    assert np.mean(reliability * gap + noise > 0) == pytest.approx(0.95, abs=0.003)
+    assert clear_gap(1.0, 1.0) == np.inf
+    made = discreet.plan(2000, 50, 20, epsilon=1.0)
+    assert made.clear_gap == clear_gap(made.rmse, 1.0)
+    assert made.half_width == pytest.approx(1.96 * made.rmse, rel=1e-4)
+
+
+def test_delta_0_compares_the_pure_mechanisms():
+    made = discreet.plan(2000, 50, 20, epsilon=1.0, delta=0, mechanism="laplace-pairs")
+    assert set(made.compare()) == {"laplace-margins", "laplace-pairs", "randomized-response"}
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 2.5, True])
+def test_a_number_of_persons_is_whole(bad):
+    with pytest.raises(BadUsage, match="persons must be a whole number"):
+        discreet.plan(persons=bad, items=30, epsilon=1.0)
 
 
 def test_a_share_of_the_top_can_be_the_target():

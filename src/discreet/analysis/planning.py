@@ -8,7 +8,8 @@ Public parameters only: no data is ever read here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import sqrt
@@ -28,7 +29,7 @@ from discreet.analysis.solving import (
     solve_items,
     solve_persons,
 )
-from discreet.errors import BadUsage
+from discreet.errors import BadBudget, BadUsage
 from discreet.markup import Tabular
 from discreet.privacy.accounting import Neighbours, as_neighbours
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism, mechanisms_for
@@ -48,6 +49,8 @@ explained, and most items cannot be told from the average one."""
 
 LARGE_EPSILON = 5.0
 ORDERED_GAP = 0.5
+CLEARLY = 0.95
+"""How often two items shall come out in the right order to be called clearly apart."""
 PLAIN = (
     *("persons", "items", "answers", "epsilon", "delta", "mechanism", "rmse"),
     *("rmse_without_privacy", "equivalent_persons", "neighbours", "solved", "order_probability"),
@@ -140,6 +143,19 @@ class Plan(Tabular):
         """Chance that two items half a logit apart are released in the right order."""
         return order_probability(self.rmse, self.setting.assumptions.difficulty_spread)
 
+    @property
+    def half_width(self) -> float:
+        """How far a 95% interval of a released difficulty reaches to either side, in logits."""
+        return NormalDist().inv_cdf(0.975) * self.rmse
+
+    @property
+    def clear_gap(self) -> float:
+        """How far apart two items must lie to come out in the right order 19 times in 20.
+
+        In logits; infinite where the release says nothing.
+        """
+        return clear_gap(self.rmse, self.setting.assumptions.difficulty_spread)
+
     def top_overlap(self, top: int) -> float:
         """Return the share of the truly hardest ``top`` items that the release will find."""
         if not 1 <= top < self.items:
@@ -161,7 +177,7 @@ class Plan(Tabular):
         names = plannable(self.neighbours, self.steps)
         if self.design != "uniform":
             names = [name for name in names if name != "totals"]  # whose forecast knows no other
-        return {name: make_plan(replace(self.setting, mechanism=name)) for name in names}
+        return dict(_plan_each(self.setting, names))
 
     def curve(self, over: str, values: Sequence[float]) -> list[Plan]:
         """Return this plan with ``over`` (persons, items, answers or epsilon) at each value."""
@@ -307,6 +323,13 @@ def make_plan(setting: Setting, solved: str = "rmse") -> Plan:
     return Plan(setting, predict_rmse(setting), without, solved, thresholds)
 
 
+def _plan_each(setting: Setting, names: Sequence[str]) -> Iterator[tuple[str, Plan]]:
+    for name in names:
+        # Delta 0 is out of reach of Gaussian noise, whatever its amount.
+        with suppress(BadBudget):
+            yield name, make_plan(replace(setting, mechanism=name))
+
+
 def order_probability(rmse: float, spread: float) -> float:
     """Chance that two items half a logit apart come out in the right order.
 
@@ -314,6 +337,14 @@ def order_probability(rmse: float, spread: float) -> float:
     """
     reliability = max(0.0, 1 - (rmse / spread) ** 2)
     return NormalDist().cdf(ORDERED_GAP * sqrt(reliability / 2) / rmse)
+
+
+def clear_gap(rmse: float, spread: float) -> float:
+    """Distance of two items at which :func:`order_probability` would be 95%."""
+    reliability = 1 - (rmse / spread) ** 2
+    if reliability <= 0:
+        return math.inf
+    return NormalDist().inv_cdf(CLEARLY) * rmse * sqrt(2 / reliability)
 
 
 def top_overlap(rmse: float, share: float, spread: float) -> float:
@@ -360,7 +391,7 @@ def _target(
 
 
 def _whole(name: str, value: float | None) -> float | None:
-    if value is not None and (isinstance(value, bool) or value != int(value)):
+    if value is not None and (isinstance(value, bool) or value % 1 != 0):
         raise BadUsage(f"{name} must be a whole number, found {value!r}")
     return value
 

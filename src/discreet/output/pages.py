@@ -201,7 +201,7 @@ def make_page(
             "mechanism": plan.mechanism,
         },
     }
-    facts = {**_plan_facts(plan, off), "beliefs": _believe(plan), "data": data}
+    facts = {**_plan_facts(plan, off), "beliefs": list_beliefs(plan), "data": data}
     return write_page("plan.html", facts, styles=["plan.css"], scripts=["plan.js"])
 
 
@@ -220,7 +220,7 @@ def _plan_facts(plan: Plan, off: tuple[float, float, float]) -> Mapping[str, str
     }
 
 
-def _believe(plan: Plan) -> list[tuple[str, str, str]]:
+def list_beliefs(plan: Plan) -> list[tuple[str, str, str]]:
     """Say for some epsilons how sure somebody can become, and except with which probability."""
     rows = []
     for epsilon in sorted({*SHOWN_EPSILONS, plan.epsilon}):

@@ -7,7 +7,7 @@ style, so pictures follow it into dark mode and print.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from math import ceil, floor, log10
@@ -135,11 +135,15 @@ class Sheet:
         share = (value - self.y[0]) / (self.y[1] - self.y[0])
         return self.foot - share * (self.foot - self.top)
 
-    def x_axis(self, label: str, *, grid: bool = True) -> None:
-        """Draw ticks, their numbers and a label below."""
-        for tick in round_ticks(*self.x) if grid else ():
-            self._rule("grid", (self.across(tick),) * 2, (self.top, self.foot))
-        self.x_numbers(self.foot + 16)
+    def x_axis(
+        self, label: str, *, grid: bool = True, ticks: Mapping[float, str] | None = None
+    ) -> None:
+        """Draw ticks, their numbers (or the words that are given for them) and a label below."""
+        shown = {tick: minus(f"{tick:g}") for tick in round_ticks(*self.x)}
+        for tick, words in (shown if ticks is None else ticks).items():
+            if grid:
+                self._rule("grid", (self.across(tick),) * 2, (self.top, self.foot))
+            self.text(words, self.across(tick), self.foot + 16, anchor="middle")
         self._rule("axis", (self.left, self.width - self.right), (self.foot,) * 2)
         self.x_label(label)
 

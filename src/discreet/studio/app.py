@@ -9,11 +9,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from discreet.markup import TEMPLATES
-from discreet.studio.pages import calibrate, data, jobs, ledgers, persons, report, start
+from discreet.studio.pages import calibrate, data, jobs, ledgers, persons, plan, report, start
 from discreet.studio.safety import Guard, Keys
 from discreet.studio.session import Session
 
-PAGES = (start, jobs, data, calibrate, report, persons, ledgers)
+PAGES = (start, jobs, data, calibrate, report, persons, plan, ledgers)
 """A page is a module with ``ROUTES``; another one is added here."""
 
 FILES = {
@@ -22,6 +22,7 @@ FILES = {
     "table.js": "text/javascript",
     "studio/studio.css": "text/css",
     "studio/studio.js": "text/javascript",
+    "studio/live.js": "text/javascript",
 }
 """Files that pages load; nothing else is served by its name."""
 

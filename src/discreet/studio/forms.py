@@ -5,6 +5,7 @@ In: what a browser sent. Out: keywords for the library. A field that is left bla
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,7 +52,10 @@ def read_fields(fields: Sequence[Field], sent: Mapping[str, Any]) -> dict[str, A
             continue
         if one.choices and text not in one.choices:
             raise BadUsage(f"{one.label}: {text!r} is not one of its choices.")
-        said[one.name] = one.read(text)
+        try:
+            said[one.name] = one.read(text)
+        except BadUsage as error:
+            raise BadUsage(f"{one.label}: {error}") from None
     return said
 
 
@@ -76,6 +80,23 @@ def read_number(text: str) -> float:
         return float(text.replace(",", "."))
     except ValueError:
         raise BadUsage(f"{text!r} is no number. Type one, such as 3 or 2.5.") from None
+
+
+_WHOLE = re.compile(r"\d{1,15}|\d{1,3}([.,' \u00a0\u2019\u202f]\d{3}){1,4}", re.ASCII)
+"""A number of persons as offices write it: 10000, 10,000, 10.000 or 10 000."""
+
+
+def read_whole(text: str) -> int:
+    """Return a whole number, however its thousands are parted.
+
+    Examples
+    --------
+    >>> [read_whole(text) for text in ("250", "10,000", "1.250.000")]
+    [250, 10000, 1250000]
+    """
+    if not _WHOLE.fullmatch(text):
+        raise BadUsage(f"{text!r} is no whole number. Type one, such as 25 or 10,000.")
+    return int(re.sub(r"\D", "", text))
 
 
 def write_number(value: float) -> str:
