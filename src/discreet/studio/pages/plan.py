@@ -79,8 +79,8 @@ STUDY = (
     Field(
         "delta",
         "Delta",
-        "The chance by which the promise may be exceeded. Far below one divided by the number of "
-        "persons; 0 needs a mechanism with Laplace noise.",
+        "What a probability may change by beyond epsilon. Keep it far below one divided by the "
+        "number of persons; 0 needs a mechanism with Laplace noise.",
         read=read_number,
         write=lambda value: f"{value:.12f}".rstrip("0").rstrip("."),
     ),
