@@ -23,6 +23,7 @@ from discreet.privacy.ledger.request import Request, Signature, pack, unpack, wr
 from discreet.privacy.ledger.signatures import check_public, read_public, shorten, write_key
 from discreet.privacy.mechanisms import MECHANISMS
 from discreet.privacy.noise import ExactNoise
+from discreet.publishing import delivery
 from discreet.publishing.bundle import seal_record
 from discreet.publishing.delivery import resume_release
 from discreet.publishing.listing import make_listing
@@ -497,6 +498,14 @@ def test_the_command_line_proposes_approves_and_releases(office):
         ("--population", "everyone"),
         ("--title", "Another"),
         ("--mechanism", "auto"),
+        ("--at-least", 2),
+        ("--missing", 9),
+        ("--key", "ABCDA"),
+        ("--one-means", "wrong"),
+        ("--ignore", "Item1"),
+        ("--repeats", "last"),
+        ("--layout", "wide"),
+        ("--no-header",),
     ],
 )
 def test_nothing_public_stands_beside_a_request(office, option):
@@ -504,6 +513,136 @@ def test_nothing_public_stands_beside_a_request(office, option):
     ended = run("release", office / "nowhere.csv", *asked, *option)
     assert ended.code == 2
     assert f"{option[0]} stands beside --request" in ended.err
+
+
+SCORES = {"persons": 400, "items": 5, "steps": 4, "seed": 3}
+
+
+@pytest.fixture
+def scores(desk):
+    """Answers from 0 to 4, of which it depends on the reading what is right."""
+    (desk / "items.txt").write_text("0\n1\n2\n3\n4\n")
+    given = [one for name, value in SCORES.items() for one in (f"--{name}", value)]
+    made = run("simulate", *given, "--out", desk / "scores.csv", "--layout", "wide")
+    assert made.code == 0, made.err
+    return desk
+
+
+def proposed(desk, *reading):
+    request = desk / "reading.json"
+    asked = ["--items", desk / "items.txt", "--epsilon", 1, "--ledger", desk / "spent.db"]
+    made = run("propose", *asked, *reading, "--out", request)
+    assert made.code == 0, made.err
+    for name in ("ada", "bob"):
+        assert run("approve", request, "--signing-key", desk / f"{name}.key").code == 0
+    return request, made.out
+
+
+def exact_counts(monkeypatch):
+    """Look at what is counted before the noise."""
+    seen, made = [], delivery.Delivery.draw
+
+    def draw(self, data, noise):
+        seen.append(data.count().right_wrong)
+        return made(self, data, noise)
+
+    monkeypatch.setattr(delivery.Delivery, "draw", draw)
+    return seen
+
+
+def test_answers_are_read_as_approved_and_not_as_whoever_releases_likes(scores, monkeypatch):
+    request, shown = proposed(scores, "--at-least", 3, "--missing", "9,2:4", "--person", "person")
+    assert "reading      person: person; at_least: 3.0; missing: * 9, 2 4\n" in shown
+    asked = ["--request", request, "--out", scores / "out"]
+    for other in (["--at-least", 1], ["--missing", ""], ["--key", "43210"], ["--ignore", "4"]):
+        ended = run("release", scores / "scores.csv", *asked, *other)
+        assert ended.code == 2
+        assert "stands beside --request" in ended.err
+    seen = exact_counts(monkeypatch)
+    assert run("release", scores / "scores.csv", *asked).code == 0
+    words = {"at_least": 3, "missing": {"*": 9, "2": 4}}
+    wanted = discreet.read_responses(scores / "scores.csv", **words)
+    assert np.array_equal(seen[0], wanted.count().right_wrong)
+    assert not np.array_equal(
+        seen[0], discreet.read_responses(scores / "scores.csv", at_least=1).count().right_wrong
+    )
+
+
+def test_the_library_reads_a_table_as_approved_too(scores, monkeypatch):
+    told = {"at_least": 3, "missing": {"2": [4]}}
+    request = signed(scores, "ada", "bob", items=["0", "1", "2", "3", "4"], reading=told)
+    seen = exact_counts(monkeypatch)
+    release(scores, request, scores / "scores.csv")
+    wanted = discreet.read_responses(scores / "scores.csv", **told)
+    assert np.array_equal(seen[0], wanted.count().right_wrong)
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_request_holds_the_key_and_not_the_file_that_held_it(scores, monkeypatch, in_order):
+    monkeypatch.chdir(scores)
+    key = "43210" if in_order else "key.csv"
+    (scores / "key.csv").write_text("item,answer\n0,4\n1,3\n2,2\n3,1\n4,0\n")
+    request, shown = proposed(scores, "--key", key)
+    assert "key: " in shown
+    # A file with another key, of the very name that was given.
+    (scores / key).write_text("item,answer\n0,0\n1,0\n2,0\n3,0\n4,0\n")
+    seen = exact_counts(monkeypatch)
+    ended = run("release", scores / "scores.csv", "--request", request, "--out", scores / "out")
+    assert ended.code == 0, ended.err
+    right = dict(zip("01234", "43210", strict=True))
+    wanted = discreet.read_responses(scores / "scores.csv", key=right).count().right_wrong
+    assert np.array_equal(seen[0], wanted)
+
+
+@pytest.mark.parametrize(
+    ("reading", "why"),
+    [
+        (["--steps", 4], "steps stand in the item list"),
+        (["--merge", "0:2+3"], "steps stand in the item list"),
+        (["--reverse", "0"], "for items with steps"),
+        (["--order-by", "when"], "repeats='last'"),
+        (["--key", "nowhere.csv"], "no file"),
+    ],
+)
+def test_a_reading_that_no_release_could_have_is_not_proposed(scores, reading, why):
+    asked = ["--items", scores / "items.txt", "--epsilon", 1, "--ledger", scores / "spent.db"]
+    ended = run("propose", *asked, *reading, "--out", scores / "reading.json")
+    assert ended.code == 2
+    assert why in ended.err
+    assert not (scores / "reading.json").exists()
+
+
+def test_comparisons_are_read_as_approved(desk, monkeypatch):
+    rows = "".join(f"{judge},A,B,{'A' if judge % 3 else 'tie'}\n" for judge in range(60))
+    (desk / "votes.csv").write_text(f"who,one,two,best\n{rows}")
+    (desk / "items.txt").write_text("A\nB\n")
+    told = ["--judge", "who", "--left", "one", "--right", "two", "--outcome", "best"]
+    asked = ["--items", desk / "items.txt", "--epsilon", 1, "--ledger", desk / "spent.db"]
+    request = desk / "votes.json"
+    made = run("compare", "propose", *asked, "--max-comparisons", 1, *told, "--ties", "drop",
+               "--out", request)  # fmt: skip
+    assert made.code == 0, made.err
+    assert "reading      judge: who; left: one; right: two; outcome: best; ties: drop" in made.out
+    for name in ("ada", "bob"):
+        run("approve", request, "--signing-key", desk / f"{name}.key")
+    asked = [desk / "votes.csv", "--request", request, "--out", desk / "out"]
+    ended = run("compare", "release", *asked, "--winner", "two")
+    assert ended.code == 2
+    assert "--winner stands beside --request" in ended.err
+    assert run("compare", "release", *asked).code == 0
+    words = {"judge": "who", "left": "one", "right": "two", "outcome": "best", "ties": "drop"}
+    told = {"kind": "comparisons", "items": ["A", "B"], "max_answers": 1, "reading": words}
+    again = signed(desk, "ada", "bob", **told)
+    assert release(desk, again, desk / "votes.csv").strengths.items == ("A", "B")
+
+
+def test_a_request_that_says_otherwise_how_it_is_read_is_none(desk):
+    with pytest.raises(BadUsage, match="does not say how they are read with 'colour'"):
+        ask(desk, reading={"colour": "red"})
+    odd = ask(desk)
+    odd = replace(odd, body={**odd.body, "reading": {"key": "ABC"}})
+    with pytest.raises(BadUsage, match="no key of right answers"):
+        release(desk, signed(desk, "ada", "bob", request=odd))
 
 
 def test_the_command_line_refuses_a_release_without_a_request_before_the_file_is_opened(office):

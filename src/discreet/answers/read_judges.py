@@ -6,7 +6,7 @@ Out: :class:`Comparisons`. Ids are read as for answers ("007" stays "007").
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
@@ -114,9 +114,9 @@ def read_comparisons(
     return read_tables(path, partial(_take, roles), form=form)
 
 
-def open_comparisons(data: Any) -> Comparisons:
+def open_comparisons(data: Any, words: Mapping[str, Any] | None = None) -> Comparisons:
     """Return comparisons, read from a file or a data frame if need be."""
-    return data if isinstance(data, Comparisons) else read_comparisons(data)
+    return data if isinstance(data, Comparisons) else read_comparisons(data, **(words or {}))
 
 
 def _take(roles: Roles, sources: Iterator[Source]) -> Comparisons:

@@ -154,6 +154,11 @@ def plan_reading(reading: Reading) -> ReadingPlan:
     """Return the options as the readers want them."""
     from discreet.tables.roles import make_reading
 
+    return make_reading(**list_words(reading))
+
+
+def list_words(reading: Reading) -> dict[str, Any]:
+    """Return the options as keywords of the readers."""
     steps = {name: one[-1] for name, one in _split_codes(reading.steps).items()}
     merge = {name: ",".join(sets) for name, sets in _split_sets(reading.merge or []).items()}
     said = {
@@ -162,7 +167,7 @@ def plan_reading(reading: Reading) -> ReadingPlan:
         "reverse": [name.strip() for name in reading.reverse.split(",") if name.strip()],
         "merge": merge or None,
     }
-    return make_reading(**{**vars(reading), **said})
+    return {**vars(reading), **said}
 
 
 def _split_sets(texts: list[str]) -> dict[str, list[str]]:

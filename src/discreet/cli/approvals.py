@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from discreet.cli.options import Model, argument, flag, option
+from discreet.cli.answers import Reading, list_words
+from discreet.cli.options import argument, flag, option
 from discreet.cli.output import say
-from discreet.cli.release import Study, Terms, settle
+from discreet.cli.release import Study, Terms, settle, tell_apart
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -24,13 +25,14 @@ def propose(
     *,
     study: Study,
     terms: Terms,
-    lowest: Annotated[int | None, option("N", "The lowest category. Default: 0.")] = None,
-    model: Annotated[Model, flag("With steps: partial-credit (default) or rating-scale.")] = "auto",
     out: NewRequest,
+    reading: Reading,
 ) -> None:
     """Write down a release for others to approve. No data is touched."""
-    told = {"max_answers": study.max_answers, "persons": study.persons}
-    write_request({**settle(terms), **study.tell(lowest, model), **told}, out, "answers")
+    words = {**list_words(tell_apart(reading)), "model": None}
+    told = {"max_answers": study.max_answers, "persons": study.persons, "reading": words}
+    settled = {**settle(terms), **study.tell(reading.lowest, reading.model), **told}
+    write_request(settled, out, "answers")
 
 
 def write_request(settled: dict[str, Any], out: Path, kind: str) -> None:
@@ -62,9 +64,23 @@ def _show(name: str, value: Any, body: Any) -> str:
         return ", ".join(names[:SHOWN]) + more
     if name == "forms":
         return "; ".join(", ".join(form) for form in value)
+    if name == "reading":
+        return "; ".join(f"{key}: {_tell(key, one)}" for key, one in value.items())
     if name == "about":
         return "; ".join(f"{key}: {one}" for part in value.values() for key, one in part.items())
     return "counted in the data" if value is None else str(value)
+
+
+def _tell(word: str, value: Any) -> str:
+    """Return how a file is read, as people say it: Q1 a, Q2 b or c; codes by column."""
+    if word == "key":
+        value = value["by_item"] or {str(n): one for n, one in enumerate(value["in_order"], 1)}
+    from discreet.privacy.ledger.request import unpack
+
+    value = unpack(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {' or '.join(map(str, one))}" for name, one in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def approve(

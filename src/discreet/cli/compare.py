@@ -91,7 +91,7 @@ def release(
     check_place(delivery.out, force=delivery.force)
     if request is not None:
         approved = open_request(context, request, terms, "comparisons")
-        data = read_votes(file, reading)
+        data = read_votes(file, Columns(**approved.words))
         with working("Releasing"):
             released = approved.release(data, delivery)
         show_release(released, delivery)
@@ -110,8 +110,9 @@ def release(
     show_release(released, delivery)
 
 
-def propose(*, study: Study, terms: Terms, out: NewRequest) -> None:
+def propose(*, study: Study, terms: Terms, out: NewRequest, reading: Columns) -> None:
     """Write down a release of comparisons for others to approve. No data is touched."""
     settled = settle(terms, "comparisons")
     cap = need(study.max_comparisons, "--max-comparisons")
-    write_request({**settled, "max_answers": cap, "persons": study.judges}, out, "comparisons")
+    told = {"max_answers": cap, "persons": study.judges, "reading": vars(reading)}
+    write_request({**settled, **told}, out, "comparisons")

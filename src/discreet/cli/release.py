@@ -14,6 +14,7 @@ import typer
 from discreet.atomic import check_place
 from discreet.cli.answers import (
     AnswersFile,
+    Columns,
     Limits,
     Reading,
     check_engine,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from discreet.publishing.bundle import Published
     from discreet.publishing.identity import Identity
     from discreet.publishing.listing import Listing
+    from discreet.tables.roles import Reading as ReadingPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +158,11 @@ class Delivery:
         return {"out": self.out, "force": self.force}
 
 
+def tell_apart(reading: Reading) -> Reading:
+    """Return how a file is read, without what the list of items says."""
+    return replace(reading, lowest=None, model="auto")
+
+
 def need(found: Any, name: str) -> Any:
     """Return an option's value, or say that it is missing."""
     if found is None:
@@ -212,12 +219,12 @@ def release(
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
     check_engine(limits)
-    said = replace(reading, lowest=None, model="auto")
     if request is not None:
         approved = open_request(context, request, terms, "answers")
-        with open_answers(file, said, limits, "Releasing", approved.listing.read) as answers:
+        with open_answers(file, reading, limits, "Releasing", approved.plan) as answers:
             show_release(approved.release(answers, delivery), delivery)
         return
+    said = tell_apart(reading)
     from discreet.publishing.listing import make_listing
     from discreet.publishing.release import release as publish
 
@@ -238,6 +245,13 @@ class Approved:
     request: Request
     ledger: Ledger
     listing: Listing
+    words: dict[str, Any]
+
+    def plan(self, _said: ReadingPlan) -> ReadingPlan:
+        """Return how answers are read: as approved, whatever else was said."""
+        from discreet.tables.roles import make_reading
+
+        return self.listing.read(make_reading(**self.words))
 
     def release(self, data: Any, delivery: Delivery) -> Published:
         """Release what was approved."""
@@ -250,6 +264,7 @@ def open_request(context: typer.Context, file: Path, terms: Terms, kind: str) ->
     """Return what was approved, or refuse it before the data is opened."""
     _refuse_beside(context)
     from discreet.privacy.ledger.request import Request
+    from discreet.publishing.reading import unpack_reading
     from discreet.publishing.requests import open_ledger, read_wanted
     from discreet.publishing.wanted import check_allowed as check
 
@@ -260,19 +275,21 @@ def open_request(context: typer.Context, file: Path, terms: Terms, kind: str) ->
         right = "compare release" if wanted.kind == "comparisons" else "release"
         raise BadUsage(f"{file} is a request for {wanted.kind}: use 'discreet {right}'.")
     check(ledger, wanted, request.body["population"], request)
-    return Approved(request, ledger, wanted.listing)
+    return Approved(request, ledger, wanted.listing, unpack_reading(request.body))
 
 
 def _refuse_beside(context: typer.Context) -> None:
-    """Refuse options about what is released: only what was approved is."""
-    told = {one.name for one in (*fields(Terms), *fields(Study))} - {"ledger"}
+    """Refuse options about what is released and how it is read: only what was approved is."""
+    groups = (Terms, Study, Reading, Columns)
+    told = {one.name for group in groups for one in fields(group)} - {"ledger"}
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         given = source is not None and source.name == "COMMANDLINE"
-        if given and parameter.name in told | {"lowest", "model", "max_comparisons", "judges"}:
+        if given and parameter.name in told | {"max_comparisons", "judges"}:
+            name, *_ = (*parameter.opts, *parameter.secondary_opts)
             raise BadUsage(
-                f"{parameter.opts[0]} stands beside --request, and what was approved is released "
-                "exactly so. Leave it out, or propose another release."
+                f"{name} stands beside --request, and what was approved is released exactly so. "
+                "Leave it out, or propose another release."
             )
 
 

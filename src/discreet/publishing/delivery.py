@@ -58,7 +58,7 @@ Words = ListedWords | None
 Opener = Callable[[Any, str, Words, Listing], AbstractContextManager[Contributions]]
 OPENERS: dict[str, Opener] = {
     "answers": lambda data, engine, words, listing: opened(data, engine, words, listing.read),
-    "comparisons": lambda data, _engine, _words, _listing: nullcontext(open_comparisons(data)),
+    "comparisons": lambda data, _, words, __: nullcontext(open_comparisons(data, words)),
 }
 """Opens what whole persons contribute to a release of each kind."""
 

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any, Unpack
+from typing import Any, cast
 
+from discreet.answers.judges import Comparisons
+from discreet.answers.protocol import Held
+from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import EVERYONE, Ledger
@@ -27,6 +30,7 @@ from discreet.privacy.noise import ExactNoise, Noise
 from discreet.publishing.bundle import Published
 from discreet.publishing.identity import About, describe_itself, make_identity
 from discreet.publishing.listing import Forms, Items, make_listing
+from discreet.publishing.reading import pack_reading, unpack_reading
 from discreet.publishing.release import Terms, charge_and_release
 from discreet.publishing.wanted import Wanted, check_wanted
 from discreet.tables.words import ListedWords
@@ -51,6 +55,7 @@ def propose(
     about: About = None,
     audit: str | PathLike[str] | None = None,
     kind: str = "answers",
+    reading: Mapping[str, Any] | None = None,
 ) -> Request:
     """Write down a release that others shall approve; no data is touched.
 
@@ -65,6 +70,10 @@ def propose(
         A name; ``"auto"`` is settled here, so that approvers see which it is.
     kind
         ``"answers"``, or ``"comparisons"`` for :func:`discreet.release_comparisons`.
+    reading
+        How the file will be read: keywords of :func:`discreet.read_responses` (but for those about
+        steps, which stand in the list of items) or of :func:`discreet.read_comparisons`, such as
+        ``{"at_least": 3, "missing": 9}``. The release reads it so and not otherwise.
 
     Returns
     -------
@@ -106,6 +115,7 @@ def propose(
             "forms": [list(form) for form in public.forms],
             "design": public.design,
             "model": public.model if public.has_steps else "rasch",
+            "reading": pack_reading(kind, reading or {}, listing),
             "max_answers": public.max_answers,
             "persons": persons,
             "epsilon": write_decimal(budget.epsilon),
@@ -146,19 +156,19 @@ def release_request(
     noise: Noise | None = None,
     out: str | PathLike[str] | None = None,
     force: bool = False,
-    **reading: Unpack[ListedWords],
 ) -> Published:
     """Release what was proposed and approved, exactly that.
 
     Parameters
     ----------
     source
-        Answers or comparisons, as for :func:`discreet.release`.
+        Answers or comparisons, as for :func:`discreet.release`. A table is read as the request
+        says; what was read already is taken as it is.
     request
         What was approved, or the file that holds it.
     ledger
         The ledger that it is for; by default the file that was named when it was proposed.
-    engine, noise, out, force, reading
+    engine, noise, out, force
         As for :func:`discreet.release`; none of them is a public parameter of the release.
 
     Raises
@@ -182,7 +192,9 @@ def release_request(
         book, asked.body["population"], noise or ExactNoise(), out, force, about, request=asked
     )
     wanted = read_wanted(asked)
-    return charge_and_release(source, wanted, terms, engine=engine, words=reading)
+    was_read = isinstance(source, Held | PairCounts | Comparisons)
+    words = None if was_read else cast(ListedWords, unpack_reading(asked.body))
+    return charge_and_release(source, wanted, terms, engine=engine, words=words)
 
 
 def open_ledger(request: Request, ledger: AnyLedger | None) -> Ledger:

@@ -62,6 +62,8 @@ def make_key(given: Any) -> Key:
     >>> make_key("ABDC").in_order
     (('a',), ('b',), ('d',), ('c',))
     """
+    if isinstance(given, Key):
+        return given
     if given is None:
         return Key()
     if isinstance(given, Mapping):

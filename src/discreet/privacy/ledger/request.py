@@ -34,6 +34,7 @@ TERMS: dict[str, dict[str, Any]] = {
         "forms": list,
         "design": str,
         "model": str,
+        "reading": dict,
         "max_answers": int,
         "persons": (int, type(None)),
         "epsilon": str,
