@@ -27,6 +27,7 @@ from discreet.privacy.accounting.gaussian import (
 )
 from discreet.privacy.accounting.moves import bound_moves, calibrate_counts, counts_bound
 from discreet.privacy.mechanisms.response import RandomizedResponse
+from discreet.results.kinds import KINDS
 
 ROOT = Path(__file__).parents[1]
 PLANNING = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
@@ -265,7 +266,7 @@ def test_the_calibrated_exception_is_what_the_guarantee_carries():
     promise = spend.guarantee(is_private=True)
     assert promise.tail == tail_probability(spend.bound, 1.0, REPLACE)
     assert Guarantee.from_dict(promise.to_dict()) == promise
-    assert show_chance(promise.tail) in explain_belief(promise)
+    assert show_chance(promise.tail) in explain_belief(promise, KINDS["answers"])
 
 
 @pytest.mark.parametrize("row", re.findall(r"^\| ([\d.]+) \|.*$", PLANNING, re.M))

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import __version__
 from discreet.keeping import Kept
 from discreet.names import restore_ids
+from discreet.words import ENGLISH, Words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -186,7 +187,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.globals["cells"] = _cells
+    made.globals |= {"cells": _cells, "tell": ENGLISH}
     made.filters["fill"] = fill
     made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     return made
@@ -254,7 +255,7 @@ def minus(number: str) -> str:
     return number.replace("-", "\N{MINUS SIGN}")
 
 
-def show_probability(share: float) -> str:
+def show_probability(share: float, tell: Words = ENGLISH) -> str:
     """Return a probability as a percentage that never claims to be certain.
 
     Examples
@@ -263,8 +264,10 @@ def show_probability(share: float) -> str:
     ['50.0%', '93.3%', 'over 99.9%', 'under 0.1%']
     """
     if share > 0.999:
-        return "over 99.9%"
-    return "under 0.1%" if share < 0.001 else f"{100 * share:.1f}%"
+        return tell("over 99.9%")
+    if share < 0.001:
+        return tell("under 0.1%")
+    return tell("{percent}%", percent=f"{100 * share:.1f}")
 
 
 def show_share(share: float) -> str:
@@ -287,10 +290,14 @@ def isolate(name: str) -> str:
     return name
 
 
-def name_some(names: Sequence[str], most: int = 5) -> str:
+def name_some(names: Sequence[str], most: int = 5, tell: Words = ENGLISH) -> str:
     """Join the first few names, and say how many more there are."""
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(map(isolate, names[:most])) + more
+    some, more = ", ".join(map(isolate, names[:most])), len(names) - most
+    if more <= 0:
+        return some
+    return tell.count(
+        more, "{names} and {number} more", "{names} and {number} more", names=some
+    )
 
 
 def count_of(count: int, noun: str = "item") -> str:
@@ -312,7 +319,7 @@ def write_page(
     template
         Extends ``page.html``. Every value is escaped where it is shown.
     values
-        What it shows: text, numbers, columns, pictures.
+        What it shows: text, numbers, columns, pictures; ``tell``, where it is not in English.
     styles, scripts
         Files beside the template; the page runs these and no others.
     """

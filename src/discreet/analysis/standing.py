@@ -17,6 +17,7 @@ from discreet.results.estimate import Estimate, two_sided_quantile
 from discreet.results.kinds import Kind
 from discreet.results.rank_ranges import RankRanges, find_probability, rank_ranges
 from discreet.types import FloatArray
+from discreet.words import ENGLISH, Words, mark_of
 
 LEVEL = 0.95
 PAIRED_ITEMS = 500
@@ -99,19 +100,24 @@ def _shorten(values: FloatArray) -> list[float]:
     return [float(f"{value:.5g}") for value in values.tolist()]
 
 
-def say_extremes(ranges: RankRanges, kind: Kind) -> str:
+SURE = mark_of("{Most}: {name}."), mark_of("{Least}: {name}.")
+UNSURE = (
+    mark_of("Which {item} is {most} is not sure: {count} may be it ({names})."),
+    mark_of("Which {item} is {least} is not sure: {count} may be it ({names})."),
+)
+
+
+def say_extremes(ranges: RankRanges, kind: Kind, tell: Words = ENGLISH) -> str:
     """Name the hardest and the easiest item, as far as that is sure."""
     ends = (ranges.first == 1, ranges.last == len(ranges.items))
     said = []
-    for word, mask in zip((kind.most, kind.least), ends, strict=True):
+    for sure, unsure, mask in zip(SURE, UNSURE, ends, strict=True):
         names = [ranges.items[i] for i in np.flatnonzero(mask)]
         if len(names) == 1:
-            said.append(f"{word.capitalize()}: {names[0]}.")
+            said.append(tell.of(kind, sure, name=names[0]))
         else:
-            said.append(
-                f"Which {kind.item} is {word} is not sure: {len(names):,} may be it "
-                f"({name_some(names)})."
-            )
+            count, some = tell.number(len(names)), name_some(names, tell=tell)
+            said.append(tell.of(kind, unsure, count=count, names=some))
     return " ".join(said)
 
 
@@ -122,11 +128,11 @@ def show_ranks(ranges: RankRanges, dash: str = "\N{EN DASH}") -> dict[str, str]:
     return dict(zip(ranges.items, texts, strict=True))
 
 
-def list_groups(ranges: RankRanges) -> dict[str, list[str]]:
+def list_groups(ranges: RankRanges, tell: Words = ENGLISH) -> dict[str, list[str]]:
     """Return groups of items that cannot be told apart, as columns, from the first place on."""
     place = {name: number for number, name in enumerate(ranges.items, start=1)}
     several = [group for group in ranges.groups if len(group) > 1][:SHOWN_GROUPS]
     return {
         "places": [f"{place[group[0]]}\N{EN DASH}{place[group[-1]]}" for group in several],
-        "items": [name_some(group, 12) for group in several],
+        "items": [name_some(group, 12, tell) for group in several],
     }

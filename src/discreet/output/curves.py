@@ -12,8 +12,9 @@ import numpy as np
 from discreet.analysis.curves import ItemCurve, ThresholdRows
 from discreet.markup import minus
 from discreet.output.sheet import Sheet, shorten
-from discreet.output.svg import NAME_ROOM, PICTURE_ITEMS
+from discreet.output.svg import NAME_ROOM, PICTURE_ITEMS, say_thinned
 from discreet.types import FloatArray
+from discreet.words import ENGLISH, Words
 
 COLOURS = 5
 """Colours of categories; after so many they come again."""
@@ -82,7 +83,7 @@ def draw_categories(curve: ItemCurve) -> Sheet:
     return sheet
 
 
-def draw_thresholds(rows: ThresholdRows) -> Sheet:
+def draw_thresholds(rows: ThresholdRows, tell: Words = ENGLISH) -> Sheet:
     """Draw all thresholds of all items with their intervals; those out of order are flagged."""
     shown = rows
     count = len(rows.items)
@@ -94,27 +95,29 @@ def draw_thresholds(rows: ThresholdRows) -> Sheet:
     sheet = Sheet(
         x=(low - pad, high + pad),
         y=(count - 0.5, -0.5),  # rows count downwards from the hardest
-        description=_describe(rows),
+        description=_describe(rows, tell),
         height=60 + ROW * count,
         left=116,
+        note=say_thinned(len(rows.items), tell=tell),
     )
-    if shown is not rows:
-        sheet.note = f"{count} of {len(rows.items)} items, evenly chosen by rank."
-    sheet.x_axis("thresholds in logits, harder to the right")
+    sheet.x_axis(tell("thresholds in logits, harder to the right"))
     for place in range(count):
-        _draw_row(sheet, shown, place)
+        _draw_row(sheet, shown, place, tell)
     return sheet
 
 
-def _describe(rows: ThresholdRows) -> str:
-    wrong = sum(map(any, rows.disordered))
-    return (
-        f"Thresholds of {len(rows.items)} items with 95% intervals; {wrong} items have thresholds "
-        "in the wrong order. The table has the numbers"
+def _describe(rows: ThresholdRows, tell: Words) -> str:
+    return tell.count(
+        sum(map(any, rows.disordered)),
+        "Thresholds of {count} items with 95% intervals; {number} item has thresholds in the wrong "
+        "order. The table has the numbers",
+        "Thresholds of {count} items with 95% intervals; {number} items have thresholds in the "
+        "wrong order. The table has the numbers",
+        count=len(rows.items),
     )
 
 
-def _draw_row(sheet: Sheet, rows: ThresholdRows, place: int) -> None:
+def _draw_row(sheet: Sheet, rows: ThresholdRows, place: int, tell: Words) -> None:
     name = rows.items[place]
     sheet.text(shorten(name, NAME_ROOM), sheet.left - 8, sheet.up(place) + 4, anchor="end")
     sheet.line("axis", (rows.location[place],) * 2, (place - 0.45, place + 0.45))
@@ -125,12 +128,23 @@ def _draw_row(sheet: Sheet, rows: ThresholdRows, place: int) -> None:
         sheet.line("second" if rows.disordered[place][step] else "bar", ends, (height, height))
     for step, height in zip(steps, heights, strict=True):
         value, wrong = rows.value[place, step], rows.disordered[place][step]
-        below, above = rows.labels[place][step : step + 2]
-        said = f"{name}, from category {below} to {above}: {minus(f'{value:.2f}')}"
-        said += ", out of order" * wrong
+        said = _describe_threshold(rows, place, step, tell)
         sheet.dot("node flag" if wrong else "node", value, height, RADIUS, said)
         across, up = sheet.across(value), sheet.up(height) + 4
         sheet.text(str(step + 1), across, up, anchor="middle", kind="step", tip=said)
+
+
+def _describe_threshold(rows: ThresholdRows, place: int, step: int, tell: Words) -> str:
+    below, above = rows.labels[place][step : step + 2]
+    values = {
+        "name": rows.items[place],
+        "below": below,
+        "above": above,
+        "value": minus(f"{rows.value[place, step]:.2f}"),
+    }
+    if rows.disordered[place][step]:
+        return tell("{name}, from category {below} to {above}: {value}, out of order", **values)
+    return tell("{name}, from category {below} to {above}: {value}", **values)
 
 
 def _stagger(across: Sequence[float]) -> FloatArray:

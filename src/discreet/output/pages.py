@@ -52,40 +52,34 @@ from discreet.privacy.accounting.gaussian import (
 )
 from discreet.results.estimate import Estimate
 from discreet.results.kinds import find_kind
-
-PRIVATE, FOR_TESTS = "released with differential privacy", "not private: made with noise for tests"
-
+from discreet.words import Words, mark, speak
 
 def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
-    """Return the page."""
-    kind, is_private = find_kind(record), record["guarantee"]["is_private"]
-    said, access = record.get("identity", {}), PRIVATE if is_private else FOR_TESTS
-    columns = estimate.to_dict()
+    """Return the page, in the language of the record."""
+    kind, tell = find_kind(record), speak(record)
+    said, is_private = record.get("identity", {}), record["guarantee"]["is_private"]
     has_numbers = bool(estimate.estimated.any())
     shown = difficulty_rows(estimate) if has_numbers else None
     standing = find_standing(estimate) if has_numbers else None
-    ranks = {} if standing is None else show_ranks(standing.ranges)
     return write_page(
         "public.html",
         {
-            "title": said.get("title") or f"{kind.title}, {access}",
+            "tell": tell,
+            "title": said.get("title") or _name_access(record),
             "about": list_identity(record),
             "edition": name_edition(record),
-            "access": access if "title" in said else "",
+            "access": _name_access(record) if "title" in said else "",
             "points": list_points(record),
-            "warning": "" if is_private else "Not private: made with a seeded source for tests.",
+            "warning": ""
+            if is_private
+            else tell("Not private: made with a seeded source for tests."),
             "summary": _summarise(estimate, record, standing),
             "boxes": _public_facts(record),
             "kind": kind,
-            "picture": shown and draw_difficulties(shown, kind),
-            "thresholds": _show_thresholds(estimate),
-            "columns": [
-                HtmlColumn("item", columns["item"]),
-                HtmlColumn(kind.number, columns["difficulty"]),
-                HtmlColumn("possible ranks", [ranks.get(item) for item in estimate.items]),
-                *(HtmlColumn(name, columns[name]) for name in ("se", "lower", "upper")),
-            ],
-            **_describe_standing(standing),
+            "picture": shown and draw_difficulties(shown, kind, tell),
+            "thresholds": _show_thresholds(estimate, tell),
+            "columns": _list_items(estimate, record, standing),
+            **_describe_standing(standing, record),
             "promise": make_statement(record).promise,
             "method": _method(estimate, record),
         },
@@ -94,74 +88,155 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
     )
 
 
-def _show_thresholds(estimate: Estimate) -> Mapping[str, Any] | None:
+def _name_access(record: Mapping[str, Any]) -> str:
+    kind, tell = find_kind(record), speak(record)
+    if record["guarantee"]["is_private"]:
+        return tell.of(kind, "{title}, released with differential privacy")
+    return tell.of(kind, "{title}, not private: made with noise for tests")
+
+
+def _list_items(
+    estimate: Estimate, record: Mapping[str, Any], standing: Standing | None
+) -> list[HtmlColumn]:
+    """Return the table of items."""
+    columns, tell = estimate.to_dict(), speak(record)
+    ranks = {} if standing is None else show_ranks(standing.ranges)
+    return [
+        HtmlColumn(tell("item"), columns["item"]),
+        HtmlColumn(tell.of(find_kind(record), "{number}"), columns["difficulty"]),
+        HtmlColumn(tell("possible ranks"), [ranks.get(item) for item in estimate.items]),
+        HtmlColumn(tell("se"), columns["se"]),
+        HtmlColumn(tell("lower"), columns["lower"]),
+        HtmlColumn(tell("upper"), columns["upper"]),
+    ]
+
+
+def _show_thresholds(estimate: Estimate, tell: Words) -> Mapping[str, Any] | None:
     """Return the picture and the table of thresholds; None where items have one step each."""
     if estimate.ladder is None or not estimate.estimated.any():
         return None
     columns = estimate.thresholds_to_dict()
-    names = ("item", "step", "threshold", "se", "lower", "upper")
     return {
-        "picture": draw_thresholds(threshold_rows(estimate)),
-        "columns": [HtmlColumn(name, columns[name]) for name in names],
+        "picture": draw_thresholds(threshold_rows(estimate), tell),
+        "columns": [
+            HtmlColumn(tell("item"), columns["item"]),
+            HtmlColumn(tell("step"), columns["step"]),
+            HtmlColumn(tell("threshold"), columns["threshold"]),
+            HtmlColumn(tell("se"), columns["se"]),
+            HtmlColumn(tell("lower"), columns["lower"]),
+            HtmlColumn(tell("upper"), columns["upper"]),
+        ],
     }
 
 
-def _describe_standing(standing: Standing | None) -> dict[str, Any]:
+def _describe_standing(standing: Standing | None, record: Mapping[str, Any]) -> dict[str, Any]:
     """Return tables of groups and of neighbours, and what the comparison of two items needs."""
     if standing is None:
-        return {"groups": None, "more_groups": 0, "neighbours": None, "pairs": None}
-    groups, near = list_groups(standing.ranges), standing.neighbours
-    several = sum(len(group) > 1 for group in standing.ranges.groups)
-    chances = [show_probability(one) for one in near["probability"]]
-    told = ["yes" if one else "no" for one in near["told_apart"]]
+        return {"groups": None, "more_groups": "", "neighbours": None, "pairs": None}
+    tell, ranges = speak(record), standing.ranges
+    groups = list_groups(ranges, tell)
+    more = sum(len(group) > 1 for group in ranges.groups) - len(groups["places"])
+    told = tell.count(more, "… and {number} more group.", "… and {number} more groups.")
     return {
-        "groups": [HtmlColumn("places", groups["places"]), HtmlColumn("items", groups["items"])],
-        "more_groups": several - len(groups["places"]),
-        "neighbours": [
-            HtmlColumn("item", near["above"]),
-            HtmlColumn("next", near["below"]),
-            *(HtmlColumn(name, near[name]) for name in ("difference", "lower", "upper")),
-            HtmlColumn("probability of the order", chances),
-            HtmlColumn("told apart", told),
+        "groups": [
+            HtmlColumn(tell("places"), groups["places"]),
+            HtmlColumn(tell("items"), groups["items"]),
         ],
-        "pairs": standing.pairs,
+        "more_groups": told if more else "",
+        "neighbours": _list_neighbours(standing.neighbours, tell),
+        "pairs": standing.pairs and {**standing.pairs, "words": _word_comparison(record)},
+    }
+
+
+def _list_neighbours(near: Mapping[str, list[Any]], tell: Words) -> list[HtmlColumn]:
+    chances = [show_probability(one, tell) for one in near["probability"]]
+    told = [tell("yes") if one else tell("no") for one in near["told_apart"]]
+    return [
+        HtmlColumn(tell("item"), near["above"]),
+        HtmlColumn(tell("next"), near["below"]),
+        HtmlColumn(tell("difference"), near["difference"]),
+        HtmlColumn(tell("lower"), near["lower"]),
+        HtmlColumn(tell("upper"), near["upper"]),
+        HtmlColumn(tell("probability of the order"), chances),
+        HtmlColumn(tell("told apart"), told),
+    ]
+
+
+def _word_comparison(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the sentences of a comparison; the script puts in what stands in braces."""
+    kind, tell = find_kind(record), speak(record)
+    return {
+        "same": tell.of(kind, "Choose two different {items}."),
+        "told": tell.of(
+            kind,
+            "{first} less {second}: {difference} logits (standard error {se}). 95% interval of "
+            "this pair alone: {alone}; of all pairs at once: {together}. Probability that {first} "
+            "is the {scale} one, for this pair alone: {chance}.",
+            **{
+                name: f"{{{name}}}"
+                for name in ("first", "second", "difference", "se", "alone", "together", "chance")
+            },
+        ),
+        "apart": tell.of(kind, "Among all {items}, the two can be told apart at 95%."),
+        "alike": tell.of(kind, "Among all {items}, the two cannot be told apart at 95%."),
+        "range": tell("{low} to {high}", low="{low}", high="{high}"),
+        "over": tell("over 99.9%"),
+        "under": tell("under 0.1%"),
+        "percent": tell("{percent}%", percent="{percent}"),
     }
 
 
 def _summarise(estimate: Estimate, record: Mapping[str, Any], standing: Standing | None) -> str:
-    kind = find_kind(record)
+    kind, tell = find_kind(record), speak(record)
     if standing is None:
-        return f"The noise leaves nothing to say about these {kind.items}."
-    found = summarise_items(estimate)
-    return (
-        f"{len(estimate.items)} {kind.items}. {say_extremes(standing.ranges, kind)} The typical "
-        f"standard error is {found.typical_se:.2f} logits. {explain_promise(record)}"
+        return tell.of(kind, "The noise leaves nothing to say about these {items}.")
+    typical = f"{summarise_items(estimate).typical_se:.2f}"
+    return " ".join(
+        [
+            tell.of(kind, "{count} {items}.", count=len(estimate.items)),
+            say_extremes(standing.ranges, kind, tell),
+            tell("The typical standard error is {se} logits.", se=typical),
+            explain_promise(record),
+        ]
     )
 
 
 def _public_facts(record: Mapping[str, Any]) -> dict[str, str]:
-    guarantee, kind = record["guarantee"], find_kind(record)
+    guarantee, kind, tell = record["guarantee"], find_kind(record), speak(record)
+    counted = tell.of(kind, "{answers} per {person}")
     return {
-        "epsilon": f"{guarantee['epsilon']:g}",
-        "delta": f"{guarantee['delta']:g}",
-        "neighbours": guarantee["neighbours"],
-        "mechanism": record["mechanism"],
-        f"{kind.answers} per {kind.person}": f"at most {record[kind.cap]}",
+        tell("epsilon"): f"{guarantee['epsilon']:g}",
+        tell("delta"): f"{guarantee['delta']:g}",
+        tell("neighbours"): tell.term(guarantee["neighbours"]),
+        tell("mechanism"): record["mechanism"],
+        counted: tell("at most {cap}", cap=record[kind.cap]),
     }
 
 
 def _method(estimate: Estimate, record: Mapping[str, Any]) -> str:
-    return (
-        f"{_name_model(record)} estimated from noisy values only, with full knowledge of the "
-        f"noise (estimator: {estimate.method}). {record['guarantee']['noise'].capitalize()}. "
-        f"{record['software']}."
+    tell = speak(record)
+    noise = tell.term(record["guarantee"]["noise"])
+    return tell(
+        "{model} estimated from noisy values only, with full knowledge of the noise (estimator: "
+        "{estimator}). {noise}. {software}.",
+        model=_name_model(record),
+        estimator=estimate.method,
+        noise=noise[:1].upper() + noise[1:],
+        software=record["software"],
     )
 
 
+MODELS = {
+    "partial-credit": mark("Thresholds of the partial credit model"),
+    "rating-scale": mark("Thresholds of the rating scale model"),
+}
+
+
 def _name_model(record: Mapping[str, Any]) -> str:
-    if not has_steps(record):
-        return find_kind(record).model
-    return f"Thresholds of the {record['model'].replace('-', ' ')} model"
+    tell = speak(record)
+    if has_steps(record):
+        return tell.term(MODELS[record["model"]])
+    return tell.of(find_kind(record), "{model}")
 
 
 SHOWN_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)

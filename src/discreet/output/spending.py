@@ -8,10 +8,11 @@ no path, no description and nothing that was counted.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 from discreet import __version__
-from discreet.markup import HtmlColumn, count_of, write_page
+from discreet.markup import HtmlColumn, write_page
 from discreet.output.sheet import Sheet, shorten
 from discreet.output.svg import NAME_ROOM, PICTURE_ITEMS
 from discreet.privacy.accounting import Budget, Neighbours
@@ -19,20 +20,25 @@ from discreet.privacy.accounting.gaussian import best_guess, show_share
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.history import Entry, History
 from discreet.privacy.ledger.populations import Populations
+from discreet.words import ENGLISH, Words, load_words, mark
 
-TITLE = "What was spent on privacy"
 RULES = {
-    "gaussian": "Spends are added as Gaussian curves: two equal releases about one person cost "
-    "less than twice the epsilon of one, and what is left is more than the limit less what is "
-    "spent.",
-    "basic": "Spends are added one by one: epsilons add, and deltas add.",
+    "gaussian": mark(
+        "Spends are added as Gaussian curves: two equal releases about one person cost less than "
+        "twice the epsilon of one, and what is left is more than the limit less what is spent."
+    ),
+    "basic": mark("Spends are added one by one: epsilons add, and deltas add."),
 }
 COMPARED = {
-    Neighbours.REPLACE_ONE: "The promise compares what is published with what would have been "
-    "published if any one person's answers had been others (replace-one). Nobody changes from one "
-    "population to another in it.",
-    Neighbours.ADD_REMOVE: "The promise compares what is published with what would have been "
-    "published if any one person had not taken part (add-remove).",
+    Neighbours.REPLACE_ONE: mark(
+        "The promise compares what is published with what would have been published if any one "
+        "person's answers had been others (replace-one). Nobody changes from one population to "
+        "another in it."
+    ),
+    Neighbours.ADD_REMOVE: mark(
+        "The promise compares what is published with what would have been published if any one "
+        "person had not taken part (add-remove)."
+    ),
 }
 
 
@@ -62,21 +68,23 @@ def describe_largest(history: History) -> dict[str, Any]:
     }
 
 
-def explain_relations(known: Populations, name: str) -> str:
+def explain_relations(known: Populations, name: str, tell: Words = ENGLISH) -> str:
     """Say what is declared about a population, with what follows from it."""
     if name == EVERYONE:
-        return "contains all"
+        return tell("contains all")
     parts, others = known.parts_of(name), known.apart_from(name)
-    said = [f"contains {', '.join(parts)}"] if parts else []
-    said += [f"disjoint from {', '.join(others)}"] if others else []
-    return "; ".join([*said, "may overlap with all others" if said else "may overlap with all"])
+    said = [tell("contains {names}", names=", ".join(parts))] if parts else []
+    said += [tell("disjoint from {names}", names=", ".join(others))] if others else []
+    rest = tell("may overlap with all others") if said else tell("may overlap with all")
+    return "; ".join([*said, rest])
 
 
-def describe_spending(ledger: Ledger, history: History) -> dict[str, Any]:
-    """Return all that a spending report says, as plain values."""
-    relation = history.relation
+def describe_spending(ledger: Ledger, history: History, language: str = "en") -> dict[str, Any]:
+    """Return all that a spending report says, as plain values; sentences in this language."""
+    relation, tell = history.relation, load_words(language)
     return {
-        "title": TITLE,
+        "title": tell("What was spent on privacy"),
+        "language": tell.language,
         "ledger": ledger.id,
         "as_of": max((entry.reserved_at[:10] for entry in history.entries), default=None),
         "rule": ledger.rule,
@@ -85,11 +93,11 @@ def describe_spending(ledger: Ledger, history: History) -> dict[str, Any]:
         "keeps_limit": history.keeps_limit(),
         "largest": describe_largest(history),
         "populations": [
-            {**row, "declared": explain_relations(history.populations, row["population"])}
+            {**row, "declared": explain_relations(history.populations, row["population"], tell)}
             for row in list_populations(history)
         ],
         "releases": [_describe_release(entry) for entry in history.entries],
-        "statement": _make_statement(ledger.rule, history),
+        "statement": _make_statement(ledger.rule, history, tell),
         "software": f"discreet {__version__}",
     }
 
@@ -106,83 +114,117 @@ def _describe_release(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _make_statement(rule: str, history: History) -> list[str]:
+def _make_statement(rule: str, history: History, tell: Words) -> list[str]:
     """Return the sentences, a paragraph each."""
     relation = history.relation
+    holds = tell(
+        "The limit holds however later releases are chosen, also after looking at earlier ones; "
+        "what is shown as spent is exact where they were chosen in advance."
+    )
+    translated = tell("This report is a translation; the English one is the reference.")
     return [
-        _explain_limit(history.limit, relation or Neighbours.REPLACE_ONE),
-        *([] if relation is None else [COMPARED[relation]]),
-        "Somebody may be in several populations at once. What counts is the largest total over "
-        "all sets of populations that can share a person. Populations that were not declared "
-        "disjoint count as overlapping. The declarations are the word of whoever keeps the ledger.",
-        f"{RULES[rule]} The limit holds however later releases are chosen, also after looking at "
-        "earlier ones; what is shown as spent is exact where they were chosen in advance.",
-        "A release counts from the moment at which it was begun, whether it was finished or not, "
-        "and for ever: what was published cannot be taken back. Releases that were charged to "
-        "another ledger, or to none, are not counted here.",
+        _explain_limit(history.limit, relation or Neighbours.REPLACE_ONE, tell),
+        *([] if relation is None else [tell.term(COMPARED[relation])]),
+        tell(
+            "Somebody may be in several populations at once. What counts is the largest total over "
+            "all sets of populations that can share a person. Populations that were not declared "
+            "disjoint count as overlapping. The declarations are the word of whoever keeps the "
+            "ledger."
+        ),
+        f"{tell.term(RULES[rule])} {holds}",
+        tell(
+            "A release counts from the moment at which it was begun, whether it was finished or "
+            "not, and for ever: what was published cannot be taken back. Releases that were "
+            "charged to another ledger, or to none, are not counted here."
+        ),
+        *([] if tell.language == "en" else [translated]),
     ]
 
 
-def _explain_limit(limit: Budget, relation: Neighbours) -> str:
-    promised = show_share(best_guess(limit.epsilon, limit.delta, relation))
-    return (
+def _explain_limit(limit: Budget, relation: Neighbours, tell: Words) -> str:
+    return tell(
         "Somebody who knows everybody else's answers, and for whom a fact about one person's "
-        f"answers is as likely as not, guesses it right with a probability of {promised} after "
-        "reading every release that the limit allows."
+        "answers is as likely as not, guesses it right with a probability of {right} after "
+        "reading every release that the limit allows.",
+        right=show_share(best_guess(limit.epsilon, limit.delta, relation), tell),
     )
 
 
-def _summarise(told: Mapping[str, Any]) -> str:
-    largest, limit = told["largest"], told["limit"]
-    together = largest["populations"]
-    whose = f", who is in {' and in '.join(together)}," if together else ""
-    bound = "" if largest["is_exact"] else "at most "
-    return (
-        f"{count_of(len(told['releases']), 'release')} so far. The most that was spent on one "
-        f"person{whose} is {bound}epsilon {largest['epsilon']:.4g}; the limit is epsilon "
-        f"{limit['epsilon']:g} at delta {limit['delta']:g}."
+def _summarise(told: Mapping[str, Any], tell: Words) -> str:
+    largest, limit, count = told["largest"], told["limit"], len(told["releases"])
+    epsilon = f"{largest['epsilon']:.4g}"
+    spent = tell("epsilon {epsilon}", epsilon=epsilon)
+    if not largest["is_exact"]:
+        spent = tell("at most epsilon {epsilon}", epsilon=epsilon)
+    values = {"spent": spent, "limit": f"{limit['epsilon']:g}", "delta": f"{limit['delta']:g}"}
+    return " ".join(
+        [
+            tell.count(count, "{number} release so far.", "{number} releases so far."),
+            _say_most(largest["populations"], values, tell),
+        ]
     )
 
 
-def _warn(told: Mapping[str, Any]) -> str:
+def _say_most(together: list[str], values: Mapping[str, str], tell: Words) -> str:
+    if not together:
+        return tell(
+            "The most that was spent on one person is {spent}; the limit is epsilon {limit} at "
+            "delta {delta}.",
+            **values,
+        )
+
+    def join(first: str, second: str) -> str:
+        return tell("{first} and in {second}", first=first, second=second)
+
+    return tell(
+        "The most that was spent on one person, who is in {populations}, is {spent}; the limit is "
+        "epsilon {limit} at delta {delta}.",
+        populations=reduce(join, together),
+        **values,
+    )
+
+
+def _warn(told: Mapping[str, Any], tell: Words) -> str:
     if told["keeps_limit"]:
         return ""
-    return (
+    return tell(
         "More than the limit was spent on some persons: releases were accepted by a declaration "
         "that was found to be wrong and was corrected. No further release about them is made."
     )
 
 
-def _list_facts(told: Mapping[str, Any]) -> dict[str, str]:
+def _list_facts(told: Mapping[str, Any], tell: Words) -> dict[str, str]:
+    relation = told["neighbours"]
     facts = {
-        "largest epsilon": f"{told['largest']['epsilon']:.4g}",
-        "limit": f"{told['limit']['epsilon']:g}",
-        "delta": f"{told['limit']['delta']:g}",
-        "releases": str(len(told["releases"])),
-        "rule": told["rule"],
-        "neighbours": told["neighbours"] or "not fixed yet",
+        tell("largest epsilon"): f"{told['largest']['epsilon']:.4g}",
+        tell("limit"): f"{told['limit']['epsilon']:g}",
+        tell("delta"): f"{told['limit']['delta']:g}",
+        tell("releases"): str(len(told["releases"])),
+        tell("rule"): told["rule"],
+        tell("neighbours"): tell.term(relation) if relation else tell("not fixed yet"),
     }
-    return facts | ({"latest release": told["as_of"]} if told["as_of"] else {})
+    return facts | ({tell("latest release"): told["as_of"]} if told["as_of"] else {})
 
 
-def _list_tables(told: Mapping[str, Any]) -> dict[str, list[HtmlColumn]]:
+def _list_tables(told: Mapping[str, Any], tell: Words) -> dict[str, list[HtmlColumn]]:
     """Return the two tables: of populations, and of releases."""
     rows, releases = told["populations"], told["releases"]
+    finished = [tell("yes") if one["finished"] else tell("no") for one in releases]
     return {
         "populations": [
-            HtmlColumn("population", [row["population"] for row in rows]),
-            HtmlColumn("spent", [row["spent"] for row in rows], 4),
-            HtmlColumn("left", [row["left"] for row in rows], 4),
-            HtmlColumn("releases", [row["releases"] for row in rows]),
+            HtmlColumn(tell("population"), [row["population"] for row in rows]),
+            HtmlColumn(tell("spent"), [row["spent"] for row in rows], 4),
+            HtmlColumn(tell("left"), [row["left"] for row in rows], 4),
+            HtmlColumn(tell("releases"), [row["releases"] for row in rows]),
         ],
         "releases": [
-            HtmlColumn("release", [str(one["number"]) for one in releases]),
-            HtmlColumn("date", [one["date"] for one in releases]),
-            HtmlColumn("population", [one["population"] for one in releases]),
-            HtmlColumn("mechanism", [one["mechanism"] for one in releases]),
-            HtmlColumn("epsilon", [f"{one['epsilon']:g}" for one in releases]),
-            HtmlColumn("delta", [f"{one['delta']:g}" for one in releases]),
-            HtmlColumn("finished", ["yes" if one["finished"] else "no" for one in releases]),
+            HtmlColumn(tell("release"), [str(one["number"]) for one in releases]),
+            HtmlColumn(tell("date"), [one["date"] for one in releases]),
+            HtmlColumn(tell("population"), [one["population"] for one in releases]),
+            HtmlColumn(tell("mechanism"), [one["mechanism"] for one in releases]),
+            HtmlColumn(tell("epsilon"), [f"{one['epsilon']:g}" for one in releases]),
+            HtmlColumn(tell("delta"), [f"{one['delta']:g}" for one in releases]),
+            HtmlColumn(tell("finished"), finished),
         ],
     }
 
@@ -191,50 +233,70 @@ def _list_declared(told: Mapping[str, Any]) -> dict[str, str]:
     return {row["population"]: row["declared"] for row in told["populations"]}
 
 
-def _explain_source(told: Mapping[str, Any]) -> str:
-    return (
-        f"Ledger {told['ledger']}, the number that every release charged to it names. Made by "
-        f"{told['software']}."
+def _explain_source(told: Mapping[str, Any], tell: Words) -> str:
+    return tell(
+        "Ledger {ledger}, the number that every release charged to it names. Made by {software}.",
+        ledger=told["ledger"],
+        software=told["software"],
     )
 
 
 def list_spending_values(told: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the template of the report shows."""
+    tell = load_words(told["language"])
     return {
+        "tell": tell,
         "title": told["title"],
-        "warning": _warn(told),
-        "summary": _summarise(told),
-        "boxes": _list_facts(told),
+        "warning": _warn(told, tell),
+        "summary": _summarise(told, tell),
+        "boxes": _list_facts(told, tell),
         "picture": draw_spending(told),
-        **_list_tables(told),
+        **_list_tables(told, tell),
         "declared": _list_declared(told),
         "statement": told["statement"],
-        "source": _explain_source(told),
+        "source": _explain_source(told, tell),
     }
 
 
 def draw_spending(told: Mapping[str, Any]) -> Sheet:
     """Draw what was spent on one person of each population, against the limit."""
     rows, limit = told["populations"][:PICTURE_ITEMS], told["limit"]["epsilon"]
+    tell = load_words(told["language"])
     sheet = Sheet(
         x=(0.0, 1.05 * max(limit, *(row["spent"] for row in rows))),
         y=(len(rows) - 0.5, -0.5),
-        description="What was spent on one person of each population, and the limit; the table has "
-        "the numbers",
+        description=tell(
+            "What was spent on one person of each population, and the limit; the table has the "
+            "numbers"
+        ),
         height=56 + 26 * len(rows),
         left=116,
+        note=_say_thinned(len(rows), len(told["populations"]), tell),
     )
-    if len(rows) < len(told["populations"]):
-        sheet.note = f"The first {len(rows)} of {len(told['populations'])} populations."
-    sheet.x_axis("epsilon spent on one person; the broken line is the limit")
+    sheet.x_axis(tell("epsilon spent on one person; the broken line is the limit"))
     for place, row in enumerate(rows):
-        said = f"{row['population']}: spent {row['spent']:.4g}, left {row['left']:.4g}"
+        said = _say_row(row, tell)
         name = shorten(row["population"], NAME_ROOM)
         sheet.text(name, sheet.left - 8, sheet.up(place) + 4, anchor="end")
         sheet.box("band", (0.0, limit), (place - 0.3, place + 0.3), said)
         sheet.box("ring", (0.0, row["spent"]), (place - 0.3, place + 0.3), said)
     sheet.line("second", (limit, limit), sheet.y)
     return sheet
+
+
+def _say_thinned(shown: int, count: int, tell: Words) -> str:
+    if shown == count:
+        return ""
+    return tell("The first {shown} of {count} populations.", shown=shown, count=count)
+
+
+def _say_row(row: Mapping[str, Any], tell: Words) -> str:
+    return tell(
+        "{population}: spent {spent}, left {left}",
+        population=row["population"],
+        spent=f"{row['spent']:.4g}",
+        left=f"{row['left']:.4g}",
+    )
 
 
 def write_spending_page(told: Mapping[str, Any]) -> str:
@@ -244,20 +306,21 @@ def write_spending_page(told: Mapping[str, Any]) -> str:
 
 def write_spending_text(told: Mapping[str, Any]) -> str:
     """Return the report as Markdown."""
-    tables = {name: _write_rows(columns) for name, columns in _list_tables(told).items()}
-    warning = _warn(told)
+    tell = load_words(told["language"])
+    tables = {name: _write_rows(columns) for name, columns in _list_tables(told, tell).items()}
+    warning = _warn(told, tell)
     parts = [
         f"# {told['title']}",
         warning and f"**{warning}**",
-        _summarise(told),
-        "## Whom it was spent on",
+        _summarise(told, tell),
+        f"## {tell('Whom it was spent on')}",
         tables["populations"],
         "\n".join(f"- {name}: {said}" for name, said in _list_declared(told).items()),
-        "## Releases",
-        tables["releases"] if told["releases"] else "None so far.",
-        "## What this means",
+        f"## {tell('Releases')}",
+        tables["releases"] if told["releases"] else tell("None so far."),
+        f"## {tell('What this means')}",
         *told["statement"],
-        _explain_source(told),
+        _explain_source(told, tell),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 

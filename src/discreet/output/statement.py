@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.output.points import (
+    explain_ledger,
     explain_versions,
     has_steps,
     list_identity,
@@ -21,14 +22,24 @@ from discreet.output.points import (
 )
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.accounting.gaussian import explain_belief
-from discreet.results.kinds import Kind, find_kind
+from discreet.results.kinds import find_kind
+from discreet.words import mark, mark_of, speak, translate_record
 
 RELATION = {
-    "replace-one": "if any one {person}'s {answers} had been replaced by others (the number of "
-    "{person}s in the data is public, so whether somebody is in the data at all is not protected)",
-    "fixed number": "if any one {person}'s {answers} had been replaced by others, or by none (the "
-    "number of {person}s is public and was fixed in advance)",
-    "add-remove": "if any one {person} had not taken part",
+    "replace-one": mark_of(
+        "It was made with differential privacy: nothing in it would look much different if any one "
+        "{person}'s {answers} had been replaced by others (the number of {persons} in the data is "
+        "public, so whether somebody is in the data at all is not protected)."
+    ),
+    "fixed number": mark_of(
+        "It was made with differential privacy: nothing in it would look much different if any one "
+        "{person}'s {answers} had been replaced by others, or by none (the number of {persons} is "
+        "public and was fixed in advance)."
+    ),
+    "add-remove": mark_of(
+        "It was made with differential privacy: nothing in it would look much different if any one "
+        "{person} had not taken part."
+    ),
 }
 """What the promise compares, in the words of the statement."""
 
@@ -40,10 +51,13 @@ METRICS = {
 """What the promise compares, in the words of the registry."""
 
 DESIGNS = {
-    "complete": "everybody answered every item that was given to them",
-    "random": "which items somebody answered did not depend on ability",
+    "complete": mark("everybody answered every item that was given to them"),
+    "random": mark("which items somebody answered did not depend on ability"),
 }
 """What the steward stated about the design; intervals rely on it, the promise does not."""
+
+REFERENCE = "statement.en.md"
+"""The file with the statement in English, beside one in another language."""
 
 MODELS = {"none": "Local", "trusted": "Shuffle"}
 """Whom the guarantee holds against, by who shuffles randomised answers."""
@@ -69,47 +83,84 @@ class Statement:
 
 
 def make_statement(record: Mapping[str, Any]) -> Statement:
-    """Say what a release promises, to whom and on what conditions."""
-    guarantee, kind = record["guarantee"], find_kind(record)
+    """Say what a release promises, to whom and on what conditions, in the record's language."""
+    guarantee, kind, tell = record["guarantee"], find_kind(record), speak(record)
     return Statement(
         warning=""
         if guarantee["is_private"]
-        else "The noise came from a seeded source, which exists for tests only.",
+        else tell("The noise came from a seeded source, which exists for tests only."),
         facts=_facts(record),
         promise=(
-            f"This release publishes {name_numbers(record)} of {len(record['items'])} "
-            f"{kind.items}. {_compare(record, kind)}{explain_promise(record)}",
-            *guarantee["conditions"],
-            guarantee["ledger_note"],
+            " ".join([_say_published(record), *_compare(record), explain_promise(record)]),
+            *map(tell.term, guarantee["conditions"]),
+            explain_ledger(record),
             *explain_versions(record),
-            f"The {kind.listed}{' with its steps' if has_steps(record) else ''}, the cap on "
-            f"{kind.answers}, epsilon, delta and the mechanism have to be chosen "
-            "without looking at the data. Choosing any of them after looking voids this promise.",
-            f"Standard errors and intervals include both the sampling of {kind.persons} and "
-            "the privacy noise. They were computed from the noisy values alone.",
+            _explain_choices(record),
+            tell.of(
+                kind,
+                "Standard errors and intervals include both the sampling of {persons} and the "
+                "privacy noise. They were computed from the noisy values alone.",
+            ),
+            *([] if tell.language == "en" else [_name_reference(record)]),
         ),
     )
 
 
-def name_numbers(record: Mapping[str, Any]) -> str:
-    """Say what a release publishes of each item."""
+def _say_published(record: Mapping[str, Any]) -> str:
+    tell, count = speak(record), len(record["items"])
+    if has_steps(record):
+        return tell(
+            "This release publishes the thresholds of all steps and the difficulties (their means) "
+            "of {count} items.",
+            count=count,
+        )
+    kind = find_kind(record)
+    return tell.of(kind, "This release publishes the {numbers} of {count} {items}.", count=count)
+
+
+def _explain_choices(record: Mapping[str, Any]) -> str:
+    """Say what has to be chosen without looking."""
+    tell = speak(record)
+    if has_steps(record):
+        return tell(
+            "The item list with its steps, the cap on answers, epsilon, delta and the mechanism "
+            "have to be chosen without looking at the data. Choosing any of them after looking "
+            "voids this promise."
+        )
+    return tell.of(
+        find_kind(record),
+        "The {listed}, the cap on {answers}, epsilon, delta and the mechanism have to be chosen "
+        "without looking at the data. Choosing any of them after looking voids this promise.",
+    )
+
+
+def _name_reference(record: Mapping[str, Any]) -> str:
+    """Say that a translation is one, and where the words are that count."""
+    return speak(record)(
+        "This statement is a translation. The English one, in {file}, is the reference.",
+        file=REFERENCE,
+    )
+
+
+def _name_numbers(record: Mapping[str, Any]) -> str:
+    """Say what a release publishes of each item, for the registry."""
     numbers = f"the {find_kind(record).numbers}"
     return f"the thresholds of all steps and {numbers} (their means)" * has_steps(record) or numbers
 
 
 def write_statement(record: Mapping[str, Any]) -> str:
     """Return the statement as Markdown."""
-    made = make_statement(record)
+    made, tell = make_statement(record), speak(record)
     rows = [f"| {as_cell(name)} | {as_cell(value)} |" for name, value in made.facts.items()]
     points = [f"- **{name}.** {value}" for name, value in list_points(record).items()]
     title = record.get("identity", {}).get("title")
     parts = [
-        "# Privacy statement" + (f": {as_cell(title)}" if title else ""),
-        made.warning and f"**NOT PRIVATE.** {made.warning}",
+        f"# {tell('Privacy statement')}" + (f": {as_cell(title)}" if title else ""),
+        made.warning and f"**{tell('NOT PRIVATE.')}** {made.warning}",
         made.promise[0],
         "\n".join(["| | |", "|---|---|", *rows]),
         *made.promise[1:],
-        *(["## The points of NIST SP 800-226", "\n".join(points)] if points else []),
+        *([f"## {tell('The points of NIST SP 800-226')}", "\n".join(points)] if points else []),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -121,51 +172,54 @@ def as_cell(text: str) -> str:
 
 def explain_promise(record: Mapping[str, Any]) -> str:
     """Say what a release promises to one person; nothing where the noise was for tests."""
-    guarantee = Guarantee.from_dict(record["guarantee"])
+    guarantee, tell = Guarantee.from_dict(record["guarantee"]), speak(record)
     if not guarantee.is_private:
-        return "It promises nothing to anybody, because its noise can be drawn again."
-    kind = find_kind(record)
-    return explain_belief(guarantee, person=kind.person, answers=kind.answers)
+        return tell("It promises nothing to anybody, because its noise can be drawn again.")
+    return explain_belief(guarantee, find_kind(record), tell)
 
 
-def _compare(record: Mapping[str, Any], kind: Kind) -> str:
+def _compare(record: Mapping[str, Any]) -> list[str]:
     if not record["guarantee"]["is_private"]:
-        return ""
+        return []
     fixed = record.get("number_fixed")
     relation = RELATION["fixed number" if fixed else record["guarantee"]["neighbours"]]
-    return (
-        "It was made with differential privacy: nothing in it would look much different "
-        f"{relation.format_map(vars(kind))}. "
-    )
+    return [speak(record).of(find_kind(record), relation)]
 
 
 def _facts(record: Mapping[str, Any]) -> dict[str, str]:
-    guarantee, kind = record["guarantee"], find_kind(record)
+    guarantee, kind, tell = record["guarantee"], find_kind(record), speak(record)
     facts = {
         **list_identity(record),
-        "protected": guarantee["unit"],
-        "neighbouring data sets": guarantee["neighbours"],
-        "epsilon": f"{guarantee['epsilon']:g}",
-        "delta": f"{guarantee['delta']:g}",
+        tell("protected"): tell.term(guarantee["unit"]),
+        tell("neighbouring data sets"): tell.term(guarantee["neighbours"]),
+        tell("epsilon"): f"{guarantee['epsilon']:g}",
+        tell("delta"): f"{guarantee['delta']:g}",
     }
     if guarantee["rho"] is not None:
-        facts["rho (zero-concentrated)"] = f"{guarantee['rho']:.4g}"
+        facts[tell("rho (zero-concentrated)")] = f"{guarantee['rho']:.4g}"
+    counted = tell.of(kind, "{answers} counted per {person}")
     facts |= {
-        "mechanism": record["mechanism"],
-        "noise": guarantee["noise"],
-        f"{kind.answers} counted per {kind.person}": f"at most {record[kind.cap]}",
+        tell("mechanism"): record["mechanism"],
+        tell("noise"): tell.term(guarantee["noise"]),
+        counted: tell("at most {cap}", cap=record[kind.cap]),
     }
     if record[kind.persons] is not None:
-        facts[kind.persons] = str(record[kind.persons])
+        facts[tell.of(kind, "{persons}")] = str(record[kind.persons])
     if record.get("forms"):
-        facts["forms"] = f"{len(record['forms'])}; every {kind.person} was given one of them"
+        facts[tell("forms")] = tell.of(
+            kind,
+            "{count}; every {person} was given one of them",
+            count=len(record["forms"]),
+        )
     if record.get("design", "unknown") != "unknown":
-        facts["who answered what, as stated in advance"] = DESIGNS[record["design"]]
+        stated = tell("who answered what, as stated in advance")
+        facts[stated] = tell.term(DESIGNS[record["design"]])
     return facts
 
 
 def write_registry_entry(record: Mapping[str, Any]) -> str:
-    """Return the YAML draft for a release, from its privacy record."""
+    """Return the YAML draft for a release, from its privacy record; the registry is in English."""
+    record = translate_record(record, "en")
     guarantee, kind = record["guarantee"], find_kind(record)
     said, points = record.get("identity", {}), list_points(record)
     relation = METRICS[Neighbours(guarantee["neighbours"])]
@@ -178,7 +232,7 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
                 "intended_use": _name_use(record),
                 "data_product_type": "Summary statistics",
                 "data_product_region": "TO FILL IN",
-                "description": f"{_capital(name_numbers(record))} of {len(record['items'])} "
+                "description": f"{_capital(_name_numbers(record))} of {len(record['items'])} "
                 f"{kind.items} in logits, with standard errors that include the privacy noise",
                 "publication_date": said.get("date", "TO FILL IN"),
                 "data_product_sector": "TO FILL IN",
@@ -205,7 +259,7 @@ def write_registry_entry(record: Mapping[str, Any]) -> str:
             },
             "accounting": {
                 "composition": points.get("Releases together", guarantee["ledger_note"]),
-                "post_processing": f"Estimation of {name_numbers(record)} from the noisy values",
+                "post_processing": f"Estimation of {_name_numbers(record)} from the noisy values",
             },
             "implementation": {
                 "mechanisms": f"{record['mechanism']}, {guarantee['noise']}; {record['software']}",

@@ -19,6 +19,7 @@ from discreet.analysis.scalogram import Scalogram
 from discreet.markup import count_of, name_some
 from discreet.output.sheet import Sheet, shorten, text_width
 from discreet.results.kinds import KINDS, Kind
+from discreet.words import ENGLISH, Words
 
 PICTURE_ITEMS = 60
 """More items than this would make the picture longer than anyone scrolls."""
@@ -43,13 +44,27 @@ def _thin(rows: ItemRows) -> ItemRows:
     return ItemRows(names, rows.value[keep], rows.lower[keep], rows.upper[keep])
 
 
-def draw_difficulties(rows: ItemRows, kind: Kind = KINDS["answers"]) -> Sheet:
+def draw_difficulties(
+    rows: ItemRows, kind: Kind = KINDS["answers"], tell: Words = ENGLISH
+) -> Sheet:
     """Draw items in order of difficulty (or objects, of strength) with their intervals."""
     return _draw_rows(
         rows,
-        f"{kind.title} with 95% intervals; the table has the numbers",
-        f"{kind.number} in logits, {kind.scale} to the right",
-        kind.items,
+        tell.of(kind, "{title} with 95% intervals; the table has the numbers"),
+        tell.of(kind, "{number} in logits, {scale} to the right"),
+        say_thinned(len(rows.items), kind, tell),
+    )
+
+
+def say_thinned(count: int, kind: Kind = KINDS["answers"], tell: Words = ENGLISH) -> str:
+    """Say that a picture does not show all; nothing where it does."""
+    if count <= PICTURE_ITEMS:
+        return ""
+    return tell.of(
+        kind,
+        "{shown} of {count} {items}, evenly chosen by rank.",
+        shown=PICTURE_ITEMS,
+        count=count,
     )
 
 
@@ -60,13 +75,13 @@ def draw_differences(shown: GroupRows) -> Sheet:
         f"Differences between {shown.focal} and {shown.reference} with 95% intervals; the table "
         "has the numbers",
         f"logits harder for {shorten(shown.focal, NAME_ROOM)}",
-        "items",
+        say_thinned(len(shown.rows.items)),
         zero=True,
     )
 
 
 def _draw_rows(
-    rows: ItemRows, description: str, label: str, noun: str, *, zero: bool = False
+    rows: ItemRows, description: str, label: str, note: str, *, zero: bool = False
 ) -> Sheet:
     shown = _thin(rows)
     ends = [0.0] if zero else []
@@ -81,9 +96,8 @@ def _draw_rows(
         description=description,
         height=60 + 18 * count,
         left=116,
+        note=note,
     )
-    if shown is not rows:
-        sheet.note = f"{count} of {len(rows.items)} {noun}, evenly chosen by rank."
     sheet.x_axis(label)
     if zero:
         sheet.line("axis", (0, 0), sheet.y)

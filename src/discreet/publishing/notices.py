@@ -17,14 +17,12 @@ from discreet.output.points import list_identity
 from discreet.output.statement import as_cell
 from discreet.publishing.verification import check_bundle
 from discreet.results.kinds import find_kind
-
-SPENT = (
-    "What was published stays known to whoever has read it, so that the privacy budget that was "
-    "spent on it stays spent, and is counted in every later release about the same {persons}."
-)
+from discreet.words import speak, translate_record
 
 
-def withdrawal_notice(bundle: str | PathLike[str], reason: str) -> str:
+def withdrawal_notice(
+    bundle: str | PathLike[str], reason: str, *, language: str | None = None
+) -> str:
     """Return the notice that a release is withdrawn, as Markdown.
 
     Parameters
@@ -33,19 +31,27 @@ def withdrawal_notice(bundle: str | PathLike[str], reason: str) -> str:
         The folder of the release, which must be whole.
     reason
         Why, in one or a few sentences.
+    language
+        Of the notice; by default that of the release.
     """
-    record = check_bundle(bundle)
+    record = _read_record(bundle, language)
+    tell = speak(record)
+    withdrawn = tell("This release was withdrawn on {date}.", date=_today())
     parts = [
-        f"# Withdrawn: {_name(record)}",
-        f"This release was withdrawn on {_today()}. {_check_reason(reason)}",
-        f"Its numbers should not be used any more. {_stays_spent(record)}",
+        f"# {tell('Withdrawn: {name}', name=_name(record))}",
+        f"{withdrawn} {_check_reason(reason)}",
+        f"{tell('Its numbers should not be used any more.')} {_stays_spent(record)}",
         _list_facts(record),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def correction_notice(
-    bundle: str | PathLike[str], by: str | PathLike[str], reason: str = ""
+    bundle: str | PathLike[str],
+    by: str | PathLike[str],
+    reason: str = "",
+    *,
+    language: str | None = None,
 ) -> str:
     """Return the notice that a release was corrected by a later one, as Markdown.
 
@@ -55,26 +61,51 @@ def correction_notice(
         The folders of the earlier and of the later release, both whole.
     reason
         Why; by default what the later release says.
+    language
+        Of the notice; by default that of the earlier release.
     """
-    old, new = check_bundle(bundle), check_bundle(by)
+    old = _read_record(bundle, language)
+    tell = speak(old)
+    new = _read_record(by, tell.language)
     _check_pair(old, new)
     said = new["identity"]
-    gone = [item for item in old["items"] if item not in new["items"]]
-    added = [item for item in new["items"] if item not in old["items"]]
-    parts = [
-        f"# Corrected: {_name(old)}",
-        f"This release was corrected on {said.get('date', _today())} by {_name(new)}. "
-        f"{_check_reason(reason or said['reason'])}",
+    corrected = tell(
+        "This release was corrected on {date} by {name}.",
+        date=said.get("date", _today()),
+        name=_name(new),
+    )
+    later = tell(
         "Use the later numbers. Both have noise of their own, so that they differ also where "
-        f"nothing was corrected. {_stays_spent(old)}",
-        *([f"No longer in the release: {', '.join(gone)}."] if gone else []),
-        *([f"New in the release: {', '.join(added)}."] if added else []),
-        "## The earlier release",
+        "nothing was corrected."
+    )
+    parts = [
+        f"# {tell('Corrected: {name}', name=_name(old))}",
+        f"{corrected} {_check_reason(reason or said['reason'])}",
+        f"{later} {_stays_spent(old)}",
+        *_list_changes(old, new),
+        f"## {tell('The earlier release')}",
         _list_facts(old),
-        "## The later release",
+        f"## {tell('The later release')}",
         _list_facts(new),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _read_record(bundle: str | PathLike[str], language: str | None) -> dict[str, Any]:
+    """Return the record of a bundle that is whole, in its own language or another."""
+    record = check_bundle(bundle)
+    return record if language is None else translate_record(record, language)
+
+
+def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Name the items that one of two releases has and the other has not."""
+    tell = speak(old)
+    gone = ", ".join(item for item in old["items"] if item not in new["items"])
+    added = ", ".join(item for item in new["items"] if item not in old["items"])
+    return [
+        *([tell("No longer in the release: {names}.", names=gone)] if gone else []),
+        *([tell("New in the release: {names}.", names=added)] if added else []),
+    ]
 
 
 def _check_pair(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
@@ -100,23 +131,34 @@ def _check_reason(reason: str) -> str:
 
 
 def _stays_spent(record: Mapping[str, Any]) -> str:
-    return SPENT.format(persons=find_kind(record).persons)
+    return speak(record).of(
+        find_kind(record),
+        "What was published stays known to whoever has read it, so that the privacy budget that "
+        "was spent on it stays spent, and is counted in every later release about the same "
+        "{persons}.",
+    )
 
 
 def _name(record: Mapping[str, Any]) -> str:
-    said, kind = record.get("identity", {}), find_kind(record)
-    named = said.get("title", f"{kind.numbers} of {len(record['items'])} {kind.items}")
-    return f"{named}, version {said['version']}" if "version" in said else str(named)
+    said, tell = record.get("identity", {}), speak(record)
+    count = len(record["items"])
+    named = said.get("title") or tell.of(
+        find_kind(record), "{numbers} of {count} {items}", count=count
+    )
+    if "version" not in said:
+        return str(named)
+    return tell("{name}, version {version}", name=named, version=said["version"])
 
 
 def _list_facts(record: Mapping[str, Any]) -> str:
-    guarantee = record["guarantee"]
+    guarantee, tell = record["guarantee"], speak(record)
+    digest = record.get("record_sha256") or tell("none: schema version 1")
     facts = {
         **list_identity(record),
-        "epsilon": f"{guarantee['epsilon']:g}",
-        "delta": f"{guarantee['delta']:g}",
-        "mechanism": record["mechanism"],
-        "record": f"SHA-256 {record.get('record_sha256', 'none: schema version 1')}",
+        tell("epsilon"): f"{guarantee['epsilon']:g}",
+        tell("delta"): f"{guarantee['delta']:g}",
+        tell("mechanism"): record["mechanism"],
+        tell("record"): f"SHA-256 {digest}",
     }
     rows = [f"| {name} | {as_cell(value)} |" for name, value in facts.items()]
     return "\n".join(["| | |", "|---|---|", *rows])

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.words import mark
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -69,6 +71,13 @@ class Kind:
         return f"{self.numbers}.csv"
 
     @property
+    def nouns(self) -> dict[str, str]:
+        """Every word, by its name in sentences; capital letters where a sentence begins with it."""
+        plain = {**vars(self), "persons": self.persons, "items": self.items}
+        capital = ("answers", "number", "most", "least")
+        return plain | {name.capitalize(): plain[name].capitalize() for name in capital}
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Columns of that file."""
         return ("item", self.number, "se", "lower", "upper", "status")
@@ -101,7 +110,7 @@ KINDS = {
             number="strength",
             numbers="strengths",
             listed="list of objects",
-            unit="one judge's whole set of comparisons",
+            unit=mark("one judge's whole set of comparisons"),
             title="Strengths of objects",
             question="How strong each object is",
             scale="stronger",

@@ -15,21 +15,21 @@
     const tail = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))) * Math.exp(-x * x / 2);
     return x < 0 ? tail / 2 : 1 - tail / 2;
   };
-  const share = p => p > 0.999 ? "over 99.9%" : p < 0.001 ? "under 0.1%" : (100 * p).toFixed(1) + "%";
+  const words = data.words;
+  // One pass: a name in braces that is part of an item's own name stays as it is.
+  const fill = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+  const share = p => p > 0.999 ? words.over : p < 0.001 ? words.under : fill(words.percent, {percent: (100 * p).toFixed(1)});
   const show = x => x.toFixed(3).replace("-", "\u2212");
-  const range = (middle, half) => show(middle - half) + " to " + show(middle + half);
+  const range = (middle, half) => fill(words.range, {low: show(middle - half), high: show(middle + half)});
   const isolate = name => "\u2068" + name + "\u2069";
   const compare = () => {
     const i = Number(first.value), j = Number(second.value);
-    if (i === j) { told.textContent = "Choose two different " + told.dataset.items + "."; return; }
+    if (i === j) { told.textContent = words.same; return; }
     const apart = data.values[i] - data.values[j], se = error(i, j);
-    const sure = Math.abs(apart) > data.bar * se ? "can" : "cannot";
-    const a = isolate(data.items[i]), b = isolate(data.items[j]);
-    told.textContent = a + " less " + b + ": " + show(apart) + " logits (standard error " + show(se) + "). "
-      + "95% interval of this pair alone: " + range(apart, data.alone * se)
-      + "; of all pairs at once: " + range(apart, data.together * se) + ". "
-      + "Probability that " + a + " is the " + told.dataset.scale + " one, for this pair alone: " + share(normal(apart / se)) + ". "
-      + "Among all " + told.dataset.items + ", the two " + sure + " be told apart at 95%.";
+    told.textContent = fill(words.told, {
+      first: isolate(data.items[i]), second: isolate(data.items[j]), difference: show(apart), se: show(se),
+      alone: range(apart, data.alone * se), together: range(apart, data.together * se), chance: share(normal(apart / se)),
+    }) + " " + (Math.abs(apart) > data.bar * se ? words.apart : words.alike);
   };
   for (const list of [first, second]) list.append(...data.items.map((name, place) => new Option(name, place)));
   second.value = String(count - 1);

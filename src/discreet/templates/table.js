@@ -32,7 +32,7 @@
         row.hidden = !(named && (!tag || row.dataset.tags.split(" ").includes(tag)));
         count += !row.hidden;
       }
-      shown.textContent = count + " of " + rows.length + " " + shown.dataset.noun;
+      shown.textContent = shown.dataset.shown.replace("{count}", count).replace("{total}", rows.length);
     };
     filter.addEventListener("input", narrow);
     if (kind) kind.addEventListener("change", narrow);

@@ -13,17 +13,19 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadBudget
+from discreet.words import mark
 
 if TYPE_CHECKING:
     from discreet.types import Relation
 
-UNIT = "one person's whole set of answers"
-NO_LEDGER = (
+UNIT = mark("one person's whole set of answers")
+NO_LEDGER = mark(
     "No ledger kept track of this release: other releases about the same persons add to it, "
     "and nothing here counts them."
 )
-NOISE = "exact integer noise from the operating system's secure generator"
-SEEDED_NOISE = "not private: the noise came from a seeded source, which exists for tests only"
+CHARGED = mark("Charged to ledger {ledger}.")
+NOISE = mark("exact integer noise from the operating system's secure generator")
+SEEDED_NOISE = mark("not private: the noise came from a seeded source, which exists for tests only")
 
 # Below this the tail arithmetic would come near the smallest floats; no release needs it.
 SMALLEST_DELTA = 1e-200
@@ -32,8 +34,8 @@ SMALLEST_DELTA = 1e-200
 class Neighbours(StrEnum):
     """Which two data sets count as neighbours."""
 
-    REPLACE_ONE = "replace-one"
-    ADD_REMOVE = "add-remove"
+    REPLACE_ONE = mark("replace-one")
+    ADD_REMOVE = mark("add-remove")
 
 
 def as_neighbours(value: str) -> Neighbours:
@@ -156,7 +158,7 @@ class Guarantee:
     @property
     def ledger_note(self) -> str:
         """Say which ledger was charged, or that none was."""
-        return NO_LEDGER if self.ledger is None else f"Charged to ledger {self.ledger}."
+        return NO_LEDGER if self.ledger is None else CHARGED.format(ledger=self.ledger)
 
     @property
     def summary(self) -> str:

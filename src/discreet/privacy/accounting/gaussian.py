@@ -19,6 +19,7 @@ from scipy.special import erfcx, log_ndtr, ndtri_exp
 
 from discreet.errors import BadBudget
 from discreet.privacy.accounting import Guarantee, Neighbours
+from discreet.words import ENGLISH, Spoken, Words, mark_of
 
 
 def float_up(value: Fraction) -> float:
@@ -280,29 +281,38 @@ def _log_trade_off(bound: GaussianBound, log_chance: float) -> float:
     return math.log(min(1.0, max(reached + float_up(bound.extra_delta), SMALLEST_REPORTED)))
 
 
-def explain_belief(
-    guarantee: Guarantee, *, person: str = "person", answers: str = "answers"
-) -> str:
+GUESSED = mark_of(
+    "Somebody who knows everybody else's {answers}, and for whom a fact about one {person}'s "
+    "{answers} is as likely as not, guesses it right with a probability of {right} after reading "
+    "this release."
+)
+BELIEVED = mark_of(
+    "Somebody who knows everybody else's {answers}, and for whom a fact about one {person}'s "
+    "{answers} is as likely as not, can become {sure} sure of it by reading this release."
+)
+MOSTLY_BELIEVED = mark_of(
+    "Somebody who knows everybody else's {answers}, and for whom a fact about one {person}'s "
+    "{answers} is as likely as not, can become {sure} sure of it by reading this release, except "
+    "with probability at most {beyond}."
+)
+
+
+def explain_belief(guarantee: Guarantee, kind: Spoken, tell: Words = ENGLISH) -> str:
     """Say in one sentence what somebody can learn about one person from a release."""
-    who = (
-        f"Somebody who knows everybody else's {answers}, and for whom a fact about one {person}'s "
-        f"{answers} is as likely as not,"
-    )
     if guarantee.tail is None:
         right = best_guess(guarantee.epsilon, guarantee.delta, guarantee.neighbours)
-        return (
-            f"{who} guesses it right with a probability of {show_share(right)} after reading "
-            "this release."
-        )
-    sure = show_share(surest_belief(guarantee.epsilon, guarantee.neighbours))
-    beyond = show_chance(guarantee.tail) if guarantee.tail else ""
-    exception = f", except with probability at most {beyond}" if beyond else ""
-    return f"{who} can become {sure} sure of it by reading this release{exception}."
+        return tell.of(kind, GUESSED, right=show_share(right, tell))
+    sure = show_share(surest_belief(guarantee.epsilon, guarantee.neighbours), tell)
+    if not guarantee.tail:
+        return tell.of(kind, BELIEVED, sure=sure)
+    return tell.of(kind, MOSTLY_BELIEVED, sure=sure, beyond=show_chance(guarantee.tail))
 
 
-def show_share(share: float) -> str:
+def show_share(share: float, tell: Words = ENGLISH) -> str:
     """Return a probability that bounds another, as a percentage."""
-    return "more than 99.9%" if share > 0.999 else f"at most about {100 * share:.0f}%"
+    if share > 0.999:
+        return tell("more than 99.9%")
+    return tell("at most about {percent}%", percent=f"{100 * share:.0f}")
 
 
 def show_chance(chance: float) -> str:

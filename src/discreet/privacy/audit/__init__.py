@@ -35,6 +35,7 @@ from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.wall import Release, release_statistics
 from discreet.types import FloatArray, Int64Array
+from discreet.words import mark
 
 __all__ = ["AuditReport", "Size", "Verdict", "audit_mechanism"]
 
@@ -45,9 +46,9 @@ CRUDE_RUNS = 200
 class Verdict(StrEnum):
     """What an audit says about a promise."""
 
-    REFUTED = "refuted"
-    CONSISTENT = "consistent"
-    INCONCLUSIVE = "inconclusive"
+    REFUTED = mark("refuted")
+    CONSISTENT = mark("consistent")
+    INCONCLUSIVE = mark("inconclusive")
 
 
 @dataclass(frozen=True)

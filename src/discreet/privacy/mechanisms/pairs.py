@@ -57,6 +57,7 @@ from discreet.privacy.protocol import Calibration, NoiseLaw, Public, check_size
 from discreet.privacy.wall import Release
 from discreet.secure import RandomSource, SeededSource
 from discreet.types import FloatArray, Int64Array
+from discreet.words import mark
 
 if TYPE_CHECKING:
     from discreet.privacy.audit.statistics import Moves, Statistic, Values
@@ -134,7 +135,7 @@ def forecast_counts(study: Study, calibration: Calibration, density: float = 1.0
 
 NoiseFor = Literal["a random graph", "the drawn graph"]
 
-FRESH_GRAPH_CONDITION = (
+FRESH_GRAPH_CONDITION = mark(
     "Epsilon and delta hold for the release as a whole, including the random choice of the "
     "compared pairs, which was made for this release alone, after the answers were given and "
     "without looking at them; rho holds given the pairs that were chosen."

@@ -34,16 +34,17 @@ from discreet.privacy.protocol import Calibration, Draw, Public
 from discreet.privacy.wall import Release, check_persons
 from discreet.secure import RandomSource, SystemSource, check_coin, flip_coins
 from discreet.types import Int64Array
+from discreet.words import mark
 
 if TYPE_CHECKING:
     from discreet.privacy.audit.statistics import Moves, Statistic, Values
 
-PATTERN_CONDITION = (
+PATTERN_CONDITION = mark(
     "The guarantee protects which answers a person gave, given which items the person answered. "
     "Which items were answered is not protected: it must be public by design, or the same for "
     "everyone."
 )
-SHUFFLE_CONDITION = (
+SHUFFLE_CONDITION = mark(
     "The guarantee counts on a trusted shuffler that removes the order and the identity of the "
     "randomised rows before anybody sees them, and on every person answering every listed item."
 )

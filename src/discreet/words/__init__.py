@@ -1,0 +1,127 @@
+"""The words of what is published: every sentence in every language, by the standard gettext.
+
+In: a sentence in English, which is its own key, and the values in it by name. Out: the sentence in
+the reader's language. A release carries its language in its record, so that whoever has the record
+finds its words (:func:`speak`). ``words.pot`` lists every sentence with the files that say it, and
+``de.po`` and ``es.po`` translate them; ``python -m tools.words`` brings them up to date.
+
+Sentences differ where persons answer items and where judges compare objects. English puts the nouns
+into one sentence; other languages bend them, so that they have a whole sentence for each kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from gettext import NullTranslations
+from pathlib import Path
+from typing import Any, Protocol
+
+from discreet.errors import BadUsage
+from discreet.words.catalogue import compile_entries, read_entries
+
+FOLDER = Path(__file__).parent
+SOURCE = FOLDER / "words.pot"
+"""Every sentence, without a translation."""
+LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español"}
+"""The languages of pages and statements, by their codes."""
+CONTEXTS = ("answers", "comparisons")
+"""What a sentence with nouns of its kind is about: it is translated once for each."""
+
+
+class Spoken(Protocol):
+    """A kind of release, with its nouns in English."""
+
+    @property
+    def answers(self) -> str:
+        """What is given; also the context of its sentences."""
+
+    @property
+    def nouns(self) -> Mapping[str, str]:
+        """Its words, by their names in sentences."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of one language.
+
+    Attributes
+    ----------
+    language
+        Its code, such as ``"de"``.
+    catalogue
+        Its sentences.
+    """
+
+    language: str
+    catalogue: NullTranslations
+
+    def __call__(self, sentence: str, /, **values: object) -> str:
+        """Return a sentence, with these values in it."""
+        return self.catalogue.gettext(sentence).format(**values)
+
+    def of(self, kind: Spoken, sentence: str, /, **values: object) -> str:
+        """Return a sentence with nouns of its kind."""
+        found = self.catalogue.pgettext(kind.answers, sentence)
+        return found.format(**{**kind.nouns, **values})
+
+    def count(self, number: int, one: str, many: str, /, **values: object) -> str:
+        """Return the sentence for one or the one for many; both may name the ``number``."""
+        found = self.catalogue.ngettext(one, many, number)
+        return found.format(number=self.number(number), **values)
+
+    def term(self, words: str) -> str:
+        """Return words that are looked up as they are, whatever signs they have."""
+        return self.catalogue.gettext(words)
+
+    def number(self, number: int) -> str:
+        """Return a whole number; a comma would be a decimal sign in most languages."""
+        grouped = f"{number:,}"
+        return grouped if self.language == "en" else grouped.replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+ENGLISH = Words("en", NullTranslations())
+
+
+def mark(sentence: str) -> str:
+    """Return a sentence as it is; it is translated where it is shown."""
+    return sentence
+
+
+def mark_of(sentence: str) -> str:
+    """Return a sentence with nouns of its kind as it is; it is translated where it is shown."""
+    return sentence
+
+
+def check_language(language: str) -> str:
+    """Return the code of a language, or say which there are."""
+    if language not in LANGUAGES:
+        known = ", ".join(f"{code} ({name})" for code, name in LANGUAGES.items())
+        raise BadUsage(f"there are no pages in the language {language!r}; known are {known}")
+    return language
+
+
+@cache
+def load_words(language: str) -> Words:
+    """Return the words of a language."""
+    if check_language(language) == "en":
+        return ENGLISH
+    path = FOLDER / f"{language}.po"
+    return Words(language, compile_entries(read_entries(path.read_text("utf-8"), path.name)))
+
+
+def speak(record: Mapping[str, Any]) -> Words:
+    """Return the words in which a release speaks of itself."""
+    return load_words(record.get("identity", {}).get("language", "en"))
+
+
+def translate_record(record: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """Return the record of a release that speaks another language; nothing else differs."""
+    identity = {**record.get("identity", {}), "language": check_language(language)}
+    if language == "en":
+        del identity["language"]
+    made = {**record, "identity": identity}
+    if not identity:
+        del made["identity"]
+    return made

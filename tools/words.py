@@ -1,0 +1,88 @@
+"""Every sentence of pages and statements, found where it is said; catalogues kept up to date.
+
+``python -m tools.words`` writes ``words.pot`` anew and every ``.po`` with it: what is translated
+stays, what nobody says any more goes, what is new is empty until somebody translates it.
+
+Found are ``tell("...")``, ``tell.of(kind, "...")`` and ``tell.count(number, "...", "...")`` in modules
+and templates, and what ``mark`` and ``mark_of`` mark in tables of sentences.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from jinja2 import nodes
+
+from discreet.markup import TEMPLATES, _templates
+from discreet.words import CONTEXTS, FOLDER, SOURCE
+from discreet.words.catalogue import Entry, read_entries, write_entries
+
+PACKAGE = TEMPLATES.parent
+CALLS = {"tell": (0, 1), "mark": (0, 1), "mark_of": (0, 1), "tell.of": (1, 2), "tell.count": (1, 3)}
+"""Which arguments of a call are sentences."""
+OF_KIND = ("mark_of", "tell.of")
+
+
+def find_sentences() -> list[Entry]:
+    """Return every sentence once, in the order of the files, with the files that say it."""
+    found: dict[tuple[str, str], Entry] = {}
+    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.html")]):
+        place = path.relative_to(PACKAGE).as_posix()
+        for call, texts in _find_calls(path):
+            for context in CONTEXTS if call in OF_KIND else ("",):
+                plural = texts[1] if len(texts) > 1 else ""
+                entry = Entry(texts[0], plural, context, said=("",) * len(texts))
+                former = found.get(entry.key, entry)
+                places = tuple(dict.fromkeys([*former.places, place]))
+                found[entry.key] = replace(entry, places=places)
+    return [*found.values()]
+
+
+def _find_calls(path: Path) -> Iterator[tuple[str, list[str]]]:
+    text = path.read_text("utf-8")
+    read = _read_module(text) if path.suffix == ".py" else _read_template(text)
+    for line, call, arguments in read:
+        if call in CALLS:
+            texts = arguments[slice(*CALLS[call])]
+            if not all(isinstance(one, str) for one in texts):
+                raise ValueError(f"{path}:{line}: {call} needs its sentence as it stands")
+            yield call, texts
+
+
+def _read_module(text: str) -> Iterator[tuple[int, str, list[Any]]]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call):
+            given = [getattr(one, "value", None) for one in node.args]
+            yield node.lineno, ast.unparse(node.func), given
+
+
+def _read_template(text: str) -> Iterator[tuple[int, str, list[Any]]]:
+    for node in _templates().parse(text).find_all(nodes.Call):
+        given = [getattr(one, "value", None) for one in node.args]
+        yield node.lineno, _name_call(node.node), given
+
+
+def _name_call(called: Any) -> str:
+    if isinstance(called, nodes.Getattr):
+        return f"{_name_call(called.node)}.{called.attr}"
+    return getattr(called, "name", "")
+
+
+def update_catalogues() -> None:
+    """Write the list of sentences, and bring every language in line with it."""
+    found = find_sentences()
+    SOURCE.write_text(write_entries(found), "utf-8")
+    for path in sorted(FOLDER.glob("*.po")):
+        said = {one.key: one.said for one in read_entries(path.read_text("utf-8"), path.name)}
+        entries = [
+            replace(one, said=said.get(one.key, one.said)) for one in found
+        ]
+        path.write_text(write_entries(entries, path.stem), "utf-8")
+        missing = sum(not all(one.said) for one in entries)
+        print(f"{path.name}: {len(entries)} sentences, {missing} without a translation")
+
+
+if __name__ == "__main__":
+    update_catalogues()
