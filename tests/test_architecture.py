@@ -15,6 +15,7 @@ ORDER = [
     "log",
     "types",
     "names",
+    "words",
     "secure",
     "atomic",
     "keeping",

@@ -3,8 +3,8 @@
 ``python -m tools.words`` writes ``words.pot`` anew and every ``.po`` with it: what is translated
 stays, what nobody says any more goes, what is new is empty until somebody translates it.
 
-Found are ``tell("...")``, ``tell.of(kind, "...")`` and ``tell.count(number, "...", "...")`` in modules
-and templates, and what ``mark`` and ``mark_of`` mark in tables of sentences.
+Found are ``tell("...")``, ``tell.of(kind, "...")`` and ``tell.count(number, "...", "...")`` in
+modules and templates, and what ``mark`` and ``mark_of`` mark in tables of sentences.
 """
 
 import ast
@@ -44,24 +44,23 @@ def _find_calls(path: Path) -> Iterator[tuple[str, list[str]]]:
     text = path.read_text("utf-8")
     read = _read_module(text) if path.suffix == ".py" else _read_template(text)
     for line, call, arguments in read:
-        if call in CALLS:
-            texts = arguments[slice(*CALLS[call])]
-            if not all(isinstance(one, str) for one in texts):
-                raise ValueError(f"{path}:{line}: {call} needs its sentence as it stands")
-            yield call, texts
+        texts = arguments[slice(*CALLS[call])] if call in CALLS else []
+        if any(isinstance(one, ast.JoinedStr | ast.BinOp | nodes.Concat) for one in texts):
+            raise ValueError(f"{path}:{line}: {call} needs its sentence as it stands")
+        found = [one.value for one in texts if isinstance(one, ast.Constant | nodes.Const)]
+        if found:  # else a sentence that is marked where it is written down
+            yield call, found
 
 
 def _read_module(text: str) -> Iterator[tuple[int, str, list[Any]]]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call):
-            given = [getattr(one, "value", None) for one in node.args]
-            yield node.lineno, ast.unparse(node.func), given
+            yield node.lineno, ast.unparse(node.func), node.args
 
 
 def _read_template(text: str) -> Iterator[tuple[int, str, list[Any]]]:
     for node in _templates().parse(text).find_all(nodes.Call):
-        given = [getattr(one, "value", None) for one in node.args]
-        yield node.lineno, _name_call(node.node), given
+        yield node.lineno, _name_call(node.node), node.args
 
 
 def _name_call(called: Any) -> str:
@@ -76,9 +75,7 @@ def update_catalogues() -> None:
     SOURCE.write_text(write_entries(found), "utf-8")
     for path in sorted(FOLDER.glob("*.po")):
         said = {one.key: one.said for one in read_entries(path.read_text("utf-8"), path.name)}
-        entries = [
-            replace(one, said=said.get(one.key, one.said)) for one in found
-        ]
+        entries = [replace(one, said=said.get(one.key, one.said)) for one in found]
         path.write_text(write_entries(entries, path.stem), "utf-8")
         missing = sum(not all(one.said) for one in entries)
         print(f"{path.name}: {len(entries)} sentences, {missing} without a translation")

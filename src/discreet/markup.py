@@ -295,9 +295,7 @@ def name_some(names: Sequence[str], most: int = 5, tell: Words = ENGLISH) -> str
     some, more = ", ".join(map(isolate, names[:most])), len(names) - most
     if more <= 0:
         return some
-    return tell.count(
-        more, "{names} and {number} more", "{names} and {number} more", names=some
-    )
+    return tell.count(more, "{names} and {number} more", "{names} and {number} more", names=some)
 
 
 def count_of(count: int, noun: str = "item") -> str:

@@ -128,7 +128,7 @@ def _draw_row(sheet: Sheet, rows: ThresholdRows, place: int, tell: Words) -> Non
         sheet.line("second" if rows.disordered[place][step] else "bar", ends, (height, height))
     for step, height in zip(steps, heights, strict=True):
         value, wrong = rows.value[place, step], rows.disordered[place][step]
-        said = _describe_threshold(rows, place, step, tell)
+        said = _describe_threshold(rows, place, int(step), tell)
         sheet.dot("node flag" if wrong else "node", value, height, RADIUS, said)
         across, up = sheet.across(value), sheet.up(height) + 4
         sheet.text(str(step + 1), across, up, anchor="middle", kind="step", tip=said)

@@ -54,6 +54,7 @@ from discreet.results.estimate import Estimate
 from discreet.results.kinds import find_kind
 from discreet.words import Words, mark, speak
 
+
 def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
     """Return the page, in the language of the record."""
     kind, tell = find_kind(record), speak(record)

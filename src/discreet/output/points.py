@@ -109,9 +109,7 @@ def explain_versions(record: Mapping[str, Any]) -> list[str]:
         reason=reason,
     )
     together = (
-        tell(
-            "What was published once stays known: nothing here counts what both allow together."
-        )
+        tell("What was published once stays known: nothing here counts what both allow together.")
         if account is None
         else tell.of(
             kind,

@@ -159,7 +159,7 @@ def hash_source() -> str:
     return whole.hexdigest()
 
 
-SOURCES = (".py", ".html", ".css", ".js", ".toml", ".json")
+SOURCES = (".py", ".html", ".css", ".js", ".toml", ".json", ".po", ".pot")
 """Files of the library that are written by hand."""
 
 

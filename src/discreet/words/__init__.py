@@ -24,7 +24,7 @@ from discreet.words.catalogue import compile_entries, read_entries
 FOLDER = Path(__file__).parent
 SOURCE = FOLDER / "words.pot"
 """Every sentence, without a translation."""
-LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español"}
+LANGUAGES = {"en": "English"}
 """The languages of pages and statements, by their codes."""
 CONTEXTS = ("answers", "comparisons")
 """What a sentence with nouns of its kind is about: it is translated once for each."""
@@ -77,8 +77,8 @@ class Words:
 
     def number(self, number: int) -> str:
         """Return a whole number; a comma would be a decimal sign in most languages."""
-        grouped = f"{number:,}"
-        return grouped if self.language == "en" else grouped.replace(",", "\N{NARROW NO-BREAK SPACE}")
+        between = "," if self.language == "en" else "\N{NARROW NO-BREAK SPACE}"
+        return f"{number:,}".replace(",", between)
 
 
 ENGLISH = Words("en", NullTranslations())

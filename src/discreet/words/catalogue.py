@@ -102,8 +102,8 @@ def _read_all(text: str, where: str) -> Iterator[Entry]:
             name = (found and found[1]) or name
             if found is None or not name or (name != "msgctxt" and not _follows(name, lines)):
                 raise BadUsage(
-                    f'{where}, line {number}: this is no line of a catalogue, which has msgid "..." '
-                    f'and msgstr "...", found {line[:40]!r}'
+                    f"{where}, line {number}: this is no line of a catalogue, which has "
+                    f'msgid "..." and msgstr "...", found {line[:40]!r}'
                 )
             lines.parts[name] = lines.parts.get(name, "") + _unescape(found[2][1:-1])
     if lines.parts:
