@@ -43,7 +43,7 @@ def find_sentences() -> list[Entry]:
 def _find_calls(path: Path) -> Iterator[tuple[str, list[str]]]:
     text = path.read_text("utf-8")
     read = _read_module(text) if path.suffix == ".py" else _read_template(text)
-    for line, call, arguments in read:
+    for line, call, arguments in sorted(read, key=lambda one: one[0]):
         texts = arguments[slice(*CALLS[call])] if call in CALLS else []
         if any(isinstance(one, ast.JoinedStr | ast.BinOp | nodes.Concat) for one in texts):
             raise ValueError(f"{path}:{line}: {call} needs its sentence as it stands")
