@@ -143,3 +143,14 @@ def test_an_unknown_distribution_is_refused():
     answers, _ = hold(8, 50, (2, 2))
     with pytest.raises(BadUsage, match="ability must be one of normal, empirical"):
         discreet.fit(answers, method="marginal", ability="uniform")
+
+
+def test_few_items_leave_empirical_standard_errors_near_the_conditional_ones():
+    # Nine scores, sixty-one weights: most of them go to zero, and must not count as free.
+    thresholds = np.array([[-1.4, 0.9], [-0.7, 0.7], [-3.6, -0.7], [-2.2, -0.4]])
+    for seed in range(8):
+        codes = draw_answers(np.random.default_rng(seed), 300, thresholds, spread=2.0)
+        answers = discreet.Responses.from_array(codes)
+        free = discreet.fit(answers, method="marginal", ability="empirical")
+        exact = discreet.fit(answers, method="conditional")
+        np.testing.assert_allclose(free.threshold_se, exact.threshold_se, rtol=0.1)

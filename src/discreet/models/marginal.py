@@ -348,8 +348,7 @@ def _finish_empirical(
     mixture: Mixture, rounds: int, length: float, basis: FloatArray | None
 ) -> MarginalFit:
     sums = evaluate(mixture)
-    weights = np.exp(mixture.log_weights)
-    level = mixture.level
+    weights, level = np.exp(mixture.log_weights), mixture.level
     nodes = mixture.nodes - level
     mean = float(weights @ nodes)
     sd = float(np.sqrt(weights @ (nodes - mean) ** 2))
@@ -375,6 +374,8 @@ def _empirical_covariance(
     persons = mixture.patterns.persons
     away = sums.posterior - np.exp(mixture.log_weights)
     between = (away * persons[:, None]).T @ away
+    # A weight on its way to zero is held by the slope that drives it there.
+    between += np.diag(np.maximum(-(persons @ away), 0.0))
     cross = sums.cross_weights(mixture)
     values, vectors = np.linalg.eigh(between)
     keep = values > 1e-9 * values.max(initial=0.0)
@@ -382,8 +383,7 @@ def _empirical_covariance(
     matrix = about - turned @ turned.T
     values, vectors = _split_information(centre_covariance(matrix), basis)
     # Directions that free weights leave undetermined get a large variance, not an infinite one.
-    values = np.maximum(values, FLAT * float(np.median(values)))
-    return np.asarray((vectors / values) @ vectors.T)
+    return np.asarray((vectors / np.maximum(values, FLAT * np.median(values))) @ vectors.T)
 
 
 def _split_information(
