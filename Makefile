@@ -57,13 +57,15 @@ browser:
 
 # The engines for clusters and databases are tested on real ones: Spark needs a Java to run on.
 .PHONY: servers
-servers:
+servers: browser
 	@{ command -v java >/dev/null && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; } || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing Java and PostgreSQL" && \
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends default-jre-headless postgresql >/dev/null; } || \
 	  echo "no Java or no PostgreSQL server here: their tests will skip"
 
-test: check doctest browser servers
+# Style and types need one core, examples in the code another; then both run the tests.
+test: $(READY) servers
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check doctest
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(READY)
@@ -78,7 +80,7 @@ fix: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-slow: $(READY) browser servers
+slow: $(READY) servers
 	$(TEST_ENV) $(BIN)/python -m pytest -n 2 -m slow
 
 bench: $(READY)
