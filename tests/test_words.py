@@ -3,12 +3,14 @@
 import html
 import json
 import re
+from dataclasses import replace
 from gettext import NullTranslations
 
 import numpy as np
 import pandas as pd
 import pytest
 from tests.commandline import LSAT_ITEMS
+from tests.commandline import discreet as typed
 from tools.words import find_sentences
 
 import discreet
@@ -19,13 +21,15 @@ from discreet.output.spending import describe_spending, write_spending_page, wri
 from discreet.output.statement import write_statement
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing.notices import correction_notice, withdrawal_notice
+from discreet.results.kinds import KINDS
 from discreet.secure import SeededSource
-from discreet.words import SOURCE, Words, load_words
+from discreet.words import LANGUAGES, SOURCE, Words, load_words
 from discreet.words.catalogue import (
     Entry,
     compile_entries,
     placeholders,
     read_entries,
+    read_language,
     write_entries,
 )
 
@@ -33,16 +37,23 @@ ABOUT = {"title": "TITLE", "version": "V", "body": "BODY", "contact": "CONTACT",
 LATER = {**ABOUT, "version": "W", "supersedes": "V", "reason": "REASON."}
 
 
+SENTENCES = {one.key: one for one in read_entries(SOURCE.read_text("utf-8"), SOURCE.name)}
+
+
 class Bracketed(NullTranslations):
-    """A language that says everything in English, between brackets: what is outside is no word."""
+    """A language that says everything in English, between brackets: what is outside is no word.
+
+    It knows no sentence that is not listed.
+    """
 
     def gettext(self, message):
-        return f"⟦{message}⟧"
+        return f"⟦{SENTENCES['', message].sentence}⟧"
 
-    def pgettext(self, _context, message):
-        return f"⟦{message}⟧"
+    def pgettext(self, context, message):
+        return f"⟦{SENTENCES[context, message].sentence}⟧"
 
     def ngettext(self, one, many, number):
+        assert SENTENCES["", one].plural == many
         return f"⟦{one if number == 1 else many}⟧"
 
 
@@ -173,6 +184,160 @@ def test_the_list_of_sentences_is_that_of_the_source():
     assert read_entries(SOURCE.read_text("utf-8"), SOURCE.name) == find_sentences()
 
 
+def check_catalogue(entries):
+    """Say what a translation lacks or has too much."""
+    said = {entry.key: entry for entry in entries}
+    yield from (f"missing: {key}" for key in SENTENCES if key not in said)
+    yield from (f"nobody says: {key}" for key in said if key not in SENTENCES)
+    for entry in entries:
+        source = SENTENCES.get(entry.key, entry)
+        forms = 2 if source.plural else 1
+        if entry.is_fuzzy or len(entry.said) != forms or not all(map(str.strip, entry.said)):
+            yield f"not translated: {entry.sentence}"
+        # A whole sentence for each kind has no room for English nouns.
+        nouns = set(KINDS[entry.context].nouns) if entry.context else set()
+        for text in entry.said:
+            if placeholders(text) != placeholders(source.sentence) - nouns:
+                yield f"other names in braces: {text}"
+
+
+def read_catalogue(language):
+    path = SOURCE.with_name(f"{language}.po")
+    return read_entries(path.read_text("utf-8"), path.name)
+
+
+@pytest.mark.parametrize("language", sorted({*LANGUAGES} - {"en"}))
+def test_a_translation_is_complete(language):
+    text = SOURCE.with_name(f"{language}.po").read_text("utf-8")
+    assert [*check_catalogue(read_catalogue(language))] == []
+    assert read_language(text, language) == language
+    assert "#~" not in text, "an obsolete entry"
+
+
+def test_what_is_wrong_with_a_translation_is_found():
+    good = read_catalogue("de")
+    assert next(check_catalogue(good[1:])).startswith("missing")
+    assert [*check_catalogue([*good, Entry("new", said=("neu",))])] == ["nobody says: ('', 'new')"]
+    place = next(i for i, one in enumerate(good) if one.sentence == "at most {cap}")
+    for wrong, found in (
+        ({"said": ("",)}, "not translated"),
+        ({"said": ("höchstens",)}, "other names"),
+        ({"said": ("höchstens {limit}",)}, "other names"),
+        ({"is_fuzzy": True}, "not translated"),
+    ):
+        bad = [*good]
+        bad[place] = replace(bad[place], **wrong)
+        assert any(one.startswith(found) for one in check_catalogue(bad))
+
+
+def english_in(text, entries):
+    """Return the English sentences that a text in another language holds."""
+    text = re.sub(r"<[^>]*>", " ", html.unescape(text))
+    return [
+        entry.sentence
+        for entry in entries
+        for form in (entry.sentence, entry.plural)
+        if len(re.sub(r"\{\w+\}", "", form).split()) > 2
+        and form not in entry.said
+        and re.search(_as_pattern(form, entry), text)
+    ]
+
+
+def _as_pattern(form, entry):
+    """Return what finds a sentence whatever stands in its braces, but for the nouns of its kind."""
+    nouns = KINDS[entry.context].nouns if entry.context else {}
+    parts = re.split(r"\{(\w+)\}", form)
+    texts = [
+        (re.escape(nouns[part]) if part in nouns else ".{1,80}?") if place % 2 else re.escape(part)
+        for place, part in enumerate(parts)
+    ]
+    return "".join(texts)
+
+
+@pytest.mark.parametrize("language", ["de", "es"])
+def test_a_bundle_in_another_language_has_no_english_sentence(language, tmp_path):
+    ledger, out, lsat = tmp_path / "spent.db", tmp_path / "out", tmp_path / "lsat.csv"
+    rows = discreet.datasets.lsat().store.rows(0, 1000).tolist()
+    lsat.write_text("\n".join(",".join(map(str, row)) for row in [LSAT_ITEMS, *rows]) + "\n")
+    (tmp_path / "items.txt").write_text("\n".join(LSAT_ITEMS))
+    (tmp_path / "release.toml").write_text(f'title = "TITLE"\nlanguage = "{language}"\n')
+    assert typed("ledger", "create", ledger, "--epsilon", 3).code == 0
+    asked = ["--items", tmp_path / "items.txt", "--epsilon", 1, "--ledger", ledger]
+    about = ["--about", tmp_path / "release.toml", "--out", out]
+    assert typed("release", lsat, *asked, *about).code == 0
+    assert typed("verify", out).code == 0
+    spending = typed("ledger", "report", ledger, "--language", language).out
+    notice = typed("withdraw", out, "--because", "REASON.").out
+    assert f'<html lang="{language}">' in (out / "report.html").read_text("utf-8")
+    entries = read_catalogue(language)
+    texts = [(out / name).read_text("utf-8") for name in ("report.html", "statement.md")]
+    for text in [*texts, spending, notice]:
+        bare = re.sub(r"<(style|script>).*?</(style|script)>", "", text, flags=re.S)
+        assert english_in(bare, entries) == []
+    # The reference is there, in English, and so are the words of the registry.
+    assert "statement.en.md" in texts[1]
+    reference = (out / "statement.en.md").read_text("utf-8")
+    assert reference.startswith("# Privacy statement: TITLE")
+    assert "translation" not in reference
+    assert "Item difficulties of the Rasch model" in (out / "registry.yaml").read_text("utf-8")
+
+
+def test_a_sentence_that_was_left_in_english_is_found(monkeypatch, releases):
+    entries = read_catalogue("de")
+    promise = next(i for i, one in enumerate(entries) if one.sentence.startswith("It was made"))
+    left = compile_entries(entries[:promise] + entries[promise + 1 :])
+    monkeypatch.setattr("discreet.words.load_words", lambda _: Words("de", left))
+    found = english_in(write_statement(releases["plain"].record), entries)
+    assert found == []  # nothing is promised with noise for tests
+    found = english_in(write_statement(releases["alone"].record), entries)
+    assert found == [entries[promise].sentence]
+
+
+def test_a_release_is_translated_without_changing_its_numbers(tmp_path, releases):
+    first = releases["folder"] / "first"
+    for language in ("de", "es"):
+        done = typed("translate", first, "--language", language, "--out", tmp_path / language)
+        assert (done.code, done.err) == (0, f"Wrote {tmp_path / language} (may be published)\n")
+        assert typed("verify", tmp_path / language).code == 0
+        for same in ("difficulties.csv", "registry.yaml", "noisy.npz"):
+            assert (tmp_path / language / same).read_bytes() == (first / same).read_bytes()
+        reference = tmp_path / language / "statement.en.md"
+        assert reference.read_bytes() == (first / "statement.md").read_bytes()
+    back = tmp_path / "back"
+    assert typed("translate", tmp_path / "de", "--language", "en", "--out", back).code == 0
+    assert sorted(path.name for path in back.iterdir()) == sorted(p.name for p in first.iterdir())
+    assert all((back / p.name).read_bytes() == p.read_bytes() for p in first.iterdir())
+
+
+def test_a_bundle_in_german_can_be_replaced(tmp_path, releases):
+    releases["alone"].save(tmp_path / "out", language="de")
+    releases["alone"].save(tmp_path / "out", force=True)
+    assert not (tmp_path / "out" / "statement.en.md").exists()
+
+
+def test_a_notice_speaks_the_language_that_is_asked_for(releases):
+    first, later = releases["folder"] / "first", releases["folder"] / "later"
+    assert "# Retirada: TITLE" in withdrawal_notice(first, "REASON.", language="es")
+    assert "Berichtigt: TITLE, Version V" in correction_notice(first, later, language="de")
+    assert "# Corrected: TITLE" in typed("correct", first, "--by", later).out
+    assert "# Corregida: TITLE" in typed("correct", first, "--by", later, "--language", "es").out
+
+
+@pytest.mark.parametrize("given", [{"language": "tlh"}, {"language": "DE"}])
+def test_an_unknown_language_is_refused_before_anything_is_spent(given, tmp_path):
+    book = Ledger.create(tmp_path / "spent.db", 3.0)
+    with pytest.raises(BadUsage, match="known are en"):
+        discreet.release("no such file", Budget(1.0), items=LSAT_ITEMS, ledger=book, about=given)
+    assert book.spent()[0] == 0
+
+
+def test_english_is_what_a_release_speaks_unless_told_otherwise(releases):
+    made = discreet.release(
+        discreet.datasets.lsat(), Budget(1.0), items=LSAT_ITEMS, about={"language": "en"}
+    )
+    assert "identity" not in made.record
+
+
 def test_a_sentence_without_a_translation_is_said_in_english():
     silent = Words("xx", compile_entries([]))
     assert silent("{count} of {total}", count=2, total=3) == "2 of 3"
@@ -188,8 +353,6 @@ def test_a_sentence_is_said_by_its_number_and_by_its_kind():
     assert tell.count(1, "{number} cat", "{number} cats") == "1 Katze"
     many = tell.count(1234, "{number} cat", "{number} cats")
     assert many == "1\N{NARROW NO-BREAK SPACE}234 Katzen"
-    from discreet.results.kinds import KINDS
-
     assert tell.of(KINDS["answers"], "all {items}") == "alle Aufgaben"
     assert tell.of(KINDS["comparisons"], "all {items}") == "all objects"
 

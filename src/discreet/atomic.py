@@ -163,6 +163,7 @@ RELEASE_FILES = {
     "strengths.csv",
     "thresholds.csv",
     "statement.md",
+    "statement.en.md",
     "registry.yaml",
     "report.html",
     "noisy.npz",

@@ -35,7 +35,7 @@ from discreet.cli.options import add_family, register, spread
 from discreet.cli.output import speaking
 from discreet.cli.plan import audit, plan
 from discreet.cli.ranks import compare_items, top
-from discreet.cli.release import release, verify
+from discreet.cli.release import release, translate, verify
 from discreet.cli.simulate import demo, simulate
 from discreet.cli.studio import studio
 from discreet.errors import hide_passwords, looks_like_address
@@ -71,6 +71,7 @@ register(app, approve)
 register(app, make_key, "key")
 register(app, release, mechanisms="answers")
 register(app, verify)
+register(app, translate)
 register(app, correct)
 register(app, withdraw)
 register(app, plan, mechanisms="answers")

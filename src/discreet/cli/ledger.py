@@ -17,7 +17,17 @@ from discreet.cli.answers import (
     read_votes,
 )
 from discreet.cli.approvals import print_approvers
-from discreet.cli.options import AsJson, Delta, Epsilon, Force, Relation, argument, flag, option
+from discreet.cli.options import (
+    AsJson,
+    Delta,
+    Epsilon,
+    Force,
+    Language,
+    Relation,
+    argument,
+    flag,
+    option,
+)
 from discreet.cli.output import check_writable, json_text, note, print_columns, print_json, say
 from discreet.cli.release import Delivery, show_release
 from discreet.errors import BadUsage
@@ -187,6 +197,7 @@ def report_spending(
         Path | None,
         option("FILE", "Write it: .html for a page, .md for a text, .json for a program."),
     ] = None,
+    language: Annotated[Language, flag("Of its sentences.")] = "en",
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
@@ -201,7 +212,7 @@ def report_spending(
             raise BadUsage(f"{out}: a spending report is written as .html, .md or .json; name one.")
         check_writable(out.parent, [out.name], force=force)
     ledger = Ledger.open(file)
-    told = describe_spending(ledger, ledger.history())
+    told = describe_spending(ledger, ledger.history(), language)
     if as_json:
         print_json(told)
     elif out is None:

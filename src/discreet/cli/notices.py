@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 from discreet.atomic import write_text
-from discreet.cli.options import Force, argument, option
+from discreet.cli.options import Force, Language, argument, flag, option
 from discreet.cli.output import check_writable, note, say
 
 Notice = Annotated[Path | None, option("FILE", "Where the notice goes, as Markdown.", "--out")]
+Spoken = Annotated[Language | None, flag("Of the notice. Default: that of the release.")]
 
 
 def correct(
@@ -17,26 +18,28 @@ def correct(
     *,
     by: Annotated[Path, option("DIR", "The later release, which says that it supersedes it.")],
     because: Annotated[str, option("TEXT", "Why. Default: what the later release says.")] = "",
+    language: Spoken = None,
     out: Notice = None,
     force: Force = False,
 ) -> None:
     """Write the notice that a release was corrected by a later one."""
     from discreet.publishing.notices import correction_notice
 
-    _show(correction_notice(bundle, by, because), out, force=force)
+    _show(correction_notice(bundle, by, because, language=language), out, force=force)
 
 
 def withdraw(
     bundle: Annotated[Path, argument("DIR", "The release.")],
     *,
     because: Annotated[str, option("TEXT", "Why it is withdrawn.")],
+    language: Spoken = None,
     out: Notice = None,
     force: Force = False,
 ) -> None:
     """Write the notice that a release is withdrawn. What was spent stays spent."""
     from discreet.publishing.notices import withdrawal_notice
 
-    _show(withdrawal_notice(bundle, because), out, force=force)
+    _show(withdrawal_notice(bundle, because, language=language), out, force=force)
 
 
 def _show(text: str, out: Path | None, *, force: bool) -> None:

@@ -27,6 +27,7 @@ from discreet.cli.options import (
     Delta,
     Design,
     Force,
+    Language,
     Neighbouring,
     argument,
     flag,
@@ -84,6 +85,7 @@ class Terms:
         str | None, option("VERSION", "The version of the same release that it takes the place of.")
     ] = None
     because: Annotated[str | None, option("TEXT", "Why it does so.")] = None
+    language: Annotated[Language | None, flag("Of page and statement. Default: en.")] = None
     audit: Annotated[
         Path | None, option("FILE", "What `discreet audit --json` printed, to be published.")
     ] = None
@@ -98,6 +100,7 @@ class Terms:
             "version": self.edition,
             "supersedes": self.supersedes,
             "reason": self.because,
+            "language": self.language,
         }
         return make_identity(self.about).add(words)
 
@@ -333,6 +336,21 @@ def _columns(released: Published) -> dict[str, list[Any]]:
     """Return the numbers of each item, but for its status, which is the same for all."""
     columns = released.result.to_dict()
     return {name: columns[name] for name in find_kind(released.record).columns[:-1]}
+
+
+def translate(
+    bundle: Annotated[Path, argument("DIR", "What `release` wrote.")],
+    *,
+    language: Annotated[Language, flag("Of page and statement.")],
+    out: Annotated[Path, option("DIR", "The new folder to publish.")],
+    force: Force = False,
+) -> None:
+    """Write a release once more in another language: the same numbers, nothing is charged."""
+    check_place(out, force=force)
+    from discreet.publishing.verification import read_published
+
+    read_published(bundle).save(out, force=force, language=language)
+    note(f"Wrote {out} (may be published)")
 
 
 def verify(bundle: Annotated[Path, argument("DIR", "What `release` wrote.")]) -> None:

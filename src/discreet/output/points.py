@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet.privacy.accounting import CHARGED, NO_LEDGER
+from discreet.privacy.ledger import EVERYONE
 from discreet.results.kinds import find_kind
 from discreet.words import Words, mark, speak
 
@@ -41,13 +42,18 @@ def list_identity(record: Mapping[str, Any]) -> dict[str, str]:
     facts = {tell.term(words): said[name] for name, words in IDENTITY.items() if name in said}
     account = record.get("account")
     if account is not None:
-        facts[tell("about the population")] = account["population"]
+        facts[tell("about the population")] = name_population(account["population"], tell)
         facts[tell("spent on it, with this release")] = _show_spent(account, tell)
     approvers = record.get("approval", {}).get("approvers", ())
     if approvers:
         names = [tell("{name} (key {key})", name=one["name"], key=one["key"]) for one in approvers]
         facts[tell("approved by")] = ", ".join(names)
     return facts
+
+
+def name_population(name: str, tell: Words) -> str:
+    """Return what a population is called; the one of everybody has a name in each language."""
+    return tell("everyone") if name == EVERYONE else name
 
 
 def name_edition(record: Mapping[str, Any]) -> str:
@@ -235,7 +241,8 @@ def _tell_releases(record: Mapping[str, Any]) -> str:
     account, tell = record.get("account"), speak(record)
     if account is None:
         return explain_ledger(record)
-    return f"{explain_ledger(record)} {account['population']}: {_show_spent(account, tell)}."
+    about = name_population(account["population"], tell)
+    return f"{explain_ledger(record)} {about}: {_show_spent(account, tell)}."
 
 
 def has_steps(record: Mapping[str, Any]) -> bool:

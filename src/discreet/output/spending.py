@@ -13,6 +13,7 @@ from typing import Any
 
 from discreet import __version__
 from discreet.markup import HtmlColumn, write_page
+from discreet.output.points import name_population
 from discreet.output.sheet import Sheet, shorten
 from discreet.output.svg import NAME_ROOM, PICTURE_ITEMS
 from discreet.privacy.accounting import Budget, Neighbours
@@ -212,7 +213,7 @@ def _list_tables(told: Mapping[str, Any], tell: Words) -> dict[str, list[HtmlCol
     finished = [tell("yes") if one["finished"] else tell("no") for one in releases]
     return {
         "populations": [
-            HtmlColumn(tell("population"), [row["population"] for row in rows]),
+            HtmlColumn(tell("population"), _name_all(rows, tell)),
             HtmlColumn(tell("spent"), [row["spent"] for row in rows], 4),
             HtmlColumn(tell("left"), [row["left"] for row in rows], 4),
             HtmlColumn(tell("releases"), [row["releases"] for row in rows]),
@@ -220,7 +221,7 @@ def _list_tables(told: Mapping[str, Any], tell: Words) -> dict[str, list[HtmlCol
         "releases": [
             HtmlColumn(tell("release"), [str(one["number"]) for one in releases]),
             HtmlColumn(tell("date"), [one["date"] for one in releases]),
-            HtmlColumn(tell("population"), [one["population"] for one in releases]),
+            HtmlColumn(tell("population"), _name_all(releases, tell)),
             HtmlColumn(tell("mechanism"), [one["mechanism"] for one in releases]),
             HtmlColumn(tell("epsilon"), [f"{one['epsilon']:g}" for one in releases]),
             HtmlColumn(tell("delta"), [f"{one['delta']:g}" for one in releases]),
@@ -229,8 +230,13 @@ def _list_tables(told: Mapping[str, Any], tell: Words) -> dict[str, list[HtmlCol
     }
 
 
-def _list_declared(told: Mapping[str, Any]) -> dict[str, str]:
-    return {row["population"]: row["declared"] for row in told["populations"]}
+def _name_all(rows: list[dict[str, Any]], tell: Words) -> list[str]:
+    return [name_population(row["population"], tell) for row in rows]
+
+
+def _list_declared(told: Mapping[str, Any], tell: Words) -> dict[str, str]:
+    rows = told["populations"]
+    return dict(zip(_name_all(rows, tell), [row["declared"] for row in rows], strict=True))
 
 
 def _explain_source(told: Mapping[str, Any], tell: Words) -> str:
@@ -252,7 +258,7 @@ def list_spending_values(told: Mapping[str, Any]) -> dict[str, Any]:
         "boxes": _list_facts(told, tell),
         "picture": draw_spending(told),
         **_list_tables(told, tell),
-        "declared": _list_declared(told),
+        "declared": _list_declared(told, tell),
         "statement": told["statement"],
         "source": _explain_source(told, tell),
     }
@@ -276,7 +282,7 @@ def draw_spending(told: Mapping[str, Any]) -> Sheet:
     sheet.x_axis(tell("epsilon spent on one person; the broken line is the limit"))
     for place, row in enumerate(rows):
         said = _say_row(row, tell)
-        name = shorten(row["population"], NAME_ROOM)
+        name = shorten(name_population(row["population"], tell), NAME_ROOM)
         sheet.text(name, sheet.left - 8, sheet.up(place) + 4, anchor="end")
         sheet.box("band", (0.0, limit), (place - 0.3, place + 0.3), said)
         sheet.box("ring", (0.0, row["spent"]), (place - 0.3, place + 0.3), said)
@@ -293,7 +299,7 @@ def _say_thinned(shown: int, count: int, tell: Words) -> str:
 def _say_row(row: Mapping[str, Any], tell: Words) -> str:
     return tell(
         "{population}: spent {spent}, left {left}",
-        population=row["population"],
+        population=name_population(row["population"], tell),
         spent=f"{row['spent']:.4g}",
         left=f"{row['left']:.4g}",
     )
@@ -315,7 +321,7 @@ def write_spending_text(told: Mapping[str, Any]) -> str:
         _summarise(told, tell),
         f"## {tell('Whom it was spent on')}",
         tables["populations"],
-        "\n".join(f"- {name}: {said}" for name, said in _list_declared(told).items()),
+        "\n".join(f"- {name}: {said}" for name, said in _list_declared(told, tell).items()),
         f"## {tell('Releases')}",
         tables["releases"] if told["releases"] else tell("None so far."),
         f"## {tell('What this means')}",

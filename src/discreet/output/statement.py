@@ -136,7 +136,8 @@ def _explain_choices(record: Mapping[str, Any]) -> str:
 
 def _name_reference(record: Mapping[str, Any]) -> str:
     """Say that a translation is one, and where the words are that count."""
-    return speak(record)(
+    tell = speak(record)
+    return tell(
         "This statement is a translation. The English one, in {file}, is the reference.",
         file=REFERENCE,
     )
@@ -183,7 +184,8 @@ def _compare(record: Mapping[str, Any]) -> list[str]:
         return []
     fixed = record.get("number_fixed")
     relation = RELATION["fixed number" if fixed else record["guarantee"]["neighbours"]]
-    return [speak(record).of(find_kind(record), relation)]
+    tell = speak(record)
+    return [tell.of(find_kind(record), relation)]
 
 
 def _facts(record: Mapping[str, Any]) -> dict[str, str]:

@@ -28,7 +28,7 @@ import discreet
 from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
 from discreet.markup import brief_repr, spreadsheet_cell
 from discreet.output.pages import write_public_page
-from discreet.output.statement import write_registry_entry, write_statement
+from discreet.output.statement import REFERENCE, write_registry_entry, write_statement
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger.file import remove_vault
 from discreet.privacy.protocol import Public
@@ -44,6 +44,7 @@ from discreet.results.kinds import KINDS, find_kind
 from discreet.results.ranking import Strengths
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.types import FloatArray
+from discreet.words import speak, translate_record
 
 SCHEMA_VERSION = 2
 THRESHOLD_FILE = "thresholds.csv"
@@ -86,13 +87,17 @@ class Published:
         """The estimate in the words of what was released."""
         return self.estimate
 
-    def save(self, folder: str | PathLike[str], *, force: bool = False) -> None:
+    def save(
+        self, folder: str | PathLike[str], *, force: bool = False, language: str | None = None
+    ) -> None:
         """Write the bundle: table, privacy record, statement, registry draft, page, noisy values.
 
         The folder appears whole or not at all. An existing one is refused; with ``force`` an
-        earlier release is replaced, if nothing else is in its folder.
+        earlier release is replaced, if nothing else is in its folder. ``language`` is that of page
+        and statement, ``"en"``, ``"de"`` or ``"es"``; by default what the release says (``about``).
         """
-        write_bundle(folder, self.estimate, self.record, self.noisy, force=force)
+        record = self.record if language is None else translate_record(self.record, language)
+        write_bundle(folder, self.estimate, record, self.noisy, force=force)
         if self.stored is not None:  # not needed any more
             remove_vault(self.stored)
 
@@ -188,7 +193,7 @@ def bundle_files(
     files: dict[str, str | bytes] = {
         kind.table: table_text({**columns, kind.number: columns["difficulty"]}, kind.columns),
         **_threshold_texts(estimate),
-        "statement.md": write_statement(record),
+        **_write_statements(record),
         "registry.yaml": write_registry_entry(record),
         "report.html": write_public_page(estimate, record),
     }
@@ -196,6 +201,14 @@ def bundle_files(
         files[NOISY_FILE] = noisy_bytes(noisy, estimate)
     hashes = {name: hash_content(content) for name, content in sorted(files.items())}
     return {**files, PRIVACY_FILE: seal_record(record, hashes)}
+
+
+def _write_statements(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the statement, and beside one in another language the English one, which counts."""
+    texts = {"statement.md": write_statement(record)}
+    if speak(record).language != "en":
+        texts[REFERENCE] = write_statement(translate_record(record, "en"))
+    return texts
 
 
 def _threshold_texts(estimate: Estimate) -> dict[str, str]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadUsage
+from discreet.words import check_language
 
 MOST_LETTERS = 2_000
 """Longest text of one field; a page is no place for a report."""
@@ -38,6 +39,8 @@ class Identity:
         The version that it takes the place of, and why.
     note
         An agency's own words, which the page and the statement show as they are.
+    language
+        Of the page and the statement: ``"en"``, the default, ``"de"`` or ``"es"``.
     """
 
     title: str = ""
@@ -48,6 +51,7 @@ class Identity:
     supersedes: str = ""
     reason: str = ""
     note: str = ""
+    language: str = ""
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -58,6 +62,8 @@ class Identity:
                 )
         if self.date:
             _check_date(self.date)
+        if self.language:
+            check_language(self.language)
         if self.reason and not self.supersedes:
             raise BadUsage("a release that gives a reason must say which version it supersedes")
         if self.supersedes and not self.reason:
@@ -68,8 +74,9 @@ class Identity:
             raise BadUsage(f"a release cannot supersede itself: both are version {self.version!r}")
 
     def to_dict(self) -> dict[str, str]:
-        """Return what was given."""
-        return {name: value for name, value in asdict(self).items() if value}
+        """Return what was given; English is what a release speaks unless another is."""
+        unsaid = {"language": "en"}
+        return {k: one for k, one in asdict(self).items() if one and one != unsaid.get(k)}
 
     def add(self, words: Mapping[str, str | None]) -> Identity:
         """Return the identity with further words, which count more than those it has."""
@@ -127,10 +134,10 @@ AUDIT = ("mechanism", "claimed_epsilon", "lower_bound", "verdict", "runs", "item
 
 def describe_itself(about: About, audit: str | PathLike[str] | None) -> dict[str, Any]:
     """Return what a release says about itself: its identity, with a date, and an audit's result."""
-    identity = make_identity(about).to_dict()
-    if identity:
-        identity.setdefault("date", datetime.now(UTC).date().isoformat())
-    told: dict[str, Any] = {"identity": identity} if identity else {}
+    said = make_identity(about)
+    if said.to_dict() and not said.date:
+        said = said.add({"date": datetime.now(UTC).date().isoformat()})
+    told: dict[str, Any] = {"identity": said.to_dict()} if said.to_dict() else {}
     return told if audit is None else {**told, "audit": _read_audit(Path(audit))}
 
 

@@ -131,7 +131,8 @@ def _check_reason(reason: str) -> str:
 
 
 def _stays_spent(record: Mapping[str, Any]) -> str:
-    return speak(record).of(
+    tell = speak(record)
+    return tell.of(
         find_kind(record),
         "What was published stays known to whoever has read it, so that the privacy budget that "
         "was spent on it stays spent, and is counted in every later release about the same "

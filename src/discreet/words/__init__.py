@@ -24,7 +24,7 @@ from discreet.words.catalogue import compile_entries, read_entries
 FOLDER = Path(__file__).parent
 SOURCE = FOLDER / "words.pot"
 """Every sentence, without a translation."""
-LANGUAGES = {"en": "English"}
+LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español"}
 """The languages of pages and statements, by their codes."""
 CONTEXTS = ("answers", "comparisons")
 """What a sentence with nouns of its kind is about: it is translated once for each."""
