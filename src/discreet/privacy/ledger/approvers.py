@@ -108,16 +108,28 @@ class Board:
                 f"{self.ledger}"
             )
         if request.body["nonce"] in self.used:
-            raise NotAllowed("this request was carried out already; each is good for once")
+            raise NotAllowed(
+                "this request was carried out already; each is good for once. Propose another "
+                "where something shall be released again"
+            )
         found = [self._find_signer(request, place) for place in range(len(request.signatures))]
         if len({one.public_key for one in found}) < len(found):
             raise NotAllowed("a key has signed this request twice; every signature counts once")
         if len(found) < self.needed:
-            raise NotAllowed(
-                f"this ledger asks for the approval of {count_approvers(self.needed)}, and "
-                f"{len(found)} signed this request"
-            )
+            raise NotAllowed(self._ask_for_more(found))
         return found
+
+    def _ask_for_more(self, found: list[Approver]) -> str:
+        """Say who signed, and who still can."""
+        signed = f" ({', '.join(one.name for one in found)})" if found else ""
+        left = [one.name for one in self.approvers if one not in found]
+        more = self.needed - len(found)
+        whose = f"{more} more of {', '.join(left)}" if left else "approvers, who must be entered"
+        return (
+            f"this ledger asks for the approval of {count_approvers(self.needed)}, and "
+            f"{len(found)} signed this request{signed}. Have it signed by {whose}: "
+            "discreet approve REQUEST --signing-key KEY"
+        )
 
     def _find_signer(self, request: Request, place: int) -> Approver:
         made = request.signatures[place]
@@ -125,12 +137,14 @@ class Board:
         if signer is None:
             raise NotAllowed(
                 f"this request is signed with the key {shorten(made.public_key)}, which is not of "
-                "an approver of this ledger"
+                "an approver of this ledger. Have it signed by those whom 'discreet ledger show' "
+                "names, from the request as it was before that signature, or propose it anew"
             )
         if not is_signed(made.public_key, request.content, made.signature):
             raise NotAllowed(
                 f"the signature of {signer.name!r} does not fit this request: it was changed after "
-                "it was signed, or signed for something else"
+                "it was signed, or signed for something else. Fetch it again as it was signed, or "
+                "propose it anew"
             )
         return signer
 
