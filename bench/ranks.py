@@ -1,11 +1,14 @@
 """Do statements about order hold, and how much do they say? Ranks and differences of releases.
 
-Run ``python -m bench.ranks [--reps 300] [--only margins] [--seed 1]`` with one BLAS thread.
-Difficulties (with steps, thresholds) and abilities are drawn anew in every replication, answered,
-released with seeded noise and estimated; or, as "fit", estimated without privacy. Columns:
+Run ``python -m bench.ranks [--reps 200] [--only margins] [--abilities skewed] [--seed 1]`` with one
+BLAS thread. Difficulties (with steps, thresholds) and abilities are drawn anew in every
+replication, answered, released with seeded noise and estimated; or, as "fit", estimated without
+privacy. Abilities are normal; "skewed" ones are exponential, with the same mean and spread. Shares
+come with their Monte Carlo standard error. Columns:
 
 - root mean square of the errors of all differences, in standard errors: 1 where these are right;
   below 1 they are cautious, and statements hold more often than they say;
+- share of differences within their own 95% intervals, one by one;
 - share of replications in which all differences lie within their simultaneous intervals; in which
   every true rank lies within its range; in which "surely" and "possibly in the top K" (K a sixth
   of the items) are right;
@@ -30,18 +33,23 @@ LEVEL = 0.95
 SETTINGS = {
     "fit": [(2000, 20, 20, 1.0), (5000, 60, 20, 1.0)],
     "margins": [(2000, 20, 20, 1.0), (5000, 60, 60, 1.0), (5000, 60, 20, 1.0), (5000, 60, 60, 0.3)],
-    "pairs": [(2000, 20, 20, 1.0), (5000, 60, 60, 1.0)],
-    "totals": [(2000, 12, 12, 1.0), (5000, 30, 30, 2.0)],
+    "pairs": [(2000, 20, 20, 1.0), (5000, 60, 60, 1.0), (5000, 60, 20, 1.0)],
+    "totals": [(2000, 12, 12, 1.0), (2000, 12, 6, 1.0), (5000, 30, 30, 2.0)],
 }
 """Persons, items, answers each, epsilon."""
 STEPS = 4
+ABILITIES = {"normal": None, "skewed": lambda rng, persons: rng.exponential(size=persons) - 1.0}
 
 
-def release_study(mechanism, setting, rng):
+def release_study(mechanism, setting, abilities, rng):
     """Return a released estimate and the truth behind it."""
     persons, items, answers, epsilon = setting
     steps = STEPS if mechanism == "totals" else 1
-    drawn = discreet.simulate(persons, items, answered=answers / items, rng=rng, steps=steps)
+    draw = ABILITIES[abilities]
+    able = None if draw is None else draw(rng, persons)
+    drawn = discreet.simulate(
+        persons, items, answered=answers / items, rng=rng, steps=steps, ability=able
+    )
     names = drawn.responses.items
     if mechanism == "fit":
         return discreet.fit(drawn.responses), drawn.difficulty - drawn.difficulty.mean()
@@ -70,8 +78,10 @@ def judge(estimate, truth):
     surely, possibly = sort_out(known, bars.top(top), top)
     before_above, before_below, _ = count_sure(known, wide)
     off = ~np.eye(m, dtype=bool)
+    sizes = np.abs(apart[off] / known.errors()[off])
     return [
-        float(np.mean((apart[off] / known.errors()[off]) ** 2)),
+        float(np.mean(sizes**2)),
+        float(np.mean(sizes <= known.exceeded((1 - LEVEL) / 2))),
         bool((np.abs(apart) <= bars.interval * known.errors()).all()),
         bool(((above < ranks) & (ranks <= m - below)).all()),
         bool((ranks[surely] <= top).all() and possibly[ranks <= top].all()),
@@ -82,16 +92,30 @@ def judge(estimate, truth):
 
 
 COLUMNS = (
-    *("error", "differences", "ranks", "top", "Bonferroni", "intervals", "order", "top K"),
+    *("error", "each", "differences", "ranks", "top"),
+    *("Bonferroni", "intervals", "order", "top K"),
     *("ranks before", "ranks now", "possible before", "possible now"),
 )
+SHARES = slice(1, 5)
+
+
+def show(rows):
+    """Return means, and of shares how far chance may have moved them."""
+    means, spread = np.mean(rows, axis=0), np.std(rows, axis=0) / np.sqrt(len(rows))
+    means[0] = np.sqrt(means[0])
+    told = [f"{value:.3f}" for value in means]
+    told[SHARES] = [f"{value:.3f}±{far:.3f}" for value, far in zip(means, spread, strict=True)][
+        SHARES
+    ]
+    return " ".join(told)
 
 
 def main() -> None:
     """Simulate and print one line for each setting."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--reps", type=int, default=300)
+    parser.add_argument("--reps", type=int, default=200)
     parser.add_argument("--only", choices=SETTINGS)
+    parser.add_argument("--abilities", choices=ABILITIES, default="normal")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     print("mechanism, persons, items, answers, epsilon | " + ", ".join(COLUMNS))
@@ -100,11 +124,11 @@ def main() -> None:
             if asked.only not in (None, mechanism):
                 continue
             rng = np.random.default_rng(asked.seed)
-            rows = [judge(*release_study(mechanism, setting, rng)) for _ in range(asked.reps)]
-            means = np.mean(rows, axis=0)
-            means[0] = np.sqrt(means[0])
-            told = " ".join(f"{value:.3f}" for value in means)
-            print(f"{mechanism} {' '.join(map(str, setting))} | {told}", flush=True)
+            rows = [
+                judge(*release_study(mechanism, setting, asked.abilities, rng))
+                for _ in range(asked.reps)
+            ]
+            print(f"{mechanism} {' '.join(map(str, setting))} | {show(rows)}", flush=True)
 
 
 if __name__ == "__main__":

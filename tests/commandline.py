@@ -3,6 +3,8 @@
 import io
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -11,8 +13,17 @@ from typing import Any
 
 from discreet.cli import main
 
-PAGES_WITH_OUTPUT = ("cli.md", "stewards.md")
+WORKFLOW = "steward-workflow.md"
+"""The page that test_steward_workflow.py types, and whose ledger it checks person by person."""
+PAGES_WITH_OUTPUT = ("cli.md", "stewards.md", WORKFLOW)
 """Pages of docs/ whose every command is run and its output compared with what they show."""
+BLOCK = re.compile(
+    r"(?P<varies><!-- output varies -->\n)?(?P<refused><!-- refused -->\n)?"
+    r"(?:<!-- not run[^\n]*\n)?```console\n(?P<code>.*?)```",
+    re.S,
+)
+VARYING = re.compile(r"(?:[0-9a-f]{16,}|\d{4}-\d\d-\d\d(?:T[\d:+]+)?|-?\d[\d,.]*| )+")
+"""Keys, dates, numbers, and the width that they take."""
 LSAT_ITEMS = [f"Item{number}" for number in range(1, 6)]
 
 
@@ -58,3 +69,35 @@ def program(*arguments: object, cwd: object = None, **changes: str) -> Ended:
         check=False,
     )
     return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def examples(page):
+    for block in BLOCK.finditer(page.read_text()):
+        joined = block["code"].replace("\\\n", " ")
+        command, _, shown = joined.removeprefix("$ ").partition("\n")
+        yield command, shown, block
+
+
+def assert_alike(printed, shown):
+    """Every line is there, but for what varies; a line of dots stands for any lines."""
+    wanted, found = (VARYING.sub(" ", text).splitlines() for text in (shown, printed))
+    pattern = "".join(r"(?:.*\n)*?" if one == "..." else re.escape(one) + r"\n" for one in wanted)
+    assert re.fullmatch(pattern, "".join(f"{one}\n" for one in found)), f"{shown}\n{printed}"
+
+
+def type_page(page):
+    """Type the commands of a page one after the other, and compare what they print."""
+    found = list(examples(page))
+    assert len(found) >= 10
+    for command, shown, block in found:
+        first, *arguments = shlex.split(command)
+        if first != "discreet":
+            subprocess.run(command, shell=True, check=True)
+            continue
+        ended = discreet(*arguments)
+        assert bool(ended.code) == bool(block["refused"]), f"{command}\n{ended.err}"
+        printed = ended.err if block["refused"] else ended.out
+        if block["varies"]:
+            assert_alike(printed, shown or "...")
+        else:
+            assert printed == shown, command

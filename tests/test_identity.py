@@ -219,6 +219,33 @@ def test_a_withdrawal_says_that_the_budget_stays_spent(book, tmp_path):
         discreet.withdrawal_notice(tmp_path / "one", " ")
 
 
+def test_a_notice_as_a_page_says_what_the_text_says_and_shows_words_as_words(book, tmp_path):
+    publish(book, FIRST, tmp_path / "one")
+    publish(book, {**SECOND, "reason": "<b>Item3</b> & more."}, tmp_path / "two")
+    pages = [
+        discreet.correction_notice(tmp_path / "one", tmp_path / "two", page=True),
+        discreet.withdrawal_notice(tmp_path / "one", "<b>Item3</b> & more.", page=True),
+    ]
+    for page, title in zip(pages, ("Corrected", "Withdrawn"), strict=True):
+        assert f"<title>{title}: Reading in grade 4, version 1</title>" in page
+        assert "&lt;b&gt;Item3&lt;/b&gt; &amp; more." in page
+        assert "<b>Item3" not in page
+        assert "stays spent" in page
+        assert "<dt>responsible</dt><dd>Office of Tests</dd>" in page
+        assert "<script" not in page
+    assert pages[0].index("The earlier release") < pages[0].index("The later release")
+
+
+def test_a_notice_is_a_text_or_a_page(book, tmp_path):
+    publish(book, FIRST, tmp_path / "one")
+    asked = ["withdraw", tmp_path / "one", "--because", "The sample was another.", "--out"]
+    assert typed(*asked, tmp_path / "notice.html").code == 0
+    assert (tmp_path / "notice.html").read_text().startswith("<!doctype html>")
+    wrong = typed(*asked, tmp_path / "notice.pdf")
+    assert wrong.code == 2
+    assert ".md or .html" in wrong.err
+
+
 def test_the_life_of_a_release_as_typed(tmp_path):
     answers, items = tmp_path / "lsat.csv", tmp_path / "items.txt"
     lsat = discreet.datasets.lsat().to_array()

@@ -8,8 +8,12 @@ from typing import Annotated
 from discreet.atomic import write_text
 from discreet.cli.options import Force, Language, argument, flag, option
 from discreet.cli.output import check_writable, note, say
+from discreet.errors import BadUsage
 
-Notice = Annotated[Path | None, option("FILE", "Where the notice goes, as Markdown.", "--out")]
+Notice = Annotated[
+    Path | None,
+    option("FILE", "Where the notice goes: .md for Markdown, .html for a page.", "--out"),
+]
 Spoken = Annotated[Language | None, flag("Of the notice. Default: that of the release.")]
 
 
@@ -25,7 +29,8 @@ def correct(
     """Write the notice that a release was corrected by a later one."""
     from discreet.publishing.notices import correction_notice
 
-    _show(correction_notice(bundle, by, because, language=language), out, force=force)
+    made = correction_notice(bundle, by, because, language=language, page=_is_page(out))
+    _show(made, out, force=force)
 
 
 def withdraw(
@@ -39,7 +44,15 @@ def withdraw(
     """Write the notice that a release is withdrawn. What was spent stays spent."""
     from discreet.publishing.notices import withdrawal_notice
 
-    _show(withdrawal_notice(bundle, because, language=language), out, force=force)
+    made = withdrawal_notice(bundle, because, language=language, page=_is_page(out))
+    _show(made, out, force=force)
+
+
+def _is_page(out: Path | None) -> bool:
+    """Say whether a notice is written as a page; refuse an ending that is neither."""
+    if out is not None and out.suffix not in (".md", ".html"):
+        raise BadUsage(f"{out}: a notice is written as .md or .html; name one.")
+    return out is not None and out.suffix == ".html"
 
 
 def _show(text: str, out: Path | None, *, force: bool) -> None:

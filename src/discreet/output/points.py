@@ -66,7 +66,8 @@ def name_edition(record: Mapping[str, Any]) -> str:
         said.get("body", ""),
         tell("approved by {names}", names=names) if names else "",
     ]
-    return " · ".join(part for part in parts if part)
+    line = " · ".join(part for part in parts if part)
+    return line[:1].upper() + line[1:]
 
 
 def _show_spent(account: Mapping[str, Any], tell: Words) -> str:

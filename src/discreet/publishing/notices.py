@@ -1,29 +1,63 @@
 """The later life of a release: what to publish where it was corrected or withdrawn.
 
-In: bundles, and why. Out: a notice as Markdown, for the place where the bundle was published. A
-bundle that is out cannot be taken back: whoever has it keeps it, so what was spent stays spent, and
-the notice says so. Nothing is charged, and no answer is looked at.
+In: bundles, and why. Out: a notice, as Markdown or as a page, for the place where the bundle was
+published. A bundle that is out cannot be taken back: whoever has it keeps it, so what was spent
+stays spent, and the notice says so. Nothing is charged, and no answer is looked at.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike
 from typing import Any
 
 from discreet.errors import BadUsage
+from discreet.markup import write_page
 from discreet.output.points import list_identity
 from discreet.output.statement import as_cell
 from discreet.publishing.verification import check_bundle
 from discreet.results.kinds import find_kind
-from discreet.words import speak, translate_record
+from discreet.words import Words, speak, translate_record
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What a notice says.
+
+    Attributes
+    ----------
+    title, paragraphs
+        Its words.
+    releases
+        A heading, or none, and the facts of each release that it is about.
+    words
+        Of the language that it is in.
+    """
+
+    title: str
+    paragraphs: tuple[str, ...]
+    releases: tuple[tuple[str, dict[str, str]], ...]
+    words: Words
+
+    def write(self, *, page: bool) -> str:
+        """Return the notice as a page, or as Markdown."""
+        if page:
+            told = {"title": self.title, "paragraphs": self.paragraphs, "releases": self.releases}
+            return write_page("notice.html", {**told, "tell": self.words}, scripts=())
+        parts = [f"# {self.title}", *self.paragraphs]
+        for heading, facts in self.releases:
+            rows = [f"| {name} | {as_cell(value)} |" for name, value in facts.items()]
+            parts += [f"## {heading}"] if heading else []
+            parts.append("\n".join(["| | |", "|---|---|", *rows]))
+        return "\n\n".join(parts) + "\n"
 
 
 def withdrawal_notice(
-    bundle: str | PathLike[str], reason: str, *, language: str | None = None
+    bundle: str | PathLike[str], reason: str, *, language: str | None = None, page: bool = False
 ) -> str:
-    """Return the notice that a release is withdrawn, as Markdown.
+    """Return the notice that a release is withdrawn.
 
     Parameters
     ----------
@@ -33,17 +67,22 @@ def withdrawal_notice(
         Why, in one or a few sentences.
     language
         Of the notice; by default that of the release.
+    page
+        As an HTML page instead of Markdown.
     """
     record = _read_record(bundle, language)
     tell = speak(record)
     withdrawn = tell("This release was withdrawn on {date}.", date=_today())
-    parts = [
-        f"# {tell('Withdrawn: {name}', name=_name(record))}",
-        f"{withdrawn} {_check_reason(reason)}",
-        f"{tell('Its numbers should not be used any more.')} {_stays_spent(record)}",
-        _list_facts(record),
-    ]
-    return "\n\n".join(parts) + "\n"
+    made = Notice(
+        title=tell("Withdrawn: {name}", name=_name(record)),
+        paragraphs=(
+            f"{withdrawn} {_check_reason(reason)}",
+            f"{tell('Its numbers should not be used any more.')} {_stays_spent(record)}",
+        ),
+        releases=(("", _list_facts(record)),),
+        words=tell,
+    )
+    return made.write(page=page)
 
 
 def correction_notice(
@@ -52,8 +91,9 @@ def correction_notice(
     reason: str = "",
     *,
     language: str | None = None,
+    page: bool = False,
 ) -> str:
-    """Return the notice that a release was corrected by a later one, as Markdown.
+    """Return the notice that a release was corrected by a later one.
 
     Parameters
     ----------
@@ -63,6 +103,8 @@ def correction_notice(
         Why; by default what the later release says.
     language
         Of the notice; by default that of the earlier release.
+    page
+        As an HTML page instead of Markdown.
     """
     old = _read_record(bundle, language)
     tell = speak(old)
@@ -78,17 +120,20 @@ def correction_notice(
         "Use the later numbers. Both have noise of their own, so that they differ also where "
         "nothing was corrected."
     )
-    parts = [
-        f"# {tell('Corrected: {name}', name=_name(old))}",
-        f"{corrected} {_check_reason(reason or said['reason'])}",
-        f"{later} {_stays_spent(old)}",
-        *_list_changes(old, new),
-        f"## {tell('The earlier release')}",
-        _list_facts(old),
-        f"## {tell('The later release')}",
-        _list_facts(new),
-    ]
-    return "\n\n".join(parts) + "\n"
+    made = Notice(
+        title=tell("Corrected: {name}", name=_name(old)),
+        paragraphs=(
+            f"{corrected} {_check_reason(reason or said['reason'])}",
+            f"{later} {_stays_spent(old)}",
+            *_list_changes(old, new),
+        ),
+        releases=(
+            (tell("The earlier release"), _list_facts(old)),
+            (tell("The later release"), _list_facts(new)),
+        ),
+        words=tell,
+    )
+    return made.write(page=page)
 
 
 def _read_record(bundle: str | PathLike[str], language: str | None) -> dict[str, Any]:
@@ -151,18 +196,16 @@ def _name(record: Mapping[str, Any]) -> str:
     return tell("{name}, version {version}", name=named, version=said["version"])
 
 
-def _list_facts(record: Mapping[str, Any]) -> str:
+def _list_facts(record: Mapping[str, Any]) -> dict[str, str]:
     guarantee, tell = record["guarantee"], speak(record)
     digest = record.get("record_sha256") or tell("none: schema version 1")
-    facts = {
+    return {
         **list_identity(record),
         tell("epsilon"): f"{guarantee['epsilon']:g}",
         tell("delta"): f"{guarantee['delta']:g}",
         tell("mechanism"): record["mechanism"],
         tell("record"): f"SHA-256 {digest}",
     }
-    rows = [f"| {name} | {as_cell(value)} |" for name, value in facts.items()]
-    return "\n".join(["| | |", "|---|---|", *rows])
 
 
 def _today() -> str:

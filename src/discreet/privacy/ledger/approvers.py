@@ -124,11 +124,12 @@ class Board:
         signed = f" ({', '.join(one.name for one in found)})" if found else ""
         left = [one.name for one in self.approvers if one not in found]
         more = self.needed - len(found)
-        whose = f"{more} more of {', '.join(left)}" if left else "approvers, who must be entered"
+        whose = " and ".join(left) if len(left) <= more else f"{more} more of {', '.join(left)}"
         return (
             f"this ledger asks for the approval of {count_approvers(self.needed)}, and "
-            f"{len(found)} signed this request{signed}. Have it signed by {whose}: "
-            "discreet approve REQUEST --signing-key KEY"
+            f"{len(found)} signed this request{signed}. Have it signed by "
+            f"{whose or 'approvers, who must be entered first'}: discreet approve REQUEST "
+            "--signing-key KEY"
         )
 
     def _find_signer(self, request: Request, place: int) -> Approver:
