@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 
 def add(progress, first, second):
@@ -26,3 +27,11 @@ def die(progress):
 
 def fail(progress):
     raise RuntimeError("a surprise")
+
+
+def spend(progress, gate):
+    progress.begin("Spending")
+    progress.commit()
+    while not Path(gate).exists():
+        time.sleep(0.02)
+    return "spent"

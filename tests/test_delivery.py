@@ -137,6 +137,24 @@ def test_a_release_that_has_arrived_is_not_drawn_again(answers, ledger, tmp_path
     assert not hasattr(refused.value, "__notes__")
 
 
+def test_one_name_is_charged_once_and_its_values_stay_as_they_are(answers, ledger, monkeypatch):
+    name = ledger.name_reservation()
+    first = publish(answers, ledger, reservation=name)
+    vault = find_vault(ledger.path, name)
+    stored = vault.read_bytes()
+    with pytest.raises(LedgerError, match="was charged before"):
+        publish(answers, ledger, reservation=name)
+    assert vault.read_bytes() == stored
+    assert [one.reservation for one in ledger.releases()] == [name]
+    same_values(first, library.resume_release(ledger, name))
+    # Without the check the room for the second release is made where the values are.
+    monkeypatch.setattr(Delivery, "_check_uncharged", lambda _: None)
+    with pytest.raises(LedgerError):
+        publish(answers, ledger, reservation=name)
+    assert vault.read_bytes() != stored
+    assert len(ledger.releases()) == 1
+
+
 def test_noise_is_not_drawn_again_where_stored_values_were_lost(answers, ledger, monkeypatch):
     monkeypatch.setattr(Delivery, "deliver", cut)
     with pytest.raises(PowerCut):

@@ -535,7 +535,8 @@ def test_cancelling_ends_the_worker_at_once(session, browser):
     told = {}
     while told.get("done") != 1:
         told = browser.get(f"/jobs/{job.name}").json()
-    assert told == {"state": "running", "label": "Waiting", "done": 1, "total": 4}
+    expected = {"state": "running", "label": "Waiting", "done": 1, "total": 4, "committed": False}
+    assert told == expected
     back = {"back": "/data/work-1"}
     cancelled = browser.post(f"/jobs/{job.name}/cancel", data=back, headers=ORIGIN)
     assert cancelled.headers["location"] == "/data/work-1"

@@ -140,12 +140,19 @@ def describe_release(
         "estimator": estimate.method,
         "guarantee": release.guarantee.to_dict(),
         "noise": noise,
-        "settings": {name: _plain(value) for name, value in release.settings.items()},
-        "items": list(release.public.items),
-        KINDS[kind].cap: release.public.max_answers,
-        KINDS[kind].persons: release.public.persons,
-        "number_fixed": release.public.is_fixed,
-        **(_describe_items(release.public) if kind == "answers" else {}),
+        **describe_public(kind, release.public, release.settings),
+    }
+
+
+def describe_public(kind: str, public: Public, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect the public parameters of a release, which are known before it is made."""
+    return {
+        "settings": {name: _plain(value) for name, value in settings.items()},
+        "items": list(public.items),
+        KINDS[kind].cap: public.max_answers,
+        KINDS[kind].persons: public.persons,
+        "number_fixed": public.is_fixed,
+        **(_describe_items(public) if kind == "answers" else {}),
         "software": f"discreet {discreet.__version__}",
         "source_sha256": hash_source(),
     }

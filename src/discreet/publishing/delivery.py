@@ -101,21 +101,7 @@ class Delivery:
             return None
         history = self.book.history()
         entry = next(one for one in history.entries if one.reservation == self.reservation)
-        before = tuple(one for one in history.entries if one.number <= entry.number)
-        until = replace(history, entries=before)
-        epsilon, delta = until.spent(entry.population)
-        shared = [
-            one
-            for one in before
-            if not history.populations.are_disjoint(one.population, entry.population)
-        ]
-        return {
-            "population": entry.population,
-            "epsilon": epsilon,
-            "delta": delta,
-            "limit": history.limit.epsilon,
-            "releases": len(shared),
-        }
+        return describe_account(history, entry)
 
     def prepare(self, size: int) -> None:
         """Take room for the values, here and in the bundle, then charge the ledger."""
@@ -124,10 +110,20 @@ class Delivery:
             self.place.make_room(size + 16 * steps**2 * (steps <= COVARIANCE_ITEMS))
         if self.book is None or self.vault is None:
             return
+        if self.charge is not None:
+            self._check_uncharged()
         self.vault.make_room(size)
         if self.charge is not None:
             self.book.reserve(**self.charge, reservation=self.reservation)
             LOG.info("release: charged to the ledger")
+
+    def _check_uncharged(self) -> None:
+        """Refuse a second charge under one name, before the values of the first are touched."""
+        if self.book is not None and find_charged(self.book, self.reservation):
+            raise LedgerError(
+                f"{self.book.path}: the reservation {self.reservation} was charged before. Nothing "
+                "was charged now; resume that release, or take another reservation."
+            )
 
     def keep(self, parts: Sequence[bytes]) -> None:
         """Store the values, and note that they are stored."""
@@ -168,6 +164,20 @@ class Delivery:
         return made(estimate, released.guarantee, record, noisy=released, stored=stored)
 
 
+def describe_account(history: History, entry: Entry) -> dict[str, Any]:
+    """Return what was spent on an entry's population up to and with it, and by how many."""
+    before = tuple(one for one in history.entries if one.number <= entry.number)
+    epsilon, delta = replace(history, entries=before).spent(entry.population)
+    apart = history.populations.are_disjoint
+    return {
+        "population": entry.population,
+        "epsilon": epsilon,
+        "delta": delta,
+        "limit": history.limit.epsilon,
+        "releases": sum(not apart(one.population, entry.population) for one in before),
+    }
+
+
 @contextmanager
 def open_delivery(
     order: Order,
@@ -199,7 +209,7 @@ def _explaining(book: Ledger, vault: Vault, reservation: str) -> Iterator[None]:
         yield
     except BaseException as error:
         try:
-            charged = [one for one in book.releases() if one.reservation == reservation]
+            charged = find_charged(book, reservation)
         except DiscreetError:
             error.add_note(f"The budget may be spent: look at 'discreet ledger show {book.path}'.")
             raise error from None
@@ -212,6 +222,11 @@ def _explaining(book: Ledger, vault: Vault, reservation: str) -> Iterator[None]:
                     f"({entry.description}), which did not arrive. {explain_resuming(book, entry)}"
                 )
         raise
+
+
+def find_charged(book: Ledger, reservation: str) -> list[Entry]:
+    """Return the entry under this name; none where the ledger was not charged."""
+    return [one for one in book.releases() if one.reservation == reservation]
 
 
 def list_waiting(book: Ledger, history: History) -> list[Entry]:

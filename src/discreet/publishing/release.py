@@ -60,6 +60,7 @@ def release(
     noise: Noise | None = None,
     out: str | PathLike[str] | None = None,
     force: bool = False,
+    reservation: str | None = None,
     **reading: Unpack[ListedWords],
 ) -> Published:
     """Release item difficulties under differential privacy.
@@ -118,6 +119,9 @@ def release(
     out, force
         Where to write the bundle at once, as :meth:`Published.save` does. The place is tried and
         held, with room for the bundle, before the ledger is charged.
+    reservation
+        A name for the charge, from ``Ledger.name_reservation()``: whatever happens, a ledger is
+        charged once under one name. By default a new one.
     reading
         ``person=``, ``item=``, ``response=`` and the other keywords of
         :func:`discreet.read_responses`, for sources that have columns.
@@ -135,7 +139,8 @@ def release(
     listing = make_listing(items, forms, design, lowest, model)
     wanted = Wanted("answers", budget, listing, max_answers, persons, mechanism)
     told = describe_itself(about, audit)
-    terms = Terms(ledger, population, noise or ExactNoise(), out, force=force, about=told)
+    drawn = noise or ExactNoise()
+    terms = Terms(ledger, population, drawn, out, force, told, reservation=reservation)
     return charge_and_release(source, wanted, terms, engine=engine, words=reading)
 
 
@@ -228,6 +233,8 @@ class Terms:
         What the release says about itself.
     request
         What approvers signed; ``None`` where nobody was asked.
+    reservation
+        The name of the charge; ``None`` for a new one.
     """
 
     ledger: Ledger | str | PathLike[str] | None
@@ -237,6 +244,7 @@ class Terms:
     force: bool = False
     about: Mapping[str, Any] = field(default_factory=dict)
     request: Request | None = None
+    reservation: str | None = None
 
     @property
     def book(self) -> Ledger | None:
@@ -256,7 +264,8 @@ def charge_and_release(
     book = terms.book
     wanted = check_allowed(book, wanted, terms.population, terms.request)
     with OPENERS[wanted.kind](source, engine, words, wanted.listing) as data:
-        order = replace(_make_order(data, wanted, terms.noise), about=terms.about)
+        people = number_people(data, wanted.budget, wanted.people, KINDS[wanted.kind].persons)
+        order = make_order(wanted, people, terms)
         check_audit(terms.about, order.name)
         if order.public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")
@@ -268,7 +277,12 @@ def charge_and_release(
         _log_order(order)
         charge = None if book is None else _describe_charge(data, order, book, terms, wanted)
         with open_delivery(
-            order, book, out=terms.out, force=terms.force, charge=charge
+            order,
+            book,
+            out=terms.out,
+            force=terms.force,
+            reservation=terms.reservation,
+            charge=charge,
         ) as delivery:
             return delivery.draw(data, terms.noise)
 
@@ -280,14 +294,13 @@ def _log_order(order: Order) -> None:
     LOG.info("release: %s, epsilon %g, delta %g, %d listed items", *told)
 
 
-def _make_order(data: Contributions, wanted: Wanted, noise: Noise) -> Order:
+def make_order(wanted: Wanted, people: int | None, terms: Terms) -> Order:
     """Settle everything that is public: parameters, mechanism, noise."""
-    kind, budget = wanted.kind, wanted.budget
-    words = KINDS[kind]
-    public = wanted.make_public(number_people(data, budget, wanted.people, words.persons))
+    kind, public = wanted.kind, wanted.make_public(people)
     chosen, choice = choose_mechanism(wanted.mechanism, public, kind)
-    calibration = chosen.calibrate(public, budget, noise.source)
-    return Order(kind, chosen.name, chosen, public, calibration, choice, unit=words.unit)
+    calibration = chosen.calibrate(public, wanted.budget, terms.noise.source)
+    made = Order(kind, chosen.name, chosen, public, calibration, choice, unit=KINDS[kind].unit)
+    return replace(made, about=terms.about)
 
 
 def _describe_charge(

@@ -9,11 +9,22 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from discreet.markup import TEMPLATES
-from discreet.studio.pages import calibrate, data, jobs, ledgers, persons, plan, report, start
+from discreet.studio.pages import (
+    calibrate,
+    data,
+    jobs,
+    ledgers,
+    persons,
+    plan,
+    release,
+    releases,
+    report,
+    start,
+)
 from discreet.studio.safety import Guard, Keys
 from discreet.studio.session import Session
 
-PAGES = (start, jobs, data, calibrate, report, persons, plan, ledgers)
+PAGES = (start, jobs, data, calibrate, report, persons, plan, ledgers, releases, release)
 """A page is a module with ``ROUTES``; another one is added here."""
 
 FILES = {

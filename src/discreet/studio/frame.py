@@ -31,6 +31,10 @@ class Secrecy(Enum):
         "Confidential",
         "What a ledger records is for its steward; the report that it offers may be published.",
     )
+    RELEASED = (
+        "Public",
+        "Released with differential privacy: the numbers and the promise may be published.",
+    )
     PUBLIC = ("Public", "Nothing on this page was computed from anybody's answers.")
 
     @property

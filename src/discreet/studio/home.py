@@ -7,10 +7,11 @@ made from answers without privacy protection is ever put there.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from discreet.atomic import make_folder
+from discreet.atomic import PRIVACY_FILE, make_folder
 from discreet.errors import BadUsage
 from discreet.studio.uploads import plain_name
 
@@ -42,3 +43,34 @@ class Home:
             )
         make_folder(self.ledgers)
         return self.ledgers / f"{name}{ENDING}"
+
+    @property
+    def releases(self) -> Path:
+        """Where releases are."""
+        return self.place / "releases"
+
+    @property
+    def put_away(self) -> Path:
+        """Where releases are that were taken off the list."""
+        return self.releases / "put away"
+
+    def list_releases(self) -> dict[str, Path]:
+        """Return the folders of releases that lie here, the latest first."""
+        found = sorted(self.releases.glob(f"*/{PRIVACY_FILE}"), key=_written_at, reverse=True)
+        return {path.parent.name: path.parent for path in found}
+
+    def place_release(self, title: str, reservation: str) -> Path:
+        """Return where the release with this reservation goes: always the same place."""
+        words = "-".join(re.findall(r"[a-z0-9]+", title.lower()))[:40].strip("-")
+        return self.releases / f"{words or 'release'}-{reservation[:8]}"
+
+    def put_release_away(self, name: str) -> None:
+        """Take a release off the list; its files are moved, and nothing is removed."""
+        found = self.list_releases().get(name)
+        if found is not None:
+            make_folder(self.put_away)
+            found.rename(self.put_away / name)
+
+
+def _written_at(path: Path) -> float:
+    return path.stat().st_mtime

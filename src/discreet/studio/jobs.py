@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.studio.worker import (
+    CLAIM,
     FAILURE,
     OUT_OF_MEMORY,
     PROGRESS,
@@ -26,6 +27,7 @@ from discreet.studio.worker import (
     Failure,
     Outcome,
     Task,
+    claim,
     load_kept,
     run_task,
 )
@@ -96,11 +98,17 @@ class Job:
         """What is being done, and how much of it."""
         path = self.folder / PROGRESS
         said = loads(path.read_text()) if path.exists() else {"label": "Starting"}
-        return {"done": 0, "total": 0, **said, "state": self.state.value}
+        fixed = {"state": self.state.value, "committed": self.is_committed}
+        return {"done": 0, "total": 0, **said, **fixed}
+
+    @property
+    def is_committed(self) -> bool:
+        """Whether it is too late to cancel it."""
+        return not self.cancelled and (self.folder / CLAIM).exists()
 
     def cancel(self) -> None:
-        """End it at once; one that is done stays done."""
-        if self.state is State.RUNNING:
+        """End it at once; one that is done stays done, and one that has committed goes on."""
+        if self.state is State.RUNNING and claim(self.folder):
             self.cancelled = True
             self.process.kill()
             self.process.join()
@@ -136,9 +144,12 @@ class JobTable:
         return iter(list(self._jobs.values()))
 
     def end(self) -> None:
-        """Cancel whatever still runs."""
+        """Cancel whatever still runs; wait for what must not be cancelled."""
         for job in self:
             job.cancel()
+        for job in self:
+            if job.is_committed:
+                job.process.join()
 
 
 def usual_memory() -> int:

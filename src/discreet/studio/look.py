@@ -104,7 +104,7 @@ def look(progress: Progress, source: Path, shown: str, options: Mapping[str, Any
         words = _count_words(source, reading, progress)
         found = replace(found, columns=_list_columns(found.names, plan, words))
         progress.begin("Reading the answers")
-        responses = read_responses(source, **options, progress=_counting(progress, source))
+        responses = read_responses(source, **options, progress=counting(progress, source))
     except (BadResponses, BadUsage) as error:
         return replace(found, problem=_explain(error, source, shown))
     keep(progress.folder / ANSWERS, responses)
@@ -112,7 +112,8 @@ def look(progress: Progress, source: Path, shown: str, options: Mapping[str, Any
     return _describe(found, responses, words)
 
 
-def _counting(progress: Progress, source: Path) -> Any:
+def counting(progress: Progress, source: Path) -> Any:
+    """Return what a reader of a file tells how far it is."""
     total = sum(path.stat().st_size for path in find_files(source))
     return lambda done: progress.count(min(done, total), total)
 
@@ -179,7 +180,7 @@ def _count_words(
         source,
         _Words(replace(reading, looking=True)).take,
         reading=replace(reading, looking=True),
-        progress=_counting(progress, source),
+        progress=counting(progress, source),
     )
 
 

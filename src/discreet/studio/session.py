@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.studio.home import Home
-from discreet.studio.jobs import Job, JobTable
+from discreet.studio.jobs import Job, JobTable, State
 from discreet.studio.recent import Recent, find_place
+from discreet.studio.terms import Listed, Terms
 
 MOST_BYTES = 2_000_000_000
 """How large a file may be that a browser sends; larger ones are read where they are."""
@@ -74,6 +75,51 @@ class Work:
         return Path(self.shown).name
 
 
+@dataclass(frozen=True)
+class Ticket:
+    """One release that was asked for, and is made once.
+
+    Attributes
+    ----------
+    name
+        Part of addresses, and the name of the charge in the ledger: nobody can guess it, and no
+        ledger is charged twice under it.
+    work
+        The answers and how they are read, as they were when it was asked for; ``None`` where a
+        release that was paid for needs no answers.
+    terms
+        What was asked for; ``None`` where the ledger knows it.
+    ledger, place
+        Which ledger is charged, and the folder in which the release will be.
+    job
+        That makes it, once somebody has confirmed.
+    """
+
+    name: str
+    work: Work | None
+    terms: Terms | None
+    ledger: Path
+    place: Path
+    job: Job | None = None
+
+    @property
+    def is_used(self) -> bool:
+        """Whether it is being carried out, or was."""
+        return self.job is not None and self.job.state in (State.RUNNING, State.DONE)
+
+    def asks_the_same(self, other: Ticket) -> bool:
+        """Say whether another ticket is for the very same release, which is made once."""
+        if self.name == other.name:
+            return True
+        if not (self.work and other.work and self.terms):
+            return False
+        read_alike = (self.work.source, self.work.options) == (
+            other.work.source,
+            other.work.options,
+        )
+        return read_alike and self.terms == other.terms
+
+
 @dataclass
 class Session:
     """One run of the studio.
@@ -89,6 +135,8 @@ class Session:
     most_bytes: int = MOST_BYTES
     works: dict[str, Work] = field(default_factory=dict)
     ledgers: dict[str, Path] = field(default_factory=dict)
+    lists: dict[str, Listed] = field(default_factory=dict)
+    tickets: dict[str, Ticket] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -111,6 +159,36 @@ class Session:
             work = self.works[name]
             changed = self.works[name] = replace(work, **change(work))
         return changed
+
+    def keep_list(self, listed: Listed) -> str:
+        """Keep a list of items for the next look at a form; return its name."""
+        with self._lock:
+            known = [name for name, found in self.lists.items() if found == listed]
+            name = known[0] if known else f"list-{len(self.lists) + 1}"
+            self.lists[name] = listed
+        return name
+
+    def issue(self, ticket: Ticket) -> None:
+        """Keep a ticket, unless the release is being made under it already."""
+        with self._lock:
+            known = self.tickets.get(ticket.name)
+            if known is None or not known.is_used:
+                self.tickets[ticket.name] = ticket
+
+    def find_same(self, ticket: Ticket) -> Ticket | None:
+        """Return the ticket under which the same release is being made, or was."""
+        same = (one for one in list(self.tickets.values()) if one.asks_the_same(ticket))
+        return next((one for one in same if one.is_used), None)
+
+    def begin(self, name: str, start: Callable[[Ticket], Job]) -> Ticket:
+        """Carry a ticket out, once, however many tabs ask for it; return who does."""
+        with self._lock:
+            ticket = self.tickets[name]
+            used = self.find_same(ticket)
+            if used is not None:
+                return used
+            self.tickets[name] = replace(ticket, job=start(ticket))
+            return self.tickets[name]
 
     def know_ledger(self, path: Path) -> str:
         """Return the name in addresses of a ledger's file."""

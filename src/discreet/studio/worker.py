@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 import resource
+import signal
 import threading
 import time
 import warnings
@@ -20,10 +21,13 @@ from multiprocessing import parent_process
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError
+from discreet.atomic import create_private
+from discreet.errors import BadUsage, DiscreetError
 from discreet.results.dropped import saying_it_otherwise
 
 PROGRESS, RESULT, FAILURE = "progress.json", "result", "failure"
+CLAIM = "claimed"
+"""Made once, by whoever comes first: a task that may no longer be cancelled, or its end."""
 
 _OFTEN = 0.1
 """Seconds between two notes of progress."""
@@ -71,10 +75,26 @@ class Progress:
         if time.monotonic() - self._written > _OFTEN:
             self._write(done, total)
 
+    def commit(self) -> None:
+        """Say that from here on the task must not be ended, neither by a click nor by Ctrl-C."""
+        if not claim(self.folder):
+            raise BadUsage("This was cancelled before anything was spent.")
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
     def _write(self, done: int, total: int) -> None:
         self._written = time.monotonic()
         said = {"label": self.label, "done": done, "total": total}
         keep_text(self.folder / PROGRESS, dumps(said))
+
+
+def claim(folder: Path) -> bool:
+    """Take the one claim of a task; say whether nobody had."""
+    try:
+        create_private(folder / CLAIM)
+    except FileExistsError:
+        return False
+    return True
 
 
 Task = Callable[..., Any]
@@ -104,15 +124,20 @@ def limit_memory(most: int | None) -> None:
 
 
 def explain(error: Exception) -> Failure:
-    """Return what a page says of an error."""
+    """Return what a page says of an error, with what was added on its way: above all, spends."""
+    said = " ".join([_describe(error), *getattr(error, "__notes__", ())])
+    return Failure(said, error if isinstance(error, DiscreetError) else None)
+
+
+def _describe(error: Exception) -> str:
     if isinstance(error, DiscreetError):
-        return Failure(str(error), error)
+        return str(error)
     if isinstance(error, MemoryError):
-        return Failure(OUT_OF_MEMORY)
+        return OUT_OF_MEMORY
     if isinstance(error, OSError):
         where = "" if error.filename is None else f"{error.filename}: "
-        return Failure(f"{where}{error.strerror or error}. Check the file and try again.")
-    return Failure(
+        return f"{where}{error.strerror or error}. Check the file and try again."
+    return (
         f"Something went wrong inside discreet ({type(error).__name__}: {error}). This is a fault "
         "of the program, not yours; please report it (without data)."
     )

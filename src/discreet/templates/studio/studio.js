@@ -8,6 +8,7 @@
         const told = await (await fetch("/jobs/" + job.dataset.job)).json();
         if (told.state !== "running") { location.reload(); return; }
         if (label.textContent !== told.label) label.textContent = told.label;
+        if (told.committed) document.getElementById("job-cancel")?.remove();
         if (told.total) { bar.max = told.total; bar.value = told.done; } else bar.removeAttribute("value");
       } catch { label.textContent = "The studio does not answer. Was it stopped?"; }
       setTimeout(ask, 300);

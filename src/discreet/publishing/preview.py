@@ -1,0 +1,97 @@
+"""A preview: what a release will say, word for word, before anything is spent.
+
+In: what shall be released, on whose account, and how many persons there will be. Out: the record
+that the bundle would hold, as far as it follows from public parameters; or the refusal that the
+release would meet. No answer is opened, and the ledger is not charged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from discreet.errors import BadUsage
+from discreet.privacy.accounting import Neighbours
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.history import Entry, History
+from discreet.privacy.protocol import Order
+from discreet.publishing.bundle import describe_public
+from discreet.publishing.delivery import describe_account
+from discreet.publishing.release import Terms, make_order
+from discreet.publishing.wanted import Wanted, check_allowed
+from discreet.results.kinds import KINDS
+
+COUNTED = "as counted in the data"
+"""Stands for a number of persons that is published and not known yet."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A release to come.
+
+    Attributes
+    ----------
+    order
+        What is asked for: public parameters, the mechanism, its noise.
+    record
+        What ``privacy.json`` will hold, but for what the noise decides.
+    left
+        The epsilon that is left for the population after it.
+    """
+
+    order: Order
+    record: dict[str, Any]
+    left: float
+
+
+def preview_release(wanted: Wanted, terms: Terms, people: int) -> Preview:
+    """Return what a release will say.
+
+    Parameters
+    ----------
+    wanted, terms
+        As for the release.
+    people
+        How many persons (or judges) there will be, about; never counted in the data.
+    """
+    book = terms.book
+    if book is None:
+        raise BadUsage("a preview says what will be spent, so it needs the ledger")
+    wanted = check_allowed(book, wanted, terms.population, terms.request)
+    is_counted = wanted.budget.neighbours is Neighbours.REPLACE_ONE
+    order = make_order(wanted, people if is_counted else None, terms)
+    history = book.history()
+    # The fingerprint of the answers is nobody's yet, so only the limit and the relation count.
+    history.check(order.calibration.spend, "", None, terms.population)
+    after = _charge(history, order, terms.population)
+    return Preview(order, _describe(order, book, after), after.left(terms.population)[0])
+
+
+def _charge(history: History, order: Order, population: str) -> History:
+    """Return the history as it would be after the release."""
+    entry = Entry(
+        number=len(history.entries) + 1,
+        reservation="",
+        population=population,
+        description="",
+        spend=order.calibration.spend,
+        reserved_at="",
+        completed_at=None,
+        fingerprint="",
+    )
+    return replace(history, entries=(*history.entries, entry))
+
+
+def _describe(order: Order, book: Ledger, after: History) -> dict[str, Any]:
+    kind, public = order.kind, order.public
+    counted = public.persons is not None and not public.is_fixed
+    return {
+        "kind": kind,
+        "mechanism": order.name,
+        "choice": order.choice,
+        "guarantee": order.promise(ledger=book.id, is_private=True).to_dict(),
+        **describe_public(kind, public, order.calibration.settings),
+        **({KINDS[kind].persons: COUNTED} if counted else {}),
+        **order.about,
+        "account": describe_account(after, after.entries[-1]),
+    }

@@ -1,0 +1,350 @@
+"""Release: the terms, what they cost and what readers will see, and the one click that spends."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from discreet.analysis.planning import Plan
+from discreet.errors import BadUsage, DiscreetError
+from discreet.output.points import list_points
+from discreet.output.statement import make_statement
+from discreet.privacy.accounting import Neighbours
+from discreet.privacy.ledger import EVERYONE, Ledger
+from discreet.publishing.delivery import find_charged
+from discreet.studio.commands import Same, write_same
+from discreet.studio.forecast import list_costs, predict, say_costs, say_looked
+from discreet.studio.forms import read_number, taking_form, write_fields
+from discreet.studio.frame import Secrecy, go, send_text, session_of, show, show_job, work_of
+from discreet.studio.jobs import State
+from discreet.studio.look import ITEM
+from discreet.studio.pages.data import find_look
+from discreet.studio.pages.ledgers import Listed as ListedLedger
+from discreet.studio.pages.ledgers import find_path, list_ledgers
+from discreet.studio.releasing import list_words, start_release
+from discreet.studio.session import Session, Ticket, Work
+from discreet.studio.terms import (
+    ABOUT,
+    ACCOUNT,
+    FIELDS,
+    PROTECTION,
+    STUDY,
+    Listed,
+    Terms,
+    read_listed,
+    read_terms,
+    write_terms,
+)
+from discreet.studio.uploads import Upload, receive_form
+
+ITEMS_FILE = "items.csv"
+BESIDE = {"account": "", "items_path": "", "kept": ""}
+"""What the form holds beside its fields."""
+USUAL = {"delta": "1e-6", "neighbours": "replace-one"}
+
+
+# -- the terms -------------------------------------------------------------------------------
+
+
+def show_form(
+    request: Request, problem: str = "", said: Mapping[str, str] | None = None
+) -> Response:
+    """Ask for the terms of a release."""
+    session, work = session_of(request), work_of(request)
+    found = list_ledgers(session)
+    accounts = _list_accounts(found)
+    changed = said or _say_before(session, request.query_params)
+    return show(
+        "release.html",
+        {
+            "problem": problem,
+            "looked": say_looked(work),
+            "sections": (("How it protects", PROTECTION), ("What is public about the study", STUDY),
+                         ("Who it is", ABOUT)),
+            "account": replace(ACCOUNT, choices={name: one[2] for name, one in accounts.items()}),
+            "signed": [one.title for one in found if one.ledger and one.ledger.approvals],
+            "said": {**write_fields(FIELDS, {}), **BESIDE, **changed},
+            "kept": session.lists.get(changed.get("kept", "")),
+        },
+        title=f"Release {work.title}",
+        secrecy=Secrecy.OWN,
+        work=work,
+        here="release",
+        status=400 if problem else 200,
+    )  # fmt: skip
+
+
+def _list_accounts(found: list[ListedLedger]) -> dict[str, tuple[Path, str, str]]:
+    """Return ledgers with each population, by what stands for them in the form, and in words."""
+    accounts = {}
+    for one in found:
+        if one.ledger is None or one.history is None or one.ledger.approvals:
+            continue
+        for name in (EVERYONE, *one.history.populations.names):
+            left, limit = one.history.left(name)[0], one.ledger.limit.epsilon
+            words = f"{one.title}: {name} (epsilon {left:.3g} left of {limit:g})"
+            accounts[f"{one.name}/{name}"] = one.path, name, words
+    return accounts
+
+
+def _say_before(session: Session, told: Mapping[str, str]) -> dict[str, str]:
+    """Return what the form begins with: a ticket to be changed, or what a plan brings along."""
+    ticket = session.tickets.get(told.get("from", ""))
+    if ticket is None or ticket.terms is None:
+        return {**USUAL, **{one.name: told[one.name] for one in FIELDS if one.name in told}}
+    terms = ticket.terms
+    return {
+        **write_terms(terms),
+        "account": f"{session.know_ledger(terms.ledger)}/{terms.population}",
+        "kept": session.keep_list(Listed(terms.items, terms.listed_in)),
+    }
+
+
+async def take_terms(request: Request) -> Response:
+    """Take the terms, and lead on to what they cost."""
+    session = session_of(request)
+    try:
+        sent = await receive_form(request, session.folder, session.most_bytes)
+    except BadUsage as error:
+        return show_form(request, str(error))
+    return await run_in_threadpool(_take, request, sent)
+
+
+def _take(request: Request, sent: Upload) -> Response:
+    session, work = session_of(request), work_of(request)
+    said = dict(sent.fields)
+    accounts = {name: one[:2] for name, one in _list_accounts(list_ledgers(session)).items()}
+    try:
+        listed = _find_items(session, work, sent)
+        said["kept"] = session.keep_list(listed)
+        terms = read_terms(said, listed, accounts)
+        terms.preview()
+    except DiscreetError as error:
+        return show_form(request, str(error), said)
+    name = Ledger.name_reservation()
+    place = session.home.place_release(terms.title, name)
+    session.issue(Ticket(name, work, terms, terms.ledger, place))
+    return go(f"/releases/{name}")
+
+
+def _find_items(session: Session, work: Work, sent: Upload) -> Listed:
+    """Return the list that was brought: as a file, by its path, or the time before."""
+    if sent.file is not None:
+        return read_listed(sent.file, sent.file.name, work.source)
+    if typed := sent.fields.get("items_path", "").strip():
+        path = find_path(typed)
+        if not path.is_file():
+            raise BadUsage(f"{path}: there is no such file. Check where the list of items is.")
+        return read_listed(path, str(path), work.source)
+    kept = session.lists.get(sent.fields.get("kept", ""))
+    if kept is None:
+        raise BadUsage("There is no list of items. Choose a file with one item in each line.")
+    return kept
+
+
+# -- a ticket: what it costs, and making it --------------------------------------------------
+
+
+def ticket_of(request: Request) -> Ticket:
+    """Return the ticket that an address names."""
+    found = session_of(request).tickets.get(request.path_params["ticket"])
+    if found is None:
+        raise HTTPException(
+            404,
+            "There is no such release here; the studio was restarted. The page All releases has "
+            "all that was paid for.",
+        )
+    return found
+
+
+def show_ticket(request: Request, problem: str = "") -> Response:
+    """Show what a release will cost and say, then its progress, then lead to it."""
+    ticket = ticket_of(request)
+    job = ticket.job
+    if job is None:
+        return _show_review(request, ticket, problem)
+    if job.state is State.DONE:
+        return go(f"/bundles/{ticket.place.name}")
+    if job.state is State.RUNNING:
+        return _show_page("ticket.html", ticket, {**show_job(job), "paid": False})
+    return _show_end(request, ticket, problem)
+
+
+def _show_end(request: Request, ticket: Ticket, problem: str) -> Response:
+    """Show a release that stopped: paid for, or to be begun again."""
+    words = "It was cancelled."
+    if ticket.job is not None and ticket.job.state is State.FAILED:
+        words = ticket.job.failure.message
+    if ticket.work is not None:
+        words = words.replace(str(ticket.work.source), ticket.work.shown)
+    try:
+        paid = _is_paid(ticket)
+    except DiscreetError as error:
+        values = {"failure": f"{words} {error}", "paid": False}
+        return _show_page("ticket.html", ticket, values, 400)
+    if paid:
+        return _show_page("ticket.html", ticket, {"failure": words, "paid": True})
+    return _show_review(request, ticket, problem or f"{words} Nothing was spent.")
+
+
+def _is_paid(ticket: Ticket) -> bool:
+    """Say whether the ledger was charged, so that nothing more can be; the ledger must open."""
+    return ticket.terms is None or bool(find_charged(Ledger.open(ticket.ledger), ticket.name))
+
+
+def _show_page(
+    template: str, ticket: Ticket, values: Mapping[str, Any], status: int = 200
+) -> Response:
+    titles = {"review.html": "Before anything is spent", "ticket.html": "The release"}
+    seen = Secrecy.CONFIDENTIAL if values.get("failure") or values.get("problem") else Secrecy.OWN
+    return show(
+        template,
+        {"ticket": ticket, "home": ticket.place.parent, **values},
+        title=titles[template],
+        secrecy=seen,
+        work=ticket.work,
+        here="release",
+        status=status,
+    )
+
+
+def _show_review(request: Request, ticket: Ticket, problem: str) -> Response:
+    if ticket.terms is None or ticket.work is None:
+        raise HTTPException(404, "There is nothing to review here.")
+    try:
+        values = {"refused": False, **_review(ticket.work, ticket.terms)}
+    except DiscreetError as error:
+        values, problem = {"refused": True}, problem or str(error)
+    session = session_of(request)
+    now = session.works.get(ticket.work.name, ticket.work)
+    values |= {"problem": problem, "looked": say_looked(now), "same": write_release(ticket)}
+    values |= {"twin": session.find_same(ticket), "terms": ticket.terms}
+    return _show_page("review.html", ticket, values, 400 if problem else 200)
+
+
+def _review(work: Work, terms: Terms) -> dict[str, Any]:
+    """Return what a release will cost and say."""
+    preview = terms.preview()
+    made = predict(terms, preview.order)
+    statement = make_statement(preview.record)
+    names = list(preview.order.public.items)
+    return {
+        "facts": {
+            "answers": work.title,
+            "items": f"{len(names):,}",
+            "epsilon": f"{terms.budget.epsilon:g}",
+            "left after it": f"{preview.left:.3g}",
+            "charged to": f"{terms.ledger.stem}, {terms.population}",
+        },
+        "names": names,
+        "choice": preview.order.choice,
+        "costs": None if made is None else list_costs(made),
+        "cost": "" if made is None else say_costs(made),
+        "warnings": [] if made is None else list(made.warnings),
+        "accuracy": "" if made is None else made.accuracy,
+        "plan": "" if made is None else f"/plan?{urlencode(_list_sizes(made))}",
+        "statement": statement,
+        "points": list_points(preview.record),
+    }
+
+
+def _list_sizes(made: Plan) -> dict[str, Any]:
+    """Return what the page Plan is told to begin where this release is."""
+    said = {name: getattr(made, name) for name in ("persons", "items", "answers", "epsilon")}
+    said |= {"delta": made.delta, "mechanism": made.mechanism}
+    if made.neighbours is Neighbours.ADD_REMOVE:
+        said["neighbours"] = str(made.neighbours)
+    return said | ({"steps": made.steps} if made.steps > 1 else {})
+
+
+def confirm(request: Request, sent: dict[str, str]) -> Response:
+    """Make the release, once, if somebody typed what it costs."""
+    session, ticket = session_of(request), ticket_of(request)
+    if ticket.is_used:
+        return go(f"/releases/{ticket.name}")
+    try:
+        if not _is_paid(ticket):
+            _check_typed(sent.get("epsilon", ""), ticket)
+    except DiscreetError as error:
+        return _show_review(request, ticket, f"{error} Nothing was spent.")
+    used = session.begin(ticket.name, partial(start_release, session))
+    return go(f"/releases/{used.name}")
+
+
+def _check_typed(text: str, ticket: Ticket) -> None:
+    """Refuse to spend where somebody has not typed what it costs."""
+    wanted = ticket.terms.budget.epsilon if ticket.terms else None
+    typed = read_number(text.strip() or "nothing")
+    if typed != wanted:
+        raise BadUsage(f"You typed {typed:g}, and this release has epsilon {wanted:g}.")
+
+
+# -- the same elsewhere ----------------------------------------------------------------------
+
+CALLED = {"version": "edition", "reason": "because"}
+"""What the command line calls a part of who a release is."""
+
+
+def write_release(ticket: Ticket) -> Same | None:
+    """Return what does the same as a release; nothing of one that was only fetched."""
+    work, terms = ticket.work, ticket.terms
+    if work is None or terms is None:
+        return None
+    words, budget = list_words(work.options), terms.budget
+    said = {k: v for k, v in terms.keywords.items() if k not in ("items", "about")}
+    about = {CALLED.get(k, k): v for k, v in terms.keywords.get("about", {}).items()}
+    relation = {"neighbours": str(budget.neighbours)}
+    public = {"epsilon": budget.epsilon, "delta": budget.delta, **relation}
+    place = {"ledger": str(terms.ledger), "out": ticket.place.name}
+    more = {"items": ITEMS_FILE, **public, **said, **about, **place}
+    found = find_look(work)
+    columns = [one.name for one in found.columns if one.role == ITEM] if found else []
+    command = write_same("release", work.shown, words, columns, more=more)
+    return replace(command, python=_write_python(work, terms, {**words, **place}))
+
+
+def _write_python(work: Work, terms: Terms, rest: Mapping[str, Any]) -> str:
+    budget = terms.budget
+    lines = [
+        repr(work.shown),
+        f"discreet.Budget({budget.epsilon!r}, {budget.delta!r}, {str(budget.neighbours)!r})",
+        *(f"{name}={value!r}" for name, value in {**terms.keywords, **rest}.items()),
+    ]
+    inside = "".join(f"    {line},\n" for line in lines)
+    call = f"published = discreet.release(\n{inside})\n"
+    return f"import discreet\n\n{call}print(published.guarantee.summary)\n"
+
+
+def send_items(request: Request) -> Response:
+    """Send the list of items as the file that the command line takes."""
+    terms = ticket_of(request).terms
+    if terms is None:
+        raise HTTPException(404, "There is no list here.")
+    file = io.StringIO()
+    write = csv.writer(file, lineterminator="\n")
+    if isinstance(terms.items, Mapping):
+        write.writerow(["item", "steps"])
+        write.writerows(terms.items.items())
+        return send_text(file.getvalue(), ITEMS_FILE)
+    return send_text("".join(f"{name}\n" for name in terms.items), ITEMS_FILE)
+
+
+ROUTES = (
+    Route("/release/{work}", show_form),
+    Route("/release/{work}", take_terms, methods=["POST"]),
+    Route("/releases/{ticket}", show_ticket),
+    Route("/releases/{ticket}", taking_form(confirm), methods=["POST"]),
+    Route(f"/releases/{{ticket}}/{ITEMS_FILE}", send_items),
+)

@@ -1,0 +1,232 @@
+"""Releases: those that are made, those that were paid for and have not arrived, and their files."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from discreet.atomic import RELEASE_FILES
+from discreet.errors import BadUsage, DiscreetError
+from discreet.markup import HtmlColumn
+from discreet.output.statement import make_statement
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.file import find_vault, has_values
+from discreet.privacy.ledger.history import Entry
+from discreet.publishing.delivery import list_waiting
+from discreet.publishing.verification import check_bundle, read_published
+from discreet.results.kinds import find_kind
+from discreet.studio.commands import Same
+from discreet.studio.forms import taking_form
+from discreet.studio.frame import Secrecy, go, send_bytes, session_of, show
+from discreet.studio.jobs import State
+from discreet.studio.pages.ledgers import Listed, find_path, list_ledgers, path_of
+from discreet.studio.pages.release import write_release
+from discreet.studio.releasing import start_release
+from discreet.studio.safety import SANDBOX
+from discreet.studio.session import Session, Ticket
+from discreet.tables.paths import find_files
+
+PAGE = "report.html"
+
+
+@dataclass(frozen=True)
+class Made:
+    """A release that lies here: its record, or why it cannot be shown."""
+
+    path: Path
+    record: Mapping[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it calls itself, or where it lies."""
+        return str(self.record.get("identity", {}).get("title") or self.path.name)
+
+
+def look_up(path: Path) -> Made:
+    """Read the record of a release, and check that it is whole."""
+    try:
+        return Made(path, check_bundle(path))
+    except (DiscreetError, OSError) as error:
+        return Made(path, problem=str(error))
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A release that was paid for and has not arrived."""
+
+    ledger: Listed
+    entry: Entry
+
+    @property
+    def needs_answers(self) -> bool:
+        """Whether its values have to be drawn still."""
+        return not has_values(find_vault(self.ledger.path, self.entry.reservation))
+
+
+def find_waiting(session: Session, listed: list[Listed]) -> list[Waiting]:
+    """Return what was paid for and is neither here nor being made."""
+    found = [
+        Waiting(one, entry)
+        for one in listed
+        if one.ledger is not None and one.history is not None
+        for entry in list_waiting(one.ledger, one.history)
+    ]
+    tickets = session.tickets
+    running = {name for name, one in list(tickets.items()) if _is_running(one)}
+    return [one for one in found if one.entry.reservation not in running]
+
+
+def _is_running(ticket: Ticket) -> bool:
+    return ticket.job is not None and ticket.job.state is State.RUNNING
+
+
+def show_releases(request: Request, problem: str = "") -> Response:
+    """Show all releases of this machine."""
+    session = session_of(request)
+    return show(
+        "releases.html",
+        {
+            "problem": problem,
+            "running": [one for one in session.tickets.values() if _is_running(one)],
+            "waiting_for": find_waiting(session, list_ledgers(session)),
+            "made": [look_up(path) for path in session.home.list_releases().values()],
+            "home": session.home.releases,
+            "put_away": session.home.put_away,
+            "works": list(session.works.values()),
+        },
+        title="Releases",
+        secrecy=Secrecy.OWN,
+        here="releases",
+        status=400 if problem else 200,
+    )
+
+
+def open_unseen(request: Request, sent: dict[str, str]) -> Response:
+    """Begin a release of answers that nobody has looked at here."""
+    session = session_of(request)
+    try:
+        path = find_path(sent.get("path", ""))
+        find_files(path)
+    except BadUsage as error:
+        return show_releases(request, str(error))
+    return go(f"/release/{session.open(path).name}")
+
+
+def resume(request: Request, sent: dict[str, str]) -> Response:
+    """Fetch a release that was paid for; nothing is charged."""
+    session, path = session_of(request), path_of(request)
+    try:
+        entry = Ledger.open(path).find(sent.get("number", ""))
+    except DiscreetError as error:
+        return show_releases(request, str(error))
+    title = str(((entry.order or {}).get("about") or {}).get("identity", {}).get("title", ""))
+    place = session.home.place_release(title, entry.reservation)
+    work = session.works.get(sent.get("work", ""))
+    session.issue(Ticket(entry.reservation, work, None, path, place))
+    used = session.begin(entry.reservation, partial(start_release, session))
+    return go(f"/releases/{used.name}")
+
+
+# -- one release -----------------------------------------------------------------------------
+
+
+def folder_of(request: Request) -> Path:
+    """Return the folder of the release that an address names; names lead nowhere else."""
+    home = session_of(request).home
+    found = home.list_releases().get(request.path_params["bundle"])
+    if found is None:
+        raise HTTPException(404, f"There is no such release here. Look into {home.put_away}.")
+    return found
+
+
+def _checked(request: Request) -> Path:
+    """Return the folder of a release that is whole; another one is neither shown nor sent."""
+    path = folder_of(request)
+    if problem := look_up(path).problem:
+        raise HTTPException(400, problem)
+    return path
+
+
+def show_bundle(request: Request) -> Response:
+    """Show a release."""
+    path = folder_of(request)
+    made = look_up(path)
+    if made.problem:
+        return show_releases(request, made.problem)
+    published = read_published(path)
+    columns, kind = published.result.to_dict(), find_kind(made.record)
+    ticket = _find_ticket(session_of(request), path)
+    outcome = ticket.job.outcome if ticket and ticket.job else None
+    return show(
+        "bundle.html",
+        {
+            "made": made,
+            "statement": make_statement(made.record),
+            "columns": [HtmlColumn(name, columns[name]) for name in kind.columns[:-1]],
+            "warnings": outcome.warnings if outcome else (),
+            "ticket": ticket,
+            "same": (ticket and write_release(ticket)) or _write_same(path),
+        },
+        title=made.title,
+        secrecy=Secrecy.RELEASED,
+        work=ticket.work if ticket else None,
+        here="releases",
+    )
+
+
+def _find_ticket(session: Session, path: Path) -> Ticket | None:
+    """Return the ticket under which a release was made in this studio."""
+    tickets = list(session.tickets.values())
+    return next((one for one in tickets if one.place == path and one.is_used), None)
+
+
+def _write_same(path: Path) -> Same:
+    code = f"import discreet\n\npublished = discreet.read_release({str(path)!r})\n"
+    code += "print(published.guarantee.summary)\n"
+    return Same(code, f"discreet verify {quote(str(path))}")
+
+
+def send_page(request: Request) -> Response:
+    """Show the page of a release as its readers will see it."""
+    page = (_checked(request) / PAGE).read_text("utf-8")
+    return HTMLResponse(page, headers=SANDBOX)
+
+
+def send_zip(request: Request) -> Response:
+    """Send a release as one file."""
+    path = _checked(request)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(RELEASE_FILES):
+            if (path / name).is_file():
+                archive.writestr(f"{path.name}/{name}", (path / name).read_bytes())
+    return send_bytes(packed.getvalue(), f"{path.name}.zip", "application/zip")
+
+
+def put_away(request: Request, _: dict[str, str]) -> Response:
+    """Take a release off the list."""
+    session_of(request).home.put_release_away(request.path_params["bundle"])
+    return go("/releases")
+
+
+ROUTES = (
+    Route("/releases", show_releases),
+    Route("/releases/unseen", taking_form(open_unseen), methods=["POST"]),
+    Route("/ledgers/{ledger}/resume", taking_form(resume), methods=["POST"]),
+    Route("/bundles/{bundle}", show_bundle),
+    Route("/bundles/{bundle}/page", send_page),
+    Route("/bundles/{bundle}/zip", send_zip),
+    Route("/bundles/{bundle}/away", taking_form(put_away), methods=["POST"]),
+)

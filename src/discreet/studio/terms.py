@@ -1,0 +1,305 @@
+"""The terms of a release: everything that is decided about it without looking at the answers.
+
+In: what a steward types, and a file with the items. Out: :class:`Terms`, or a refusal. Nothing here
+opens the answers; a list of items that is the file of the answers is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from filecmp import cmp
+from pathlib import Path
+from typing import Any
+
+from discreet.analysis.bank import CONFIDENTIAL, is_bank, read_bank
+from discreet.errors import BadUsage
+from discreet.privacy.accounting import Budget
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.mechanisms import AUTO, mechanisms_for
+from discreet.privacy.noise import ExactNoise
+from discreet.publishing.identity import describe_itself
+from discreet.publishing.listing import Items, Listing, make_listing
+from discreet.publishing.preview import Preview, preview_release
+from discreet.publishing.release import Terms as Charged
+from discreet.publishing.wanted import Wanted
+from discreet.studio.forms import Field, read_fields, read_number, read_whole, write_number
+from discreet.tables.lists import read_items
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The items of a release, and what the user calls the file that names them."""
+
+    items: Items
+    shown: str
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is released, what it may cost, and who pays.
+
+    Attributes
+    ----------
+    budget
+        Epsilon, delta and the relation.
+    ledger
+        The file that is charged.
+    expected
+        About how many persons there are, as somebody said; for the forecast.
+    keywords
+        The keywords of :func:`discreet.release` beside these.
+    listed_in
+        What the user calls the list of items.
+    """
+
+    budget: Budget
+    ledger: Path
+    expected: int
+    keywords: Mapping[str, Any]
+    listed_in: str = field(default="", compare=False)
+
+    @property
+    def items(self) -> Items:
+        """The listed items."""
+        found: Items = self.keywords["items"]
+        return found
+
+    @property
+    def population(self) -> str:
+        """Whom the answers are about."""
+        return str(self.keywords["population"])
+
+    @property
+    def title(self) -> str:
+        """What the release calls itself."""
+        return str(self.keywords.get("about", {}).get("title", ""))
+
+    @property
+    def listing(self) -> Listing:
+        """What is public about the items."""
+        named = ("items", "design", "lowest", "model")
+        return make_listing(**{name: self.keywords[name] for name in named & self.keywords.keys()})
+
+    def preview(self) -> Preview:
+        """Return what the release will say, or refuse what it would be refused for."""
+        said = self.keywords
+        people = said.get("max_answers"), said.get("persons")
+        mechanism = said.get("mechanism", AUTO)
+        wanted = Wanted("answers", self.budget, self.listing, *people, mechanism)
+        about = describe_itself(said.get("about"), None)
+        charged = Charged(self.ledger, self.population, ExactNoise(), about=about)
+        return preview_release(wanted, charged, self.expected)
+
+
+COUNTED, FIXED = "counted", "fixed"
+
+PROTECTION = (
+    Field(
+        "epsilon",
+        "Epsilon",
+        "How much this release may reveal about one person: the smaller, the less; and the less "
+        "exact the published numbers. 1 is a usual choice for some thousand persons.",
+        read=read_number,
+        write=write_number,
+    ),
+    Field(
+        "delta",
+        "Delta",
+        "How likely the promise may fail altogether: far below one divided by the number of "
+        "persons. A smaller delta costs very little.",
+        read=read_number,
+        write=write_number,
+    ),
+    Field(
+        "neighbours",
+        "What is hidden",
+        "Hiding that somebody took part at all is right where taking part is sensitive itself; it "
+        "promises less about single answers.",
+        {
+            "replace-one": "what somebody answered",
+            "add-remove": "whether somebody took part",
+        },
+    ),
+    Field(
+        "persons",
+        "Number of persons",
+        "About how many answered, from your own papers (an enrolment, a sample plan) and never "
+        "from this file. More persons make the numbers more exact at the same protection.",
+        read=read_whole,
+    ),
+    Field(
+        "number",
+        "Which number of persons is published",
+        "A number that was fixed before, such as an enrolment, hides who of them took part; then "
+        "the file may hold fewer persons, and not more.",
+        {COUNTED: "as counted in the file", FIXED: "the number above, fixed in advance"},
+    ),
+    Field(
+        "max_answers",
+        "At most so many answers of each person",
+        "What a typical person answers. Whoever has more keeps a random part; a high cap for the "
+        "sake of a few is paid for by everybody with noise. Blank: all items.",
+        read=read_whole,
+    ),
+)
+"""What decides how much is revealed, and how exact the numbers are."""
+
+STUDY = (
+    Field(
+        "mechanism",
+        "How noise is added",
+        "All of them keep the same promise and differ in how exact the numbers are. If in doubt, "
+        "leave the choice to the program; it chooses by the list and the cap alone.",
+        {
+            "": "choose for me",
+            **{name: f"{name}: {one.help}" for name, one in mechanisms_for("answers").items()},
+        },
+    ),
+    Field(
+        "design",
+        "Who answered which items",
+        "Only answers in steps need it. Say what your study planned: it makes the numbers more "
+        "exact, and wrong where it is not true.",
+        {
+            "": "not known",
+            "complete": "everybody all items",
+            "random": "a part that does not depend on ability",
+        },
+    ),
+    Field(
+        "lowest",
+        "Lowest number of the scale",
+        "Only answers in steps need it: 0, or 1 where your questionnaire counts from 1. Blank: 0.",
+        read=read_whole,
+    ),
+    Field(
+        "model",
+        "Model of the steps",
+        "Only answers in steps need it: whether each item has its own distances between the "
+        "categories, or all have the same.",
+        {"": "each item its own (partial credit)", "rating-scale": "all the same (rating scale)"},
+    ),
+)
+"""What is public about the study."""
+
+ABOUT = (
+    Field("title", "Title", "What readers will call it, such as Reading test, spring 2026."),
+    Field("version", "Version", "Such as 1. A correction is a new release with the next version."),
+    Field("supersedes", "Takes the place of version", "Only for a correction: the wrong version."),
+    Field("reason", "Because", "Only for a correction: what was wrong, for the readers."),
+)
+"""Who the release is; all of it is published as it is typed."""
+
+FIELDS = (*PROTECTION, *STUDY, *ABOUT)
+NEEDED = ("account", "epsilon", "delta", "persons")
+
+ACCOUNT = Field(
+    "account",
+    "Charge it to",
+    "The ledger and, in it, whom these answers are about. The release counts against that limit "
+    "for ever, whether you publish it or not.",
+)
+
+
+def read_terms(
+    sent: Mapping[str, str], listed: Listed, accounts: Mapping[str, tuple[Path, str]]
+) -> Terms:
+    """Return the terms that a form says.
+
+    Parameters
+    ----------
+    sent
+        What was typed.
+    listed
+        The listed items.
+    accounts
+        Ledgers and populations, by what stands for them in the form.
+    """
+    if not accounts:
+        raise BadUsage("There is no ledger that can be charged. Make one first.")
+    account = replace(ACCOUNT, choices=dict.fromkeys(accounts, ""))
+    said = read_fields((account, *FIELDS), sent)
+    for one in (account, *FIELDS):
+        if one.name in NEEDED and one.name not in said:
+            raise BadUsage(f"{one.label}: this field is blank, and a release needs it.")
+    ledger, population = accounts[said.pop("account")]
+    relation = said.pop("neighbours", "replace-one")
+    budget = Budget(said.pop("epsilon"), said.pop("delta"), relation)
+    expected, number = said.pop("persons"), said.pop("number", COUNTED)
+    if _must_declare(ledger, number, relation):
+        said["persons"] = expected
+    about = {one.name: said.pop(one.name) for one in ABOUT if one.name in said}
+    keywords = {"items": listed.items, "population": population, **said}
+    keywords |= {"about": about} if about else {}
+    return Terms(budget, ledger, expected, keywords, listed.shown)
+
+
+def _must_declare(ledger: Path, number: str, relation: str) -> bool:
+    """Say whether the release is told the number of persons: it is published, or a policy asks."""
+    policy = Ledger.open(ledger).policy
+    return (number == FIXED and relation == "replace-one") or bool(policy and policy.needs_persons)
+
+
+def write_terms(terms: Terms) -> dict[str, str]:
+    """Return what stands in the form that says these terms, but for the account."""
+    said = {
+        **terms.keywords,
+        **terms.keywords.get("about", {}),
+        "epsilon": terms.budget.epsilon,
+        "delta": terms.budget.delta,
+        "neighbours": str(terms.budget.neighbours),
+        "persons": terms.expected,
+        "number": FIXED if "persons" in terms.keywords else COUNTED,
+    }
+    return {one.name: one.write(said[one.name]) for one in FIELDS if one.name in said}
+
+
+# -- the list of items -----------------------------------------------------------------------
+
+
+def read_listed(path: Path, shown: str, answers: Path) -> Listed:
+    """Return the items of a list or a bank, each with its steps where there are any."""
+    _refuse_answers(path, answers)
+    try:
+        found = _read_bank(path) if is_bank(path) else read_items(path)
+    except BadUsage as error:
+        raise BadUsage(str(error).replace(str(path), shown)) from None
+    _refuse_table(found, shown)
+    make_listing(found)
+    return Listed(found, shown)
+
+
+def _refuse_answers(path: Path, answers: Path) -> None:
+    if (
+        answers.is_file()
+        and path.is_file()
+        and (path.samefile(answers) or cmp(path, answers, shallow=False))
+    ):
+        raise BadUsage(
+            "This is the file of the answers. Its items must not be taken from it: a list that "
+            "names an item only because somebody answered it tells that somebody did. Bring a "
+            "list that was written before, such as the table of contents of the test."
+        )
+
+
+def _read_bank(path: Path) -> Items:
+    bank = read_bank(path)
+    if bank.ladder is None:
+        return list(bank.items)
+    if bank.access == CONFIDENTIAL:
+        raise BadUsage(
+            f"{path} is a confidential bank, whose numbers of steps were found in answers. Bring a "
+            "table with the columns item and steps instead, from the questionnaire."
+        )
+    return {item: own[-1] for item, own in zip(bank.items, bank.ladder.kept, strict=True)}
+
+
+def _refuse_table(items: Items, shown: str) -> None:
+    """Refuse lines with several cells each: a table was brought in the place of a list."""
+    for sign in ",;\t":
+        if len(items) > 1 and all(sign in name for name in items):
+            raise BadUsage(
+                f"{shown} looks like a table, not like a list of items. Bring a file with one item "
+                "in each line, or a table with the two columns item and steps."
+            )
