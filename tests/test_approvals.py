@@ -671,6 +671,26 @@ def test_a_request_is_for_its_own_command_and_is_not_overwritten(office):
     assert "use 'discreet compare release'" in ended.err
 
 
+def test_a_key_with_a_passphrase_signs_with_it_alone(office):
+    for name, word in (("secret", "correct horse"), ("wrong", "a donkey"), ("empty", "")):
+        (office / name).write_text(f"{word}\nsecond line\n")
+    given, key = ["--passphrase-file"], office / "cy.key"
+    assert run("key", key, *given, office / "empty").code == 2
+    assert run("key", key, *given, office / "secret").code == 0
+    assert b"ENCRYPTED" in key.read_bytes()
+    asked = ["approve", office / "request.json", "--signing-key"]
+    refused = {"empty": "has a passphrase", "wrong": "not the passphrase", "none": "none"}
+    for name, why in refused.items():
+        ended = run(*asked, key, *given, office / name)
+        assert ended.code == 2
+        assert why in ended.err
+    assert "has a passphrase" in run(*asked, key).err
+    assert run(*asked, key, *given, office / "secret").code == 0
+    shown = run("key", key, "--show", *given, office / "secret").out.split()[-1]
+    assert f"signed by    {shown}" in run("approve", office / "request.json").out
+    assert run(*asked, office / "ada.key", *given, office / "secret").code == 0
+
+
 def test_keys_are_made_entered_and_retired_on_the_command_line(office):
     made = run("key", office / "cy.key")
     assert made.code == 0

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger.request import Request
 
 NewRequest = Annotated[Path, option("FILE", "The new request.")]
+Secret = Annotated[Path | None, option("FILE", "The key's passphrase; also /dev/stdin.")]
 SHOWN = 8
 """Items that are shown of a request; the file has them all."""
 
@@ -90,13 +91,17 @@ def approve(
         Path | None,
         option("FILE", "Your key, from `discreet key`. Without it the request is only shown."),
     ] = None,
+    passphrase_file: Secret = None,
 ) -> None:
     """Show a request and sign it. Read it first: what is signed can be released."""
     from discreet.privacy.ledger.request import Request
-    from discreet.privacy.ledger.signatures import shorten
+    from discreet.privacy.ledger.signatures import read_passphrase, shorten
     from discreet.publishing.requests import approve as sign
 
-    found = Request.load(request) if signing_key is None else sign(request, signing_key)
+    if signing_key is None:
+        found = Request.load(request)
+    else:
+        found = sign(request, signing_key, passphrase=read_passphrase(passphrase_file))
     print_request(found)
     for one in found.signatures:
         say(f"signed by    {shorten(one.public_key)}")
@@ -110,11 +115,17 @@ def make_key(
     show: Annotated[
         bool, flag("Show the public key of a signing key that exists.", "--show")
     ] = False,
+    passphrase_file: Secret = None,
 ) -> None:
     """Make a signing key and print its public key, which goes into the ledger."""
-    from discreet.privacy.ledger.signatures import read_public, shorten, write_key
+    from discreet.privacy.ledger.signatures import (
+        read_passphrase,
+        read_public,
+        shorten,
+        write_key,
+    )
 
-    public = read_public(file) if show else write_key(file)
+    public = (read_public if show else write_key)(file, read_passphrase(passphrase_file))
     say(public)
     say(f"fingerprint {shorten(public)}")
     if not show:

@@ -129,7 +129,12 @@ def propose(
     )
 
 
-def approve(request: Request | str | PathLike[str], signing_key: str | PathLike[str]) -> Request:
+def approve(
+    request: Request | str | PathLike[str],
+    signing_key: str | PathLike[str],
+    *,
+    passphrase: str | None = None,
+) -> Request:
     """Return a request with one more signature; a file that was given holds it then.
 
     Read the request before: ``request.body`` is what is signed.
@@ -140,8 +145,10 @@ def approve(request: Request | str | PathLike[str], signing_key: str | PathLike[
         A request, or the file that holds one.
     signing_key
         The file with a signing key, from ``discreet key``.
+    passphrase
+        Of the key, where it has one.
     """
-    signed = as_request(request).sign(signing_key)
+    signed = as_request(request).sign(signing_key, passphrase)
     if not isinstance(request, Request):
         signed.save(request)
     return signed

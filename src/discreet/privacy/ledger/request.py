@@ -93,9 +93,9 @@ class Request:
         """The SHA-256 of what is signed, for people to compare."""
         return hashlib.sha256(self.content).hexdigest()
 
-    def sign(self, signing_key: str | PathLike[str]) -> Request:
+    def sign(self, signing_key: str | PathLike[str], passphrase: str | None = None) -> Request:
         """Return the request with one more signature."""
-        made = Signature(*sign(signing_key, self.content))
+        made = Signature(*sign(signing_key, self.content, passphrase))
         if any(one.public_key == made.public_key for one in self.signatures):
             raise NotAllowed(
                 f"the key {shorten(made.public_key)} has signed this request already; another "

@@ -38,15 +38,18 @@ def _serialization() -> Any:
     return _load("hazmat.primitives.serialization")
 
 
-def write_key(path: str | PathLike[str]) -> str:
+def write_key(path: str | PathLike[str], passphrase: str | None = None) -> str:
     """Make a signing key, readable by its owner only, and return its public key.
 
     The public key is also written to a file of its own, with ``.pub`` at its end. An existing key
-    is never touched.
+    is never touched. With a passphrase the file is encrypted.
     """
     forms, place = _serialization(), Path(path)
     key = _ed25519().Ed25519PrivateKey.generate()
-    content = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption())
+    locked = forms.NoEncryption()
+    if passphrase is not None:
+        locked = forms.BestAvailableEncryption(_encode(passphrase))
+    content = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, locked)
     try:
         create_private(place)
     except FileExistsError:
@@ -63,31 +66,47 @@ def write_key(path: str | PathLike[str]) -> str:
     return public
 
 
-def read_key(path: str | PathLike[str]) -> Any:
+def _encode(passphrase: str | None) -> bytes:
+    if not passphrase:
+        raise BadUsage("this key has a passphrase: give --passphrase-file FILE, and not empty")
+    return passphrase.encode()
+
+
+def read_passphrase(path: Path | None) -> str | None:
+    """Return the first line of a file, if there is one."""
+    return None if path is None else (path.read_text("utf-8").splitlines() or [""])[0]
+
+
+def read_key(path: str | PathLike[str], passphrase: str | None = None) -> Any:
     """Return the signing key in a file that `write_key` made."""
     wrong = BadUsage(f"{path} holds no signing key. Make one with 'discreet key {path}'.")
-    forms = _serialization()
     try:
-        key = forms.load_pem_private_key(Path(path).read_bytes(), password=None)
+        content = Path(path).read_bytes()
     except (FileNotFoundError, IsADirectoryError):
         raise wrong from None
-    except TypeError:
-        raise BadUsage(f"{path} is a key with a passphrase, which is not supported.") from None
-    except ValueError:
+    forms, word = _serialization(), None
+    if b"ENCRYPTED" in content.partition(b"\n")[0]:
+        wrong = BadUsage(f"{path}: this is not the passphrase of the key.")
+        word = _encode(passphrase)
+    try:
+        key = forms.load_pem_private_key(content, password=word)
+    except (TypeError, ValueError):
         raise wrong from None
     if not isinstance(key, _ed25519().Ed25519PrivateKey):
         raise wrong
     return key
 
 
-def read_public(path: str | PathLike[str]) -> str:
+def read_public(path: str | PathLike[str], passphrase: str | None = None) -> str:
     """Return the public key of a file with a signing key."""
-    return _public_text(read_key(path))
+    return _public_text(read_key(path, passphrase))
 
 
-def sign(path: str | PathLike[str], content: bytes) -> tuple[str, str]:
+def sign(
+    path: str | PathLike[str], content: bytes, passphrase: str | None = None
+) -> tuple[str, str]:
     """Return the public key and the signature of some content."""
-    key = read_key(path)
+    key = read_key(path, passphrase)
     return _public_text(key), key.sign(content).hex()
 
 
