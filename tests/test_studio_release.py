@@ -279,7 +279,7 @@ def test_a_release_is_made_in_the_safe_order(session, asked, tmp_path, in_place)
     planned = unescape(asked.get(re.search(r'href="(/plan\?[^"]+)"', page)[1]).text)
     assert 'value="1000"' in planned
     assert not list_spent(session)
-    foretold = re.search(r"<blockquote>(.*?)<dl", page, re.S)[1]
+    foretold = re.search(r"<blockquote[^>]*>(.*?)<dl", page, re.S)[1]
     assert confirm(asked, ticket).headers["location"] == ticket
     made = fetch(asked, ticket)
     assert "numbers and the promise may be published" in made.text
@@ -297,7 +297,11 @@ def test_a_release_is_made_in_the_safe_order(session, asked, tmp_path, in_place)
 
 
 def test_the_preview_is_the_statement_word_for_word(session, asked, in_place):
-    for more in ({"number": "fixed"}, {"neighbours": "add-remove"}, {"max_answers": "3"}):
+    for more in (
+        {"number": "fixed"},
+        {"neighbours": "add-remove"},
+        {"max_answers": "3", "language": "de"},
+    ):
         ticket = get_ticket(asked, epsilon="0.1", title="A test", **more)
         terms = session.tickets[ticket.rpartition("/")[2]].terms
         record = terms.preview().record
@@ -502,7 +506,8 @@ def test_answers_that_cannot_be_released_cost_nothing(session, asked, in_place):
     failed = asked.get(ticket)
     assert failed.status_code == 400
     assert "Item5" in failed.text
-    assert "Nothing was spent" in failed.text
+    assert ". Nothing was spent." in failed.text
+    assert "the refusal told something about them" in failed.text
     assert "Confidential" in failed.text
     assert not list_spent(session)
     fewer = get_ticket(asked, persons="900", number="fixed")

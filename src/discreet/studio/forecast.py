@@ -82,10 +82,10 @@ def say_costs(made: Plan) -> str:
     )
 
 
-def say_looked(work: Work) -> Mapping[str, Any]:
+def say_looked(work: Work, *, was_refused: bool = False) -> Mapping[str, Any]:
     """Say what has been seen of the answers in this studio, and what follows for the promise."""
     if work.reading is None and not work.runs:
-        return {"looked": False, "words": UNSEEN}
+        return {"looked": was_refused, "words": REFUSED if was_refused else UNSEEN}
     seen = "You have looked at these answers in this studio"
     if work.runs:
         seen += f" and calibrated them {count_of(len(work.runs), 'time')}"
@@ -95,6 +95,10 @@ def say_looked(work: Work) -> Mapping[str, Any]:
 UNSEEN = (
     "Nobody has looked at these answers in this studio. Keep it so until the release is made: then "
     "nobody can have chosen anything by what stands in them."
+)
+REFUSED = (
+    "Nobody has looked at these answers in this studio, but a release of them was refused, and the "
+    "refusal told something about them. Change only what your own papers say was wrong."
 )
 SEEN = (
     "Readers will be told that the list of items, the cap, epsilon, delta and the mechanism were "

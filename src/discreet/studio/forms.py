@@ -104,6 +104,11 @@ def write_number(value: float) -> str:
     return f"{value:g}"
 
 
+def end_sentence(words: str) -> str:
+    """Return words that another sentence may follow."""
+    return words if words.endswith((".", "!", "?")) else f"{words}."
+
+
 def taking_form(
     handle: Callable[[Request, dict[str, str]], Response],
 ) -> Callable[[Request], Awaitable[Response]]:

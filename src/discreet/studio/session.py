@@ -180,6 +180,13 @@ class Session:
         same = (one for one in list(self.tickets.values()) if one.asks_the_same(ticket))
         return next((one for one in same if one.is_used), None)
 
+    def was_refused(self, work: Work) -> bool:
+        """Say whether a release of these answers failed, and by its message told about them."""
+        return any(
+            one.work and one.work.name == work.name and one.job and one.job.state is State.FAILED
+            for one in list(self.tickets.values())
+        )
+
     def begin(self, name: str, start: Callable[[Ticket], Job]) -> Ticket:
         """Carry a ticket out, once, however many tabs ask for it; return who does."""
         with self._lock:

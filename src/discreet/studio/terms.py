@@ -25,6 +25,7 @@ from discreet.publishing.release import Terms as Charged
 from discreet.publishing.wanted import Wanted
 from discreet.studio.forms import Field, read_fields, read_number, read_whole, write_number
 from discreet.tables.lists import read_items
+from discreet.words import LANGUAGES
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,13 @@ ABOUT = (
     Field("version", "Version", "Such as 1. A correction is a new release with the next version."),
     Field("supersedes", "Takes the place of version", "Only for a correction: the wrong version."),
     Field("reason", "Because", "Only for a correction: what was wrong, for the readers."),
+    Field(
+        "language",
+        "Language",
+        "Of the page and the statement for the readers; beside another one the English statement "
+        "is published too, and counts.",
+        {"": LANGUAGES["en"], **{name: said for name, said in LANGUAGES.items() if name != "en"}},
+    ),
 )
 """Who the release is; all of it is published as it is typed."""
 

@@ -26,7 +26,7 @@ from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.publishing.delivery import find_charged
 from discreet.studio.commands import Same, write_same
 from discreet.studio.forecast import list_costs, predict, say_costs, say_looked
-from discreet.studio.forms import read_number, taking_form, write_fields
+from discreet.studio.forms import end_sentence, read_number, taking_form, write_fields
 from discreet.studio.frame import Secrecy, go, send_text, session_of, show, show_job, work_of
 from discreet.studio.jobs import State
 from discreet.studio.look import ITEM
@@ -48,6 +48,7 @@ from discreet.studio.terms import (
     write_terms,
 )
 from discreet.studio.uploads import Upload, receive_form
+from discreet.words import speak
 
 ITEMS_FILE = "items.csv"
 BESIDE = {"account": "", "items_path": "", "kept": ""}
@@ -70,7 +71,7 @@ def show_form(
         "release.html",
         {
             "problem": problem,
-            "looked": say_looked(work),
+            "looked": say_looked(work, was_refused=session.was_refused(work)),
             "sections": (("How it protects", PROTECTION), ("What is public about the study", STUDY),
                          ("Who it is", ABOUT)),
             "account": replace(ACCOUNT, choices={name: one[2] for name, one in accounts.items()}),
@@ -186,7 +187,7 @@ def _show_end(request: Request, ticket: Ticket, problem: str) -> Response:
     """Show a release that stopped: paid for, or to be begun again."""
     words = "It was cancelled."
     if ticket.job is not None and ticket.job.state is State.FAILED:
-        words = ticket.job.failure.message
+        words = end_sentence(ticket.job.failure.message)
     if ticket.work is not None:
         words = words.replace(str(ticket.work.source), ticket.work.shown)
     try:
@@ -229,7 +230,8 @@ def _show_review(request: Request, ticket: Ticket, problem: str) -> Response:
         values, problem = {"refused": True}, problem or str(error)
     session = session_of(request)
     now = session.works.get(ticket.work.name, ticket.work)
-    values |= {"problem": problem, "looked": say_looked(now), "same": write_release(ticket)}
+    looked = say_looked(now, was_refused=session.was_refused(now))
+    values |= {"problem": problem, "looked": looked, "same": write_release(ticket)}
     values |= {"twin": session.find_same(ticket), "terms": ticket.terms}
     return _show_page("review.html", ticket, values, 400 if problem else 200)
 
@@ -256,6 +258,7 @@ def _review(work: Work, terms: Terms) -> dict[str, Any]:
         "accuracy": "" if made is None else made.accuracy,
         "plan": "" if made is None else f"/plan?{urlencode(_list_sizes(made))}",
         "statement": statement,
+        "language": speak(preview.record).language,
         "points": list_points(preview.record),
     }
 
@@ -278,7 +281,7 @@ def confirm(request: Request, sent: dict[str, str]) -> Response:
         if not _is_paid(ticket):
             _check_typed(sent.get("epsilon", ""), ticket)
     except DiscreetError as error:
-        return _show_review(request, ticket, f"{error} Nothing was spent.")
+        return _show_review(request, ticket, f"{end_sentence(str(error))} Nothing was spent.")
     used = session.begin(ticket.name, partial(start_release, session))
     return go(f"/releases/{used.name}")
 

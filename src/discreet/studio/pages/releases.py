@@ -36,6 +36,7 @@ from discreet.studio.releasing import start_release
 from discreet.studio.safety import SANDBOX
 from discreet.studio.session import Session, Ticket
 from discreet.tables.paths import find_files
+from discreet.words import speak
 
 PAGE = "report.html"
 
@@ -174,6 +175,7 @@ def show_bundle(request: Request) -> Response:
         {
             "made": made,
             "statement": make_statement(made.record),
+            "language": speak(made.record).language,
             "columns": [HtmlColumn(name, columns[name]) for name in kind.columns[:-1]],
             "warnings": outcome.warnings if outcome else (),
             "ticket": ticket,
