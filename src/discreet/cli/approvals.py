@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -68,7 +70,8 @@ def _show(name: str, value: Any, body: Any) -> str:
     if name == "reading":
         return "; ".join(f"{key}: {_tell(key, one)}" for key, one in value.items())
     if name == "about":
-        return "; ".join(f"{key}: {one}" for part in value.values() for key, one in part.items())
+        parts = [*value.values()]
+        return "; ".join(f"{key}: {_show_own(one)}" for part in parts for key, one in part.items())
     return "counted in the data" if value is None else str(value)
 
 
@@ -82,6 +85,15 @@ def _tell(word: str, value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {' or '.join(map(str, one))}" for name, one in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _show_own(value: Any) -> str:
+    """Return what a release says of itself in one line; a picture by its kind and its digest."""
+    text = str(value)
+    if not text.startswith("data:"):
+        return " ".join(text.split("\n"))
+    kind, _, content = text.removeprefix("data:").partition(";base64,")
+    return f"{kind}, SHA-256 {sha256(b64decode(content)).hexdigest()}"
 
 
 def approve(

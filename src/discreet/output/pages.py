@@ -40,7 +40,7 @@ from discreet.analysis.standing import (
 from discreet.markup import HtmlColumn, show_probability, write_page
 from discreet.output.curves import draw_thresholds
 from discreet.output.points import has_steps, list_identity, list_points, name_edition
-from discreet.output.statement import explain_promise, make_statement
+from discreet.output.statement import explain_promise, make_statement, name_access, warn
 from discreet.output.svg import draw_difficulties
 from discreet.privacy.accounting.gaussian import (
     GaussianBound,
@@ -58,7 +58,7 @@ from discreet.words import Words, mark, speak
 def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
     """Return the page, in the language of the record."""
     kind, tell = find_kind(record), speak(record)
-    said, is_private = record.get("identity", {}), record["guarantee"]["is_private"]
+    said = record.get("identity", {})
     has_numbers = bool(estimate.estimated.any())
     shown = difficulty_rows(estimate) if has_numbers else None
     standing = find_standing(estimate) if has_numbers else None
@@ -66,14 +66,15 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
         "public.html",
         {
             "tell": tell,
-            "title": said.get("title") or _name_access(record),
+            "title": said.get("title") or name_access(record),
             "about": list_identity(record),
             "edition": name_edition(record),
-            "access": _name_access(record) if "title" in said else "",
+            "access": name_access(record) if "title" in said else "",
             "points": list_points(record),
-            "warning": ""
-            if is_private
-            else tell("Not private: made with a seeded source for tests."),
+            "warning": warn(record),
+            "own": {
+                name: said.get(name, "") for name in ("logo", "body", "introduction", "footer")
+            },
             "summary": _summarise(estimate, record, standing),
             "boxes": _public_facts(record),
             "kind": kind,
@@ -86,14 +87,8 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
         },
         styles=["style.css", *(["steps.css"] if estimate.ladder else [])],
         scripts=["table.js", "compare.js"],
+        images="logo" in said,
     )
-
-
-def _name_access(record: Mapping[str, Any]) -> str:
-    kind, tell = find_kind(record), speak(record)
-    if record["guarantee"]["is_private"]:
-        return tell.of(kind, "{title}, released with differential privacy")
-    return tell.of(kind, "{title}, not private: made with noise for tests")
 
 
 def _list_items(

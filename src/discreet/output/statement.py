@@ -149,6 +149,22 @@ def _name_numbers(record: Mapping[str, Any]) -> str:
     return f"the thresholds of all steps and {numbers} (their means)" * has_steps(record) or numbers
 
 
+def name_access(record: Mapping[str, Any]) -> str:
+    """Say of what a release is, and whether it is private."""
+    kind, tell = find_kind(record), speak(record)
+    if record["guarantee"]["is_private"]:
+        return tell.of(kind, "{title}, released with differential privacy")
+    return tell.of(kind, "{title}, not private: made with noise for tests")
+
+
+def warn(record: Mapping[str, Any]) -> str:
+    """Say on a page that nothing is private, where the noise was for tests; else nothing."""
+    if record["guarantee"]["is_private"]:
+        return ""
+    tell = speak(record)
+    return tell("Not private: made with a seeded source for tests.")
+
+
 def write_statement(record: Mapping[str, Any]) -> str:
     """Return the statement as Markdown."""
     made, tell = make_statement(record), speak(record)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, date, datetime
 from difflib import get_close_matches
 from os import PathLike
@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadUsage
+from discreet.publishing.logo import check_logo, read_logo
 from discreet.words import check_language
+from discreet.words.own import check_own
 
 MOST_LETTERS = 2_000
 """Longest text of one field; a page is no place for a report."""
@@ -37,8 +39,14 @@ class Identity:
         Who answers for it, and how to reach them.
     supersedes, reason
         The version that it takes the place of, and why.
-    note
-        An agency's own words, which the page and the statement show as they are.
+    note, introduction, footer
+        An agency's own words, shown as they are: on the page and in the statement, above the
+        numbers of the page, and at its end.
+    logo
+        A picture for the page: a file (PNG, JPEG, SVG), which is kept as a data address.
+    words
+        Own wording of the page: a file with a catalogue, which is kept as its text. Sentences of
+        the promise are fixed.
     language
         Of the page and the statement: ``"en"``, the default, ``"de"`` or ``"es"``.
     """
@@ -51,11 +59,15 @@ class Identity:
     supersedes: str = ""
     reason: str = ""
     note: str = ""
+    introduction: str = ""
+    footer: str = ""
+    logo: str = field(default="", repr=False)
+    words: str = field(default="", repr=False)
     language: str = ""
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if not isinstance(value, str) or len(value) > MOST_LETTERS or not value.isprintable():
+            if not _is_line(value) and name not in FILES:
                 raise BadUsage(
                     f"the {name} of a release must be one line of text of at most {MOST_LETTERS:,} "
                     f"letters, found {str(value)[:40]!r}"
@@ -64,6 +76,10 @@ class Identity:
             _check_date(self.date)
         if self.language:
             check_language(self.language)
+        if self.logo:
+            check_logo(self.logo)
+        if self.words:
+            check_own(self.words, self.language or "en")
         if self.reason and not self.supersedes:
             raise BadUsage("a release that gives a reason must say which version it supersedes")
         if self.supersedes and not self.reason:
@@ -84,6 +100,12 @@ class Identity:
 
 
 NAMES = tuple(one.name for one in fields(Identity))
+FILES = ("logo", "words")
+"""What is given as a file, and kept as what was in it."""
+
+
+def _is_line(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= MOST_LETTERS and value.isprintable()
 
 
 def _check_date(given: str) -> None:
@@ -104,8 +126,9 @@ def make_identity(about: About) -> Identity:
     if isinstance(about, Identity):
         return about
     if isinstance(about, str | PathLike):
-        return _check_words(_read_file(Path(about)), f"{about}: ")
-    return _check_words(about, "")
+        path = Path(about)
+        return _check_words(_read_parts(_read_file(path), path.parent), f"{about}: ")
+    return _check_words(_read_parts(about, Path()), "")
 
 
 def _read_file(path: Path) -> Mapping[str, Any]:
@@ -117,6 +140,30 @@ def _read_file(path: Path) -> Mapping[str, Any]:
         raise BadUsage(f"{path} is no TOML file: {error}") from None
     # A date may be written without quotes, as TOML has it.
     return {name: str(one) if isinstance(one, date) else one for name, one in words.items()}
+
+
+def _read_parts(words: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Put the content of files in the place of their names; what was read before stays."""
+    made = dict(words)
+    for name in FILES:
+        given = words.get(name)
+        if given is not None and not (isinstance(given, str | PathLike) and str(given)):
+            raise BadUsage(f"the {name} of a release is a file, found {str(given)[:40]!r}")
+    logo, own = (str(words.get(name, "")) for name in FILES)
+    if logo and not logo.startswith("data:"):
+        made["logo"] = read_logo(folder / logo)
+    if own and "\n" not in own:
+        made["words"] = _read_own(folder / own, str(words.get("language") or "en"))
+    return made
+
+
+def _read_own(path: Path, language: str) -> str:
+    try:
+        return check_own(path.read_text(encoding="utf-8"), language, str(path))
+    except OSError as error:
+        raise BadUsage(f"the words {path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadUsage(f"the words {path} are no text in UTF-8") from None
 
 
 def _check_words(words: Mapping[str, Any], where: str) -> Identity:

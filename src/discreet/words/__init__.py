@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from discreet.errors import BadUsage
-from discreet.words.catalogue import compile_entries, read_entries
+from discreet.words.catalogue import compile_entries, read_entries, read_language
 
 FOLDER = Path(__file__).parent
 SOURCE = FOLDER / "words.pot"
@@ -28,6 +28,15 @@ LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español"}
 """The languages of pages and statements, by their codes."""
 CONTEXTS = ("answers", "comparisons")
 """What a sentence with nouns of its kind is about: it is translated once for each."""
+
+NOUNS = frozenset(
+    {
+        *("answers", "person", "persons", "item", "items", "number", "numbers", "listed", "unit"),
+        *("title", "question", "scale", "most", "least", "model", "use", "domain"),
+        *("Answers", "Number", "Most", "Least"),
+    }
+)
+"""What a kind has words for; whole sentences in other languages need none of them."""
 
 
 class Spoken(Protocol):
@@ -112,8 +121,14 @@ def load_words(language: str) -> Words:
 
 
 def speak(record: Mapping[str, Any]) -> Words:
-    """Return the words in which a release speaks of itself."""
-    return load_words(record.get("identity", {}).get("language", "en"))
+    """Return the words in which a release speaks of itself; an agency's own come first."""
+    said = record.get("identity", {})
+    known, own = load_words(said.get("language", "en")), said.get("words", "")
+    if not own or read_language(own, "own words") != known.language:
+        return known
+    catalogue = compile_entries(read_entries(own, "own words"))
+    catalogue.add_fallback(known.catalogue)
+    return Words(known.language, catalogue)
 
 
 def translate_record(record: Mapping[str, Any], language: str) -> dict[str, Any]:
