@@ -8,6 +8,7 @@ come with their Monte Carlo standard error. Columns:
 
 - root mean square of the errors of all differences, in standard errors: 1 where these are right;
   below 1 they are cautious, and statements hold more often than they say;
+- slope of the estimates on the truth, over all items: below 1 they lie too close together;
 - share of differences within their own 95% intervals, one by one;
 - share of replications in which all differences lie within their simultaneous intervals; in which
   every true rank lies within its range; in which "surely" and "possibly in the top K" (K a sixth
@@ -81,6 +82,7 @@ def judge(estimate, truth):
     sizes = np.abs(apart[off] / known.errors()[off])
     return [
         float(np.mean(sizes**2)),
+        float(known.value @ own / (own @ own)),
         float(np.mean(sizes <= known.exceeded((1 - LEVEL) / 2))),
         bool((np.abs(apart) <= bars.interval * known.errors()).all()),
         bool(((above < ranks) & (ranks <= m - below)).all()),
@@ -92,15 +94,15 @@ def judge(estimate, truth):
 
 
 COLUMNS = (
-    *("error", "each", "differences", "ranks", "top"),
+    *("error", "slope", "each", "differences", "ranks", "top"),
     *("Bonferroni", "intervals", "order", "top K"),
     *("ranks before", "ranks now", "possible before", "possible now"),
 )
-SHARES = slice(1, 5)
+SHARES = slice(1, 6)
 
 
 def show(rows):
-    """Return means, and of shares how far chance may have moved them."""
+    """Return means, and of slope and shares how far chance may have moved them."""
     means, spread = np.mean(rows, axis=0), np.std(rows, axis=0) / np.sqrt(len(rows))
     means[0] = np.sqrt(means[0])
     told = [f"{value:.3f}" for value in means]
