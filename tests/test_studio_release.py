@@ -18,13 +18,14 @@ from starlette.testclient import TestClient
 import studio_tasks
 from commandline import discreet
 from discreet.analysis.bank import create_bank, write_bank
-from discreet.datasets import lsat
+from discreet.datasets import lsat, wellbeing
 from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
 from discreet.output.statement import write_statement
 from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.moves import calibrate_counts
 from discreet.privacy.ledger import Ledger
+from discreet.publishing.release import release
 from discreet.publishing.verification import read_release
 from discreet.studio import pages
 from discreet.studio.app import build_app
@@ -34,6 +35,7 @@ from discreet.studio.jobs import Job, JobTable, State
 from discreet.studio.recent import Recent
 from discreet.studio.releasing import start_release
 from discreet.studio.session import Session, Ticket
+from discreet.studio.terms import read_listed
 from discreet.studio.worker import Progress, run_task
 from test_studio import HOST, KEYS, ORIGIN
 
@@ -436,6 +438,19 @@ def test_items_come_from_a_bank_and_with_their_steps(session, asked, tmp_path):
     assert asked.get(f"{ticket}/items.csv").text == steps
 
 
+def test_steps_come_from_a_public_bank_and_never_from_a_confidential_one(tmp_path):
+    answers, items = wellbeing(), wellbeing().items
+    for calibration, name in (
+        (fit(answers), "confidential.csv"),
+        (release(answers, Budget(3.0), items=dict.fromkeys(items, 4), persons=600), "public.csv"),
+    ):
+        write_bank(tmp_path / name, create_bank(calibration, scale="mood", source="spring"))
+    found = read_listed(tmp_path / "public.csv", "public.csv", tmp_path / "none.csv")
+    assert found.items == dict.fromkeys(items, 4)
+    with pytest.raises(BadUsage, match="confidential bank"):
+        read_listed(tmp_path / "confidential.csv", "confidential.csv", tmp_path / "none.csv")
+
+
 def test_a_form_that_was_refused_keeps_its_list_and_what_was_typed(session, asked):
     page = ask(asked, epsilon="", title="Mine").text
     assert "In use: items.txt, 5 items" in page
@@ -586,6 +601,19 @@ def test_a_new_studio_finishes_what_an_old_one_paid_for(
     again = post(client, "/ledgers/ledger-1/resume", number="1")
     assert fetch(client, again.headers["location"]).status_code == 200
     assert len(list_spent(session)) == 1
+
+
+def test_a_release_of_an_earlier_day_on_the_same_terms_is_named(
+    session, asked, in_place, monkeypatch
+):
+    with monkeypatch.context() as broken:
+        broken.setattr("discreet.publishing.delivery.bundle_files", lambda *_: 1 / 0)
+        confirm(asked, get_ticket(asked))
+    session.tickets.clear()  # as in a new studio
+    page = asked.get(get_ticket(asked)).text
+    assert "Release 1 of this ledger" in page
+    assert "Get that one" in page
+    assert "Release 1 of this ledger" not in asked.get(get_ticket(asked, epsilon="0.5")).text
 
 
 def test_it_can_be_cancelled_before_the_charge_and_not_after(session, asked, tmp_path):

@@ -23,6 +23,8 @@ from discreet.output.points import list_points
 from discreet.output.statement import make_statement
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
+from discreet.privacy.ledger.history import Entry
+from discreet.privacy.protocol import Order
 from discreet.publishing.delivery import find_charged
 from discreet.studio.commands import Same, write_same
 from discreet.studio.forecast import list_costs, predict, say_costs, say_looked
@@ -251,6 +253,7 @@ def _review(work: Work, terms: Terms) -> dict[str, Any]:
             "charged to": f"{terms.ledger.stem}, {terms.population}",
         },
         "names": names,
+        "alike": _list_alike(terms, preview.order),
         "choice": preview.order.choice,
         "costs": None if made is None else list_costs(made),
         "cost": "" if made is None else say_costs(made),
@@ -261,6 +264,22 @@ def _review(work: Work, terms: Terms) -> dict[str, Any]:
         "language": speak(preview.record).language,
         "points": list_points(preview.record),
     }
+
+
+ALIKE = ("name", "items", "steps", "max_answers", "lowest", "model")
+"""By these a release of an earlier day is recognised: public parameters, and never the answers."""
+
+
+def _list_alike(terms: Terms, order: Order) -> list[Entry]:
+    """Return what the ledger was charged for before on the same terms; one may be forgotten."""
+    asked, spend = order.to_dict(), order.calibration.spend
+    return [
+        one
+        for one in Ledger.open(terms.ledger).releases()
+        if one.order is not None
+        and (one.population, one.spend.epsilon) == (terms.population, spend.epsilon)
+        and all(one.order.get(name) == asked[name] for name in ALIKE)
+    ]
 
 
 def _list_sizes(made: Plan) -> dict[str, Any]:
