@@ -40,7 +40,8 @@ HEADERS = {
 SANDBOX = {
     "Content-Security-Policy": (
         "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; "
-        "script-src 'unsafe-inline'; frame-ancestors 'none'; form-action 'none'; base-uri 'none'"
+        "script-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; form-action 'none'; "
+        "base-uri 'none'"
     )
 }
 """Sent with the page of a release, whose style and script are in it. It is nobody's then: it has no
