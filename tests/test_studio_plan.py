@@ -179,3 +179,25 @@ def test_thousands_may_be_parted_as_offices_do():
     for text in ("1,00", "1,0000", "1e4", "\u0661\u0662", ""):
         with pytest.raises(BadUsage, match="no whole number"):
             read_whole(text)
+
+
+def test_a_plan_goes_to_the_answers_that_are_open_or_asks_which(session, browser, tmp_path):
+    def lead():
+        return browser.get("/release?epsilon=2", follow_redirects=False)
+
+    assert "No answers are open yet" in lead().text
+    session.open(tmp_path / "a.csv")
+    assert lead().headers["location"] == "/release/work-1?epsilon=2"
+    session.open(tmp_path / "b.csv")
+    asked = lead().text
+    assert '<p class="secrecy confidential" role="note">' in asked
+    assert 'href="/release/work-1?epsilon=2"' in asked
+    assert 'href="/release/work-2?epsilon=2"' in asked
+
+
+def test_an_address_that_leads_nowhere_says_so_in_the_frame(browser):
+    for address, why in (("/nowhere", "nothing at this address"), ("/data/work-9", "restarted")):
+        answer = browser.get(address)
+        assert answer.status_code == 404
+        assert why in words(answer)
+        assert '<main id="main"' in answer.text

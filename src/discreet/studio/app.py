@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from discreet.markup import TEMPLATES
+from discreet.studio.frame import Secrecy, show
 from discreet.studio.pages import (
     calibrate,
     data,
@@ -41,9 +45,26 @@ FILES = {
 def build_app(session: Session, keys: Keys) -> ASGIApp:
     """Return the application of a session, behind its guard."""
     routes = [route for page in PAGES for route in page.ROUTES]
-    app = Starlette(routes=[*routes, Route("/static/{name:path}", send_file)])
+    app = Starlette(
+        routes=[*routes, Route("/static/{name:path}", send_file)],
+        exception_handlers={HTTPException: show_refusal},
+    )
     app.state.session = session
     return Guard(app, keys)
+
+
+def show_refusal(_: Request, error: Exception) -> Response:
+    """Say in the frame of all pages why there is no page; a tab may outlive its studio."""
+    refused = error if isinstance(error, HTTPException) else HTTPException(500)
+    unknown = refused.detail == HTTPStatus(refused.status_code).phrase
+    return show(
+        "refusal.html",
+        {"problem": "There is nothing at this address." if unknown else refused.detail},
+        title="This page cannot be shown",
+        secrecy=Secrecy.PUBLIC,
+        here="nowhere",
+        status=refused.status_code,
+    )
 
 
 def send_file(request: Request) -> Response:

@@ -29,7 +29,7 @@ from discreet.studio.forms import (
     write_fields,
     write_number,
 )
-from discreet.studio.frame import Secrecy, show
+from discreet.studio.frame import Secrecy, go, session_of, show
 from discreet.tables.remedies import spell_command
 
 POINTS = 9
@@ -274,4 +274,19 @@ def _write_same(asked: Mapping[str, Any], top: int | None) -> Same:
     return Same("\n".join([*lines, ""]), " ".join(["discreet", "plan", *spell_command(typed)]))
 
 
-ROUTES = (Route("/plan", show_plan),)
+def choose_work(request: Request) -> Response:
+    """Take a plan to the release of the answers that are open; ask which, where it is not clear."""
+    works = list(session_of(request).works.values())
+    said = f"?{request.url.query}" if request.url.query else ""
+    if len(works) == 1:
+        return go(f"/release/{works[0].name}{said}")
+    return show(
+        "choose.html",
+        {"works": works, "said": said},
+        title="Which answers shall be released?",
+        secrecy=Secrecy.OWN if works else Secrecy.PUBLIC,
+        here="plan",
+    )
+
+
+ROUTES = (Route("/plan", show_plan), Route("/release", choose_work))
