@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +15,8 @@ from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
+
+from tools.serving import PATIENCE, run_studio
 
 __all__ = [
     "CHROMIUM",
@@ -42,30 +41,8 @@ SWITCHES = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--hide-scrollbars", "--window-size=1400,1000"),
 )
-PATIENCE = 60
-"""Seconds after which a page that does not come is taken for a failure, on a busy machine too."""
-
 FILE = re.compile(r"\.\w+$|/(zip|page)$")
 """Addresses that are files to take away, or pages without the studio's frame."""
-
-
-@contextmanager
-def run_studio(place: Path, environment: dict[str, str]) -> Iterator[str]:
-    """Start the studio as a user does; give its first address, and end it."""
-    (place / "tmp").mkdir()
-    kept = {"TMPDIR": str(place / "tmp"), "XDG_STATE_HOME": str(place / "state")}
-    running = subprocess.Popen(  # noqa: S603
-        [*(sys.executable, "-m", "discreet", "studio", "--no-browser"), "--keep", place / "kept"],
-        env={**environment, **kept},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        yield running.stdout.readline().strip()
-    finally:
-        running.send_signal(signal.SIGINT)
-        running.communicate(timeout=PATIENCE)
 
 
 @contextmanager
@@ -154,8 +131,8 @@ def crawl(driver: webdriver.Chrome, address: str) -> Iterator[str]:
         page = waiting.pop(0)
         driver.get(page)
         yield name_kind(page.removeprefix(home))
-        for link in driver.find_elements(By.CSS_SELECTOR, "a[href]"):
-            found = str(link.get_attribute("href")).partition("#")[0]
+        for link in driver.execute_script("return [...document.links].map(one => one.href)"):
+            found = link.partition("#")[0]
             path = found.removeprefix(home)
             kind = name_kind(path)
             if found.startswith(home) and kind not in seen and not FILE.search(path):

@@ -1,28 +1,22 @@
 """The picture of a plan: what epsilon buys.
 
-In: a plan, and the same plan at other epsilons. Out: a sheet, which a template writes as SVG.
+In: a plan. Out: a sheet, which a template writes as SVG.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import log10
 
 from discreet.analysis.planning import Plan
 from discreet.output.sheet import Sheet
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""Named below the picture."""
+"""Those of the picture, beside the plan's own: few, because exact noise takes its time."""
 
 
-def choose_epsilons(plan: Plan, points: int) -> list[float]:
-    """Return epsilons in equal ratios around the usual ones, as far as the plan's own."""
-    low, high = min(EPSILONS[0], plan.epsilon), max(EPSILONS[-1], plan.epsilon)
-    return [low * (high / low) ** (k / (points - 1)) for k in range(points)]
-
-
-def draw_epsilons(plan: Plan, others: Sequence[Plan]) -> Sheet:
+def draw_epsilons(plan: Plan) -> Sheet:
     """Draw the error against epsilon, with the plan's own as a dot; dashed without privacy."""
+    others = plan.curve("epsilon", sorted({*EPSILONS, plan.epsilon}))
     x = [log10(one.epsilon) for one in others]
     y = [one.rmse for one in others]
     sheet = Sheet(

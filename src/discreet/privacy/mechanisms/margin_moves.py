@@ -236,13 +236,11 @@ def _overlaps(
 
 def _upper_hull(totals: Int64Array, disagreements: Int64Array) -> Moves:
     """Keep the points that are largest for some positive weights."""
-    points = sorted({(int(t), int(d)) for t, d in zip(totals, disagreements, strict=True)})
-    pareto: Moves = []
-    for t, d in reversed(points):  # from the longest totals down
-        if not pareto or d > pareto[-1][1]:
-            pareto.append((t, d))
+    order = np.lexsort((disagreements, totals))[::-1]  # from the longest totals down
+    t, d = totals[order], disagreements[order]
+    better = np.concatenate([[True], d[1:] > np.maximum.accumulate(d)[:-1]])
     hull: Moves = []
-    for point in pareto:
+    for point in zip(t[better].tolist(), d[better].tolist(), strict=True):
         while len(hull) >= 2 and _is_below(hull[-2], hull[-1], point):
             hull.pop()
         hull.append(point)

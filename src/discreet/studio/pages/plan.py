@@ -18,7 +18,7 @@ from discreet.analysis.planning import CLEARLY, ORDERED_GAP, Plan, plan
 from discreet.errors import BadUsage
 from discreet.markup import HtmlColumn, show_share
 from discreet.output.pages import list_beliefs
-from discreet.output.planned import choose_epsilons, draw_epsilons
+from discreet.output.planned import draw_epsilons
 from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
 from discreet.studio.commands import Same
 from discreet.studio.forms import (
@@ -32,8 +32,6 @@ from discreet.studio.forms import (
 from discreet.studio.frame import Secrecy, go, session_of, show
 from discreet.tables.remedies import spell_command
 
-POINTS = 9
-"""Epsilons at which the curve is computed."""
 MOST_ITEMS = 1000
 MOST_PERSONS = 10**9
 FAR = 10.0
@@ -194,11 +192,10 @@ def _predict(said: Mapping[str, Any]) -> dict[str, Any]:
     asked = {name: value for name, value in said.items() if name != "top"}
     made = plan(**asked)
     top = said.get("top")
-    others = made.curve("epsilon", choose_epsilons(made, POINTS))
     return {
         "made": made,
         "facts": dict(_list_facts(made, top)),
-        "curve": draw_epsilons(made, others),
+        "curve": draw_epsilons(made),
         "compared": _compare(made),
         "beliefs": list_beliefs(made),
         "wrong": made.wrong_assumptions(),

@@ -32,11 +32,17 @@
   };
   for (const [name, [low, high]] of Object.entries(JSON.parse(form.dataset.sliders))) {
     const field = form.elements[name], label = form.querySelector(`label[for=${field.id}]`);
-    const bar = Object.assign(document.createElement("input"), { type: "range", min: 0, max: 1000, ariaLabel: label.textContent + ", slider" });
-    const one = { field, bar, low, high, whole: Number.isInteger(low) };
+    const bar = Object.assign(document.createElement("input"), { type: "range", min: 0, max: 1000, step: "any", ariaLabel: label.textContent + ", slider" });
+    const one = { field, bar, low, high, whole: Number.isInteger(low), key: 0 };
+    bar.addEventListener("keydown", event => { one.key = one.whole ? ({ ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 })[event.key] || 0 : 0; });
+    bar.addEventListener("pointerdown", () => { one.key = 0; });
+    bar.addEventListener("change", () => put(one));
     bar.addEventListener("input", () => {
-      const top = end(one), value = one.low * (top / one.low) ** (bar.value / 1000);
-      field.value = Number(bar.value) === 1000 ? top : neat(value, one.whole);
+      const top = end(one), before = number(field);
+      let value = neat(one.low * (top / one.low) ** (bar.value / 1000), one.whole);
+      // A key moves by one hundredth of the way, and by one at least.
+      if (one.key && value === before) value = Math.min(top, Math.max(one.low, before + one.key));
+      field.value = Number(bar.value) === 1000 ? top : value;
       bar.setAttribute("aria-valuetext", field.value);
       // Nobody can answer more items than there are.
       for (const other of sliders) if (other.high === name && number(other.field) > Number(field.value)) other.field.value = "";
