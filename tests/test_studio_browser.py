@@ -1,11 +1,15 @@
 """The studio in a real browser: walks that a person takes, with mouse and with keyboard."""
 
 import re
+import shutil
+from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
-from commandline import environment
+from commandline import discreet, environment
 from discreet.analysis.planning import plan
+from discreet.privacy.ledger import Ledger
 
 webdriver = pytest.importorskip("selenium.webdriver")
 axe = pytest.importorskip("selenium_axe_python")
@@ -53,6 +57,85 @@ def driver(address, place):
         await_words(made, "What would you like to calibrate?")
         yield made
 
+
+def fill(driver, **said):
+    for name, text in said.items():
+        field = driver.find_element(By.NAME, name)
+        field.clear()
+        field.send_keys(text)
+
+
+def make_ledger(driver, address, name):
+    driver.get(f"{address.partition('/enter')[0]}/ledgers")
+    fill(driver, name=name, epsilon="4")
+    press(driver, "Make this ledger")
+    await_words(driver, "0 releases so far")
+
+
+def ask(driver, place, items, **said):
+    """Fill in the form of a release, up to what it costs."""
+    driver.find_element(By.ID, "items-file").send_keys(str(place / items))
+    fill(driver, **said)
+    account = Select(driver.find_element(By.NAME, "account"))
+    account.select_by_index(len(account.options) - 1)
+    press(driver, "See what it costs")
+    await_words(driver, "What readers will see")
+
+
+def release(driver, place, items, **said):
+    """Walk from the form of a release to the bundle, unpacked; verify accepts it."""
+    ask(driver, place, items, **said)
+    check_page(driver, "the last look before a release")
+    fill(driver, epsilon=said["epsilon"])
+    press(driver, "Make the release")
+    await_words(driver, "Download everything")
+    link = driver.find_element(By.PARTIAL_LINK_TEXT, "Download everything")
+    driver.execute_script("arguments[0].click()", link)
+    packed = place / "got" / link.get_attribute("href").split("/")[-2]
+    WebDriverWait(driver, PATIENCE).until(lambda _: Path(f"{packed}.zip").exists())
+    shutil.unpack_archive(f"{packed}.zip", place / "unpacked")
+    ended = discreet("verify", place / "unpacked" / packed.name)
+    assert ended.code == 0, ended.err
+    return place / "unpacked" / packed.name
+
+
+def test_a_reload_and_a_second_tab_in_mid_release_spend_once(driver, address, place):
+    rows = "".join(f"{n},{n % 2},{n // 2 % 2},{n // 4 % 2}\n" for n in range(300_000))
+    (place / "many.csv").write_text("person,q1,q2,q3\n" + rows)
+    (place / "three.txt").write_text("q1\nq2\nq3\n")
+    make_ledger(driver, address, "Once")
+    press(driver, "All releases")
+    driver.find_element(By.ID, "path").send_keys(str(place / "many.csv"))
+    press(driver, "Release without looking")
+    await_words(driver, "Nobody has looked at these answers")
+    ask(driver, place, "three.txt", epsilon="0.5", persons="300000")
+    fill(driver, epsilon="0.5")
+    ticket, first = driver.current_url, driver.current_window_handle
+    driver.execute_script(TWICE)
+    driver.switch_to.new_window("tab")
+    driver.get(ticket)
+    for _ in range(3):
+        driver.refresh()
+    await_words(driver, "Download everything")
+    driver.close()
+    driver.switch_to.window(first)
+    driver.get(ticket)
+    await_words(driver, "Download everything")
+    driver.back()
+    assert len(Ledger.open(place / "kept" / "ledgers" / "Once.db").releases()) == 1
+    (made,) = (place / "kept" / "releases").glob("release-*")
+    driver.get(f"{address.partition('/enter')[0]}/bundles/{made.name}/page")
+    await_words(driver, "Compare two items")
+    await_words(driver, "less .* logits")  # its own script runs, in a sandbox
+    assert driver.execute_script("return origin") == "null"
+
+
+TWICE = """
+const form = document.querySelector("main form");
+const body = new URLSearchParams(new FormData(form));
+for (const _ of "123") fetch(form.action, {method: "POST", body});
+"""
+"""Clicks that come before the page has changed."""
 
 LETTERS = "BADCA"
 
@@ -102,9 +185,23 @@ def test_a_messy_spreadsheet_becomes_answers_by_clicking(driver, address, place)
     assert re.search(r"D\s+right", words_of(driver))
     press(driver, "Persons")
     await_words(driver, "Persons of messy.csv")
+    persons = driver.current_url
+    make_ledger(driver, address, "Walk")
+    driver.get(persons)
+    press(driver, "Release")
+    await_words(driver, "calibrated them 1 time")
+    (place / "items.txt").write_text("".join(f"Q{number}\n" for number in range(1, 6)))
+    folder = release(driver, place, "items.txt", epsilon="2", persons="60", title="Messy")
+    assert (folder / "difficulties.csv").read_text().count("\n") == 6
+    assert "--key BADCA" in driver.find_element(By.ID, "same-command").text
 
 
-def test_a_rating_scale_has_its_pictures(driver, address):
+WELLBEING = (
+    (files("discreet") / "data" / "wellbeing.csv").read_text().splitlines()[0].split(",")[2:]
+)
+
+
+def test_a_rating_scale_has_its_pictures_and_its_release(driver, address, place):
     begin(driver, address)
     press(driver, "Try it with wellbeing.csv")
     await_words(driver, "600 persons, 12 items")
@@ -115,6 +212,13 @@ def test_a_rating_scale_has_its_pictures(driver, address):
     await_words(driver, "Differences between groups")
     drawn = driver.find_elements(By.CSS_SELECTOR, "figure svg .curve")
     assert len(drawn) == 5
+    make_ledger(driver, address, "Well-being")
+    press(driver, "All releases")
+    press(driver, "Release wellbeing.csv")
+    (place / "steps.csv").write_text("item,steps\n" + "".join(f"{item},4\n" for item in WELLBEING))
+    said = {"epsilon": "3", "persons": "600", "title": "How are you", "lowest": "0"}
+    folder = release(driver, place, "steps.csv", **said)
+    assert (folder / "thresholds.csv").read_text().count("\n") == 1 + 4 * len(WELLBEING)
 
 
 def test_a_wrong_file_is_refused_and_the_studio_goes_on(driver, address, place):

@@ -12,10 +12,11 @@ from discreet.analysis.planning import plan
 from discreet.errors import BadUsage
 from discreet.studio.app import build_app
 from discreet.studio.forms import read_whole
+from discreet.studio.home import Home
 from discreet.studio.pages.plan import FIELDS
 from discreet.studio.recent import Recent
 from discreet.studio.session import Session
-from test_studio import HOST, KEYS
+from test_studio import HOST, KEYS, ORIGIN
 
 STUDY = {"persons": "2,000", "items": "40", "answers": "20", "epsilon": "1,5", "delta": "0.000001"}
 
@@ -23,7 +24,12 @@ STUDY = {"persons": "2,000", "items": "40", "answers": "20", "epsilon": "1,5", "
 @pytest.fixture
 def session(tmp_path):
     (tmp_path / "private").mkdir()
-    return Session(tmp_path / "private", Recent(tmp_path / "studio.json"))
+    return Session(
+        tmp_path / "private",
+        Recent(tmp_path / "studio.json"),
+        home=Home(tmp_path / "home"),
+        books=Recent(tmp_path / "ledgers.json"),
+    )
 
 
 @pytest.fixture
@@ -171,6 +177,18 @@ def test_a_plan_is_carried_to_a_release_under_the_names_it_has_there(browser):
         "/release?epsilon=1.5&delta=1e-06&neighbours=add-remove&mechanism=margins&max_answers=20"
         "&persons=2000"
     )
+
+
+def test_the_release_of_open_answers_takes_the_plan_over(session, browser, tmp_path):
+    session.open(tmp_path / "a.csv")
+    ledger = {"name": "Grade 8", "epsilon": "2", "delta": "1e-6"}
+    assert browser.post("/ledgers", data=ledger, headers=ORIGIN).status_code == 200
+    answer = ask(browser, **STUDY, neighbours="add-remove").text
+    form = browser.get(unescape(re.search(r'href="(/release\?[^"]+)"', answer)[1])).text
+    for name, value in (("epsilon", "1.5"), ("max_answers", "20"), ("persons", "2000")):
+        assert re.search(f'name="{name}" id="[^"]*" value="{value}"', form)
+    for chosen in ("add-remove", "margins"):
+        assert f'<option value="{chosen}" selected>' in form
 
 
 def test_thousands_may_be_parted_as_offices_do():

@@ -52,6 +52,7 @@ def browsing(place: Path, environment: dict[str, str]) -> Iterator[webdriver.Chr
     options.binary_location = CHROMIUM or ""
     for switch in (*SWITCHES, f"--user-data-dir={place / 'profile'}"):
         options.add_argument(switch)
+    options.add_experimental_option("prefs", {"download.default_directory": str(place / "got")})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     own = {"HOME": str(place), "TMPDIR": str(place)}
     driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER, env={**environment, **own}))
@@ -148,4 +149,5 @@ def name_kind(path: str) -> str:
     >>> name_kind("/report/work-1/job-12/items/3"), name_kind("/plan?items=3")
     ('/report/work/job/items', '/plan')
     """
-    return re.sub(r"/\d+|-\d+", "", path.partition("?")[0])
+    named = re.sub(r"^/(bundles|releases)/[^/]+", r"/\1/one", path.partition("?")[0])
+    return re.sub(r"/\d+|-\d+", "", named)

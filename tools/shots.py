@@ -75,7 +75,8 @@ def visit(driver: webdriver.Chrome, address: str, place: Path) -> Iterator[str]:
     yield from _bring_messy(driver, address, place)
     yield from _calibrate(driver, address)
     _make_ledger(driver, address)
-    names = {"/": "start"}
+    yield from _release(driver, place)
+    names = {"/": "start", "/release": "release-choose"}
     for kind in crawl(driver, address):
         yield names.get(
             kind, kind.strip("/").replace("/work", "").replace("/job", "").replace("/", "-")
@@ -107,17 +108,35 @@ def _calibrate(driver: webdriver.Chrome, address: str) -> Iterator[str]:
     press(driver, "Calibrate")
     press(driver, "Compare")
     yield "compare"
-    driver.get(driver.current_url.partition("/compare")[0])
 
 
 def _make_ledger(driver: webdriver.Chrome, address: str) -> None:
     driver.get(f"{address.partition('/enter')[0]}/ledgers")
-    driver.find_element(By.NAME, "name").send_keys("Grade 8")
-    for name, value in (("epsilon", "2"), ("delta", "0.000001")):
+    _fill(driver, name="Grade 8", epsilon="2")
+    press(driver, "Make this ledger")
+
+
+def _release(driver: webdriver.Chrome, place: Path) -> Iterator[str]:
+    (place / "items.txt").write_text("".join(f"Item{number}\n" for number in range(1, 6)))
+    press(driver, "All releases")
+    press(driver, "Release lsat.csv")
+    driver.find_element(By.ID, "items-file").send_keys(str(place / "items.txt"))
+    _fill(driver, epsilon="1", persons="1000", title="Law school admission test, section 6")
+    yield "release-filled"
+    press(driver, "See what it costs")
+    await_words(driver, "What readers will see")
+    yield "review"
+    _fill(driver, epsilon="1")
+    press(driver, "Make the release")
+    await_words(driver, "Download everything")
+    yield "released"
+
+
+def _fill(driver: webdriver.Chrome, **said: str) -> None:
+    for name, text in said.items():
         field = driver.find_element(By.NAME, name)
         field.clear()
-        field.send_keys(value)
-    press(driver, "Make this ledger")
+        field.send_keys(text)
 
 
 if __name__ == "__main__":
