@@ -107,7 +107,7 @@ PROTECTION = (
     Field(
         "delta",
         "Delta",
-        "How likely the promise may fail altogether: far below one divided by the number of "
+        "What a probability may change by beyond epsilon: far below one divided by the number of "
         "persons. A smaller delta costs very little.",
         read=read_number,
         write=write_number,

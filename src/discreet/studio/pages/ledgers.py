@@ -69,8 +69,8 @@ FIELDS = (
     Field(
         "delta",
         "Limit: delta",
-        "How likely the promise may fail altogether. Keep it far below one divided by the number "
-        "of persons.",
+        "What a probability may change by beyond epsilon. Keep it far below one divided by the "
+        "number of persons.",
         read=read_number,
         write=write_number,
     ),
