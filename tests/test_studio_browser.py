@@ -82,10 +82,10 @@ def ask(driver, place, items, **said):
     await_words(driver, "What readers will see")
 
 
-def release(driver, place, items, **said):
+def release(driver, place, items, look=lambda _: None, **said):
     """Walk from the form of a release to the bundle, unpacked; verify accepts it."""
     ask(driver, place, items, **said)
-    check_page(driver, "the last look before a release")
+    look(driver)
     fill(driver, epsilon=said["epsilon"])
     press(driver, "Make the release")
     await_words(driver, "Download everything")
@@ -191,7 +191,8 @@ def test_a_messy_spreadsheet_becomes_answers_by_clicking(driver, address, place)
     press(driver, "Release")
     await_words(driver, "calibrated them 1 time")
     (place / "items.txt").write_text("".join(f"Q{number}\n" for number in range(1, 6)))
-    folder = release(driver, place, "items.txt", epsilon="2", persons="60", title="Messy")
+    said = {"epsilon": "2", "persons": "60", "title": "Messy"}
+    folder = release(driver, place, "items.txt", check_page, **said)
     assert (folder / "difficulties.csv").read_text().count("\n") == 6
     assert "--key BADCA" in driver.find_element(By.ID, "same-command").text
 
@@ -317,7 +318,7 @@ FEW_ROWS = {"exclude": [["tbody tr:nth-child(n+6)"]]}
 """Further rows of a table are like the first."""
 
 
-def check_page(driver, kind):
+def check_page(driver, kind="the last look before a release"):
     """Look at a page wide and light, narrow and dark: axe, and that nothing sticks out."""
     look = axe.Axe(driver)
     look.inject()
