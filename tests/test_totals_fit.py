@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +24,7 @@ from discreet.models.noisefit.totals.forecast import assume_thresholds, forecast
 from discreet.models.noisefit.totals.iterate import linearise, pose_problem, settle, start_state
 from discreet.models.noisefit.totals.model import describe_items
 from discreet.models.noisefit.totals.moments import elementary_sums
-from discreet.models.noisefit.totals.takers import Shifts
+from discreet.models.noisefit.totals.takers import Shifts, Slope
 
 ABILITY, WEIGHT = np.polynomial.hermite_e.hermegauss(61)
 WEIGHT = WEIGHT / WEIGHT.sum()
@@ -300,13 +301,28 @@ def test_takers_who_follow_difficulty_widen_all_intervals():
     assert np.sqrt(np.mean(seeing.threshold_se**2)) > 0.7 * near
 
 
+def test_a_slope_that_noise_hides_widens_all_intervals_and_a_sure_one_hardly_any():
+    sure = Slope(0.0, 0.0, 1e-6).stretch_locations()
+    assert sure == pytest.approx((1.0, 0.0), abs=1e-6)
+    doubts = [Slope(0.0, 0.0, doubt).stretch_locations() for doubt in (0.01, 0.1, 1.0, 1e9)]
+    assert all(np.greater(later, earlier).all() for earlier, later in itertools.pairwise(doubts))
+    assert doubts[-1][0] > 3
+
+
+def test_a_slope_that_is_taken_for_smaller_than_seen_is_made_up_for():
+    # Where takers make up for half of the difficulty, locations are twice as far from each other.
+    wider, longer = Slope(0.0, 0.5, 1e-6).stretch_locations()
+    assert wider == pytest.approx(4.0, rel=0.01)
+    assert longer == pytest.approx(1.0 + (0.35 * 0.5) ** 2, rel=0.01)
+
+
 def test_moments_are_finite_where_the_ablest_were_all_given_one_item():
     form = blank_form(range(70), 1, 3, complete=False, max_answers=20, typical=20.0)
     form = replace(form, takers=np.zeros(70), persons=3000.0, category=np.full((70, 2), 400.0))
     problem = pose_problem([form], [1] * 70, "partial-credit")
     alone = np.r_[2.5, np.zeros(69)]
     light_tails = np.array([[0.0, 0.1, -0.6, -2.6]])
-    state = replace(start_state(problem), shapes=light_tails, shifts=(Shifts(alone, 0.0),))
+    state = replace(start_state(problem), shapes=light_tails, shifts=(Shifts(alone),))
     (view,) = linearise(problem, state).moments
     assert np.isfinite(view.mean).all()
     assert np.isfinite(view.by_threshold).all()

@@ -43,9 +43,6 @@ REFIT_ROUNDS = 6
 SMALLEST_VARIANCE = 1e-6
 """Below this the prior alone decides, as about the steps of a rating scale around each other."""
 
-STRETCH_DOUBT = 0.3
-"""Share by which all thresholds may be stretched for each unit of the takers' slope."""
-
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
@@ -124,12 +121,16 @@ def bootstrap_covariance(
     refits = [_refit(problem, state, posterior, measure, rng) for _ in range(draws)]
     truths, errors = (np.array(one) for one in zip(*refits, strict=True))
     reliability = float(np.clip(1 - variance.mean() / HONEST_SPREAD**2, 0.0, 1.0))
+    whole, around = location_part(ladders), around_part(ladders)
+    wider, longer = _doubt_takers(state)
     turn = np.zeros(posterior.inner.block.shape)
-    for part in (location_part(ladders), around_part(ladders)):
+    for part, factor in ((whole, np.sqrt(wider)), (around, 1.0)):
         spread = covariance.turn(part).variances()
         missed = np.einsum("iab,dib->dia", part, errors)
-        turn += _stretch(truths, missed, spread, state.thresholds, reliability)[..., None] * part
-    stretched = _doubt_takers(covariance.turn(turn), state)
+        stretch = _stretch(truths, missed, spread, state.thresholds, reliability)
+        turn += factor * stretch[..., None] * part
+    location = np.einsum("iab,ib->ia", whole, state.thresholds)
+    stretched = covariance.turn(turn).add(location, longer)
     ratio = stretched.variances()[ladders.open] / variance
     return stretched.fill(ladders), float(ratio.mean())
 
@@ -150,16 +151,10 @@ def _stretch(
     return np.sqrt(temper_ratios(smooth, reliability)).reshape(own.shape)
 
 
-def _doubt_takers(covariance: Shared, state: State) -> Shared:
-    """Add what a line says too simply about who took what.
-
-    Where takers get abler with difficulty, they also get more alike, and lean towards the middle.
-    Taking no notice stretches or shrinks all thresholds, by up to a seventh where takers are half a
-    logit abler for each logit of difficulty.
-    """
-    slopes = [abs(one.slope) for one in state.shifts if one is not None]
-    share = STRETCH_DOUBT * max(slopes, default=0.0)
-    return covariance.add(state.thresholds, share**2)
+def _doubt_takers(state: State) -> tuple[float, float]:
+    """Return the most that any form doubts who took what; one and zero where everybody did."""
+    doubts = [one.slope.stretch_locations() for one in state.shifts if one is not None]
+    return max(doubts, default=(1.0, 0.0))
 
 
 def _refit(

@@ -111,7 +111,7 @@ def start_state(problem: Problem) -> State:
     ladders = problem.ladders
     thresholds = ladders.pattern @ ladders.usual
     shifts = tuple(
-        None if form.takers is None else Shifts(np.zeros(len(form.columns)), 0.0)
+        None if form.takers is None else Shifts(np.zeros(len(form.columns)))
         for form in problem.forms
     )
     shapes = np.zeros((len(problem.forms), SHAPE_SIZE))
