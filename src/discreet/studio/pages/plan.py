@@ -14,12 +14,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.analysis.planning import CLEARLY, ORDERED_GAP, Plan, plan
+from discreet.analysis.planning import CLEARLY, ORDERED_GAP, Plan, plan, plannable
 from discreet.errors import BadUsage
 from discreet.markup import HtmlColumn, show_share
 from discreet.output.pages import list_beliefs
 from discreet.output.planned import draw_epsilons
-from discreet.privacy.mechanisms import MECHANISMS, mechanisms_for
+from discreet.privacy.accounting import Neighbours
+from discreet.privacy.mechanisms import MECHANISMS
 from discreet.studio.commands import Same
 from discreet.studio.forms import (
     Field,
@@ -94,7 +95,7 @@ STUDY = (
         "Mechanism",
         "How noise is added. The table below shows what each would give for this study; if in "
         "doubt, leave it.",
-        {"": "the usual one"} | {name: name for name in mechanisms_for("answers")},
+        {"": "the usual one"} | {name: name for name in plannable(Neighbours.REPLACE_ONE)},
     ),
     Field(
         "steps",
