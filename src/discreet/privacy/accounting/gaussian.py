@@ -312,7 +312,9 @@ def show_share(share: float, tell: Words = ENGLISH) -> str:
     """Return a probability that bounds another, as a percentage."""
     if share > 0.999:
         return tell("more than 99.9%")
-    return tell("at most about {percent}%", percent=f"{100 * share:.0f}")
+    # Nobody is to read 100%: that would be no bound.
+    percent = f"{100 * share:.0f}" if share < 0.99 else f"{math.ceil(1000 * share) / 10:.1f}"
+    return tell("at most about {percent}%", percent=percent)
 
 
 def show_chance(chance: float) -> str:
