@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-# Two threads of linear algebra on top of two test processes only get in each other's way.
+# Threads of linear algebra on top of test processes only get in each other's way.
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .PHONY: help demo studio test check doctest fix slow bench figures docs site clean
@@ -63,10 +63,11 @@ servers: browser
 	    apt-get update -qq && apt-get install -y -qq --no-install-recommends default-jre-headless postgresql >/dev/null; } || \
 	  echo "no Java or no PostgreSQL server here: their tests will skip"
 
-# Style and types need one core, examples in the code another; then both run the tests.
+# Style and types need one core, examples in the code another. Then three processes share two cores:
+# a third of the time a test waits for a browser, a server or a disk.
 test: $(READY) servers
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check doctest
-	$(TEST_ENV) $(BIN)/python -m pytest -n 2 --dist loadfile
+	$(TEST_ENV) $(BIN)/python -m pytest -n 3 --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .

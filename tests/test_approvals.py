@@ -685,6 +685,8 @@ def test_a_key_with_a_passphrase_signs_with_it_alone(office):
         assert ended.code == 2
         assert why in ended.err
     assert "has a passphrase" in run(*asked, key).err
+    (office / "picture").write_bytes(b"\xff\xfe")
+    assert "holds no passphrase" in run(*asked, key, *given, office / "picture").err
     assert run(*asked, key, *given, office / "secret").code == 0
     shown = run("key", key, "--show", *given, office / "secret").out.split()[-1]
     assert f"signed by    {shown}" in run("approve", office / "request.json").out

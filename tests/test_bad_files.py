@@ -424,3 +424,11 @@ def test_a_latin_letter_far_into_a_file_of_comparisons_is_read_with_a_warning(tm
     with pytest.warns(UserWarning, match="not UTF-8"):
         votes = read_comparisons(file)
     assert votes.n_judges == 180_001
+
+
+def test_a_number_of_five_thousand_digits_is_refused_without_repeating_it(tmp_path):
+    (tmp_path / "long.csv").write_text(f"person,a,b\n1,1,0\n2,-{'9' * 5000},1\n3,0,2\n")
+    ended = discreet("check", tmp_path / "long.csv")
+    assert ended.code == 3
+    assert "line 3, column 'a'" in ended.err
+    assert len(ended.err) < 2000

@@ -63,10 +63,10 @@ def test_more_persons_and_more_epsilon_never_make_it_worse(setting):
     """Within what the formula itself is good to: 10%, and 15% for the Laplace mechanisms.
 
     With two answers each and a hundred persons the fitted correction of the Laplace mechanisms
-    rises by up to 5% where epsilon doubles.
+    rises by up to 5% where epsilon doubles; that of margins by 1.3% from epsilon 19 to 100.
     """
     rmse = predict_rmse(setting)
-    wiggle = 1.08 if "laplace" in setting.mechanism else 1.005
+    wiggle = 1.08 if "laplace" in setting.mechanism else 1.02
     assert predict_rmse(replace(setting, persons=2 * setting.persons)) <= wiggle * rmse
     assert predict_rmse(replace(setting, epsilon=2 * setting.epsilon)) <= wiggle * rmse
 

@@ -45,6 +45,8 @@ _MANY = 8
 _STEPS = 12
 """Numbers up to here may be steps of a rating scale or points."""
 _LETTER = re.compile(r"[A-Za-z]")
+LARGEST_CODE = 10**9
+"""Numbers of this size are neither scores nor codes for missing answers, and are not repeated."""
 _CODES = re.compile(r"-[0-9]+|7+|8+|9+")
 """How codes for missing answers are usually spelt."""
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3},[0-9]{3}")
@@ -333,7 +335,8 @@ def _name_scores(found: Found) -> list[Remedy]:
 def _name_scale(found: Found) -> Remedy:
     """Name scores and rating scales; numbers that stand apart must be named missing with them."""
     words = found.everywhere or found.words
-    numbers = sorted({number for word in words if (number := as_number(word)) is not None})
+    spelt = {number for word in words if (number := as_number(word)) is not None}
+    numbers = sorted(one for one in spelt if -LARGEST_CODE < one < LARGEST_CODE)
     apart = _find_apart(numbers)
     within = [number for number in numbers if number not in apart]
     named = f"{within[0]:g} to {within[-1]:g}" if len(within) > 1 else "these numbers"

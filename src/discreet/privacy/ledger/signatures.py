@@ -74,7 +74,12 @@ def _encode(passphrase: str | None) -> bytes:
 
 def read_passphrase(path: Path | None) -> str | None:
     """Return the first line of a file, if there is one."""
-    return None if path is None else (path.read_text("utf-8").splitlines() or [""])[0]
+    if path is None:
+        return None
+    try:
+        return (path.read_text("utf-8").splitlines() or [""])[0]
+    except UnicodeDecodeError:
+        raise BadUsage(f"{path} is not a text in UTF-8, so that it holds no passphrase.") from None
 
 
 def read_key(path: str | PathLike[str], passphrase: str | None = None) -> Any:
