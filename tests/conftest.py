@@ -11,7 +11,13 @@ settings.load_profile("discreet")
 
 # A file of tests stays in one process; the long ones begin first, so that both processes end
 # together.
-LONG_FILES = ("test_spark.py", "test_postgres.py", "test_audit.py", "test_documents.py")
+LONG_FILES = (
+    "test_spark.py",
+    "test_studio_browser.py",
+    "test_postgres.py",
+    "test_audit.py",
+    "test_documents.py",
+)
 
 
 def pytest_collection_modifyitems(items):
