@@ -175,6 +175,16 @@ def test_a_survey_is_released_as_typed(survey):
     assert typed("verify", survey / "release").code == 0
 
 
+def test_thresholds_are_printed_with_three_decimals(survey):
+    run = typed(
+        *("release", survey / "survey.csv", *terms(survey)),
+        *("--lowest", 1, "--design", "complete"),
+    )
+    numbers = re.findall(r"-?[0-9]+\.[0-9]+", run.out)
+    assert len(numbers) >= 4 * sum(STEPS.values())
+    assert {len(number.partition(".")[2]) for number in numbers} == {3}
+
+
 def test_codes_that_the_list_does_not_have_are_refused_and_cost_nothing(survey):
     run = typed("release", survey / "survey.csv", *terms(survey))
     assert run.code == 3

@@ -200,7 +200,7 @@ def print_columns(
     """Print these columns of a result in this order; those that it does not have are left out."""
     called = {**TITLES, **(titles or {})}
     digits = DIGITS | dict.fromkeys((n for n in names if n.startswith("scaled_")), scaled_digits)
-    digits |= dict.fromkeys((n for n in names if n.startswith("threshold_")), 3)
+    digits |= dict.fromkeys((n for n in names if n.startswith("threshold")), 3)
     print_table(
         [
             Column(called.get(name, name), columns[name], digits.get(name))
