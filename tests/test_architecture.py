@@ -18,6 +18,7 @@ ORDER = [
     "words",
     "secure",
     "atomic",
+    "schema",
     "keeping",
     "markup",
     "jit",

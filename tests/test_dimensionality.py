@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.analysis import find_dimensions
-from discreet.analysis.diagnostics import Diagnostics, diagnose
+from discreet.analysis.diagnostics import diagnose, read_diagnostics
 from discreet.analysis.dimensionality import draw_answers
 from discreet.analysis.findings import find_problems
 from discreet.analysis.rules import Severity
@@ -145,7 +145,8 @@ def test_a_sound_test_has_dimensionality_among_what_was_checked():
     estimate = calibrate(answers)
     diagnostics = diagnose(answers, estimate)
     assert "dimensionality" in find_problems(estimate, diagnostics)[1]
-    assert Diagnostics.from_dict(diagnostics.to_dict()).dimensionality == diagnostics.dimensionality
+    again = read_diagnostics(diagnostics.to_dict(), estimate.items)
+    assert again.dimensionality == diagnostics.dimensionality
 
 
 def test_diagnostics_of_an_older_file_say_nothing_about_dimensions():
@@ -153,7 +154,7 @@ def test_diagnostics_of_an_older_file_say_nothing_about_dimensions():
     estimate = calibrate(answers)
     plain = diagnose(answers, estimate).to_dict()
     del plain["dimensionality"]
-    older = Diagnostics.from_dict(plain)
+    older = read_diagnostics(plain, estimate.items)
     assert older.dimensionality is None
     assert "dimensionality" not in find_problems(estimate, older)[1]
     assert "Whether the items measure" not in write_steward_page(estimate, older)

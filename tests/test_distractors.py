@@ -11,7 +11,8 @@ import pytest
 from commandline import discreet
 from discreet import Responses, fit, read_responses, score, simulate
 from discreet.analysis import analyse_distractors
-from discreet.analysis.diagnostics import Diagnostics, diagnose
+from discreet.analysis.calibration_file import read_document
+from discreet.analysis.diagnostics import diagnose
 from discreet.analysis.distractors import option_map
 from discreet.errors import BadUsage
 from discreet.output.figures import option_plot
@@ -195,7 +196,11 @@ def test_fit_writes_the_table_and_the_report_shows_and_judges_it(calibrated):
 
 def test_the_report_can_be_made_again_without_the_answers(calibrated):
     stored = json.loads((calibrated / "calibration.confidential.json").read_text())
-    assert Diagnostics.from_dict(stored["diagnostics"]).distractors.flagged
+    assert (
+        read_document(calibrated / "calibration.confidential.json")
+        .read_diagnostics()
+        .distractors.flagged
+    )
     (calibrated / "report.confidential.html").unlink()
     ended = discreet("report", calibrated)
     assert "- 1 wrong option attracts abler persons" in ended.out

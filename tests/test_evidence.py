@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 import discreet
 from discreet.analysis import measure_alpha, order_answers, run_martin_loef
-from discreet.analysis.diagnostics import Diagnostics, diagnose
+from discreet.analysis.diagnostics import diagnose, read_diagnostics
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.output.steward import write_steward_page
 
@@ -169,7 +169,8 @@ def test_the_report_of_a_small_test_shows_its_scalogram_and_alpha():
     answers = discreet.datasets.lsat()
     estimate = discreet.fit(answers)
     diagnostics = diagnose(answers, estimate)
-    assert Diagnostics.from_dict(diagnostics.to_dict()).scalogram == diagnostics.scalogram
+    again = read_diagnostics(diagnostics.to_dict(), estimate.items)
+    assert again.scalogram == diagnostics.scalogram
     page = write_steward_page(estimate, diagnostics)
     assert "Answers in order" in page
     marked = page.count('class="cell odd"') + page.count('class="cell right odd"')

@@ -7,7 +7,7 @@ from bench.mislabelled import WORLDS, plant, search
 import discreet
 from discreet.analysis import find_mislabelled
 from discreet.analysis.diagnosis import remarks_on_items
-from discreet.analysis.diagnostics import Diagnostics, diagnose
+from discreet.analysis.diagnostics import diagnose, read_diagnostics
 from discreet.analysis.findings import find_problems
 from discreet.errors import BadUsage
 
@@ -89,7 +89,7 @@ def test_the_report_finds_a_wrong_key_and_names_it_once():
     ]
     assert not any("hardly tells" in one.title for one in findings)
     assert "mislabelled?" in remarks_on_items(estimate, diagnostics)[4]
-    assert Diagnostics.from_dict(diagnostics.to_dict()) == diagnostics
+    assert read_diagnostics(diagnostics.to_dict(), estimate.items) == diagnostics
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import discreet
 from browser import add_script, needs_browser, visit
 from commandline import discreet as run
 from discreet.analysis.diagnosis import remarks_on_items
-from discreet.analysis.diagnostics import Diagnostics, diagnose
+from discreet.analysis.diagnostics import diagnose, read_diagnostics
 from discreet.analysis.findings import find_problems
 from discreet.analysis.residuals import correlate_residuals
 from discreet.analysis.rules import Severity
@@ -208,14 +208,14 @@ def test_all_dependent_pairs_count_however_many_are_listed():
     page = write_steward_page(estimate, diagnostics)
     assert f"by more than 0.2 and more than chance for {count} pairs of items" in page
     assert all("dependent" in remarks for remarks in remarks_on_items(estimate, diagnostics))
-    assert Diagnostics.from_dict(diagnostics.to_dict()) == diagnostics
+    assert read_diagnostics(diagnostics.to_dict(), estimate.items) == diagnostics
 
 
 def test_a_file_that_lists_only_the_largest_dependent_pairs_gives_no_count(broken):
     estimate, diagnostics = broken
     older = diagnostics.to_dict()
     del older["dependencies"]
-    page = write_steward_page(estimate, Diagnostics.from_dict(older))
+    page = write_steward_page(estimate, read_diagnostics(older, estimate.items))
     assert "pairs of items" not in page
 
 
@@ -264,8 +264,9 @@ def test_cells_and_headings_of_rows_are_escaped_once():
 
 
 def test_diagnostics_survive_a_trip_through_json(broken):
-    _, diagnostics = broken
-    assert Diagnostics.from_dict(json.loads(json.dumps(diagnostics.to_dict()))) == diagnostics
+    estimate, diagnostics = broken
+    plain = json.loads(json.dumps(diagnostics.to_dict()))
+    assert read_diagnostics(plain, estimate.items) == diagnostics
 
 
 def test_every_person_is_in_the_histogram_or_has_no_answers(broken):

@@ -68,7 +68,7 @@ def test_a_calibration_keeps_method_choice_thresholds_and_covariance(tmp_path):
     ("model", "code", "words"),
     [
         ("graded", 2, "model graded"),
-        ("partial-credit", 3, "damaged (KeyError: 'thresholds')"),
+        ("partial-credit", 3, "the thresholds do not have one number for each step"),
     ],
 )
 def test_a_calibration_of_an_unknown_model_or_without_thresholds_is_refused(

@@ -14,7 +14,7 @@ from discreet.analysis.before_after import compare_fit
 from discreet.analysis.check import check_model
 from discreet.analysis.curves import threshold_rows
 from discreet.analysis.diagnosis import diagnose_test
-from discreet.analysis.diagnostics import Diagnostics, diagnose
+from discreet.analysis.diagnostics import diagnose, read_diagnostics
 from discreet.analysis.findings import STEP_CHECKS, find_problems
 from discreet.analysis.martin_loef import measure_alpha
 from discreet.analysis.rules import FEW_IN_CATEGORY, Severity
@@ -292,7 +292,7 @@ def test_a_report_is_made_again_from_the_calibration_alone(folder, tmp_path):
 
 def test_diagnostics_keep_the_shares_of_categories(made):
     plain = json.loads(json.dumps(made[2].to_dict()))
-    again = Diagnostics.from_dict(plain)
+    again = read_diagnostics(plain, made[1].items)
     assert again.shares == made[2].shares
     assert again.curves == made[2].curves
 

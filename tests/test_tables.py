@@ -1,7 +1,6 @@
 """Every result as a table: CSV files, one workbook, and the report show the same numbers."""
 
 import csv
-import json
 import stat
 import zipfile
 from pathlib import Path
@@ -11,8 +10,8 @@ import pytest
 
 import discreet as library
 from commandline import LSAT_ITEMS, discreet
+from discreet.analysis.calibration_file import read_document
 from discreet.analysis.diagnosis import diagnose_test
-from discreet.analysis.diagnostics import Diagnostics
 from discreet.analysis.evidence import gather_evidence
 from discreet.analysis.tables import Table, tabulate_items
 from discreet.cli.calibrations import TABLE_FILES
@@ -128,8 +127,7 @@ def test_the_tables_are_those_of_the_python_interface(folder):
 
 
 def test_the_report_uses_the_same_fit_as_the_interface(folder):
-    document = json.loads((folder / "calibration.confidential.json").read_text())
-    statistics = Diagnostics.from_dict(document["diagnostics"])
+    statistics = read_document(folder / "calibration.confidential.json").read_diagnostics()
     answers = library.datasets.lsat()
     found = library.analysis.measure_fit(answers, library.fit(answers, method="conditional"))
     assert list(statistics.infit) == pytest.approx(found.items.infit.tolist())

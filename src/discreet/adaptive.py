@@ -289,7 +289,7 @@ class Session(Tabular):
     item: str | None = None
     stopped: str | None = None
     items: tuple[str, ...] = ()
-    right: tuple[int, ...] = ()
+    right: tuple[bool | int, ...] = ()
     path: tuple[float, ...] = ()
     path_se: tuple[float, ...] = ()
     categories: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

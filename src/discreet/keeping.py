@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 from discreet.atomic import write_text
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import NumberName, name_id
+from discreet.schema import SchemaError, read_as
 
 if TYPE_CHECKING:  # results load NumPy; the command line, which shows help, does not
     import numpy as np
@@ -125,17 +126,9 @@ def read_result(path: str | PathLike[str]) -> Any:
         )
     try:
         return _read(document["result"])
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
-        raise BadResponses(
-            f"{path} is damaged ({type(error).__name__}: {error}); save the result again"
-        ) from error
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        why = str(error) if isinstance(error, SchemaError) else f"{type(error).__name__}: {error}"
+        raise BadResponses(f"{path} is damaged ({why}); save the result again") from error
 
 
 def is_result(document: Any) -> bool:
@@ -228,7 +221,7 @@ def _read(stored: Any) -> Any:
 def _make(name: str, parts: Any) -> Any:
     kind = getattr(importlib.import_module(f"discreet.{_HOME[name]}"), name)
     if isinstance(parts, dict):
-        return kind(**{key: _read(one) for key, one in parts.items()})
+        return read_as(kind, {key: _read(one) for key, one in parts.items()}, name)
     return kind(*(_read(parts) if isinstance(parts, list) else [parts]))
 
 

@@ -14,12 +14,13 @@ import numpy as np
 from discreet.analysis.persons import PersonScores
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
+from discreet.schema import Count, Logit, NonNegative, Proportion
 from discreet.types import FloatArray, Int64Array
 
-Curve: TypeAlias = tuple[tuple[float, float, int], ...]
+Curve: TypeAlias = tuple[tuple[Logit, NonNegative, Count], ...]
 """Points of an observed curve: mean ability of a group, its mean score, its answers. The mean
 score on a right/wrong item is the share right."""
-Shares: TypeAlias = tuple[tuple[float, ...], ...]
+Shares: TypeAlias = tuple[tuple[Proportion, ...], ...]
 """Per point of an observed curve, the share of every category."""
 
 BIN = 0.25

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
@@ -49,11 +49,27 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.models.steps import match_categories
 from discreet.results.estimate import Estimate, two_sided_quantile
+from discreet.schema import (
+    Along,
+    AtLeast,
+    Count,
+    Finite,
+    ItemName,
+    Logit,
+    NonNegative,
+    Proportion,
+    read_as,
+)
 from discreet.tables.words import ReadingWords
 from discreet.types import FloatArray
 
-Difference = tuple[str, str, str, str, float, str]
+Difference = tuple[ItemName, str, str, str, Finite, str]
 """Item, group column, group, reference group, logits harder for the group, ETS class."""
+
+PerItem = Annotated[tuple[Finite | None, ...], Along("items")]
+PerItemOrNone = Annotated[tuple[Finite | None, ...], Along("items", may_be_empty=True)]
+TestResult = tuple[Finite, Count, Proportion]
+"""Statistic, degrees of freedom, p-value."""
 
 DEPENDENT_SHOWN = 50
 """Pairs with the largest residual correlations that are kept."""
@@ -135,41 +151,41 @@ class Diagnostics:
         where it was not computed, or without steps.
     """
 
-    ability_starts: tuple[float, ...]
-    ability_counts: tuple[int, ...]
-    ability_mean: float
-    ability_sd: float
-    measured: int
-    extreme: int
-    empty: int
-    answered: float
-    reliability: float | None
-    item_reliability: float | None
-    matching: float | None
-    infit: tuple[float | None, ...]
-    infit_t: tuple[float | None, ...]
-    outfit: tuple[float | None, ...]
-    outfit_t: tuple[float | None, ...]
-    point_measure: tuple[float | None, ...]
-    dependent: tuple[tuple[str, str, float, int], ...] | None
-    curves: Mapping[str, Curve]
-    sampled: int | None = None
-    differing: tuple[tuple[str, str, str, str, float, str], ...] | None = None
+    ability_starts: Annotated[tuple[Logit, ...], AtLeast(1)]
+    ability_counts: Annotated[tuple[Count, ...], Along("ability_starts")]
+    ability_mean: Logit
+    ability_sd: NonNegative
+    measured: Count
+    extreme: Count
+    empty: Count
+    answered: NonNegative
+    reliability: Finite | None
+    item_reliability: Finite | None
+    matching: Finite | None
+    infit: PerItem
+    infit_t: PerItem
+    outfit: PerItem
+    outfit_t: PerItem
+    point_measure: PerItem
+    dependent: tuple[tuple[ItemName, ItemName, Finite, Count], ...] | None
+    curves: Mapping[ItemName, Curve]
+    sampled: Count | None = None
+    differing: tuple[Difference, ...] | None = None
     notes: tuple[str, ...] = ()
-    dependencies: tuple[int, ...] = ()
+    dependencies: Annotated[tuple[Count, ...], Along("items", may_be_empty=True)] = ()
     dimensionality: Dimensionality | None = None
     distractors: Distractors | None = None
-    alpha: float | None = None
+    alpha: Finite | None = None
     scalogram: Scalogram | None = None
-    point_measure_expected: tuple[float | None, ...] = ()
-    discrimination: tuple[float | None, ...] = ()
-    andersen: tuple[float, int, float] | None = None
-    martin_loef: tuple[float, int, float] | None = None
-    misfitting: int | None = None
+    point_measure_expected: PerItemOrNone = ()
+    discrimination: PerItemOrNone = ()
+    andersen: TestResult | None = None
+    martin_loef: TestResult | None = None
+    misfitting: Count | None = None
     tables: tuple[Table, ...] = ()
     mislabelled: tuple[Suspect, ...] = ()
-    step_models: tuple[float, int, float] | None = None
-    shares: Mapping[str, Shares] = field(default_factory=dict)
+    step_models: TestResult | None = None
+    shares: Mapping[ItemName, Shares] = field(default_factory=dict)
 
     @property
     def dependent_pairs(self) -> int:
@@ -189,32 +205,20 @@ class Diagnostics:
         """Return plain values for JSON."""
         return asdict(self)
 
-    @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Diagnostics:
-        """Take back what :meth:`to_dict` gave, also after a trip through JSON."""
-        drawn = ("curves", "shares")
-        values = {name: _tuples(value) for name, value in plain.items() if name not in drawn}
-        if "dependencies" not in values:  # an older file knows the largest pairs only
-            values["dependent"] = None
-        for name in drawn:
-            values[name] = {item: _tuples(one) for item, one in plain.get(name, {}).items()}
-        for name, kind in (("dimensionality", Dimensionality), ("scalogram", Scalogram)):
-            if (found := values.get(name)) is not None:
-                values[name] = kind(**{one: _tuples(value) for one, value in found.items()})
-        if (found := values.get("distractors")) is not None:
-            lists = {name: _numbers(_tuples(value)) for name, value in found.items()}
-            values["distractors"] = Distractors(**lists)
-        values["tables"] = tuple(Table(**one) for one in plain.get("tables", ()))
-        return cls(**values)
+    def find_contradiction(self) -> str:
+        """Return what does not belong together in a file; empty if everything does."""
+        for item, shares in self.shares.items():
+            if len(shares) != len(self.curves.get(item, ())) or len(set(map(len, shares))) > 1:
+                return f"the shares of {item!r} do not fit the points of its curve"
+        return ""
 
 
-def _numbers(column: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a column with NaN for what JSON has no number for."""
-    return tuple(float("nan") if value is None else value for value in column)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(one) for one in value) if isinstance(value, list | tuple) else value
+def read_diagnostics(plain: Any, items: Sequence[str]) -> Diagnostics:
+    """Return the diagnostics of these items from a JSON document, or refuse it."""
+    if isinstance(plain, Mapping) and "dependencies" not in plain:
+        plain = {**plain, "dependent": None}  # an older file knows the largest pairs only
+    made: Diagnostics = read_as(Diagnostics, plain, "diagnostics", items=items)
+    return made
 
 
 def diagnose(responses: Any, estimate: Estimate, **reading: Unpack[ReadingWords]) -> Diagnostics:

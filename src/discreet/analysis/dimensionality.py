@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr
 from discreet.models.categories import category_chances, score_moments
 from discreet.results.estimate import Kind, Notice
+from discreet.schema import Along, AtLeast, Count, Finite, Logit, Proportion
 from discreet.tables.words import ReadingWords
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
 
@@ -62,16 +63,16 @@ class Dimensionality(Tabular):
         How many were looked at; sampled is whether there were more persons.
     """
 
-    eigenvalue: tuple[float, ...]
-    expected: tuple[float, ...]
-    limit: tuple[float, ...]
-    p_value: tuple[float, ...]
+    eigenvalue: Annotated[tuple[Finite, ...], AtLeast(1)]
+    expected: Annotated[tuple[Finite, ...], Along("eigenvalue")]
+    limit: Annotated[tuple[Finite, ...], Along("eigenvalue")]
+    p_value: Annotated[tuple[Proportion, ...], Along("eigenvalue")]
     items: tuple[str, ...]
-    difficulty: tuple[float, ...]
-    loading: tuple[float, ...]
-    correlation: float | None
-    persons: int
-    simulations: int
+    difficulty: Annotated[tuple[Logit, ...], Along("items")]
+    loading: Annotated[tuple[Finite, ...], Along("items")]
+    correlation: Finite | None
+    persons: Count
+    simulations: Count
     sampled: bool = False
 
     __repr__ = brief_repr

@@ -8,7 +8,7 @@ otherwise is the usual sign of a wrong key or of two right answers. Confidential
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, list_columns, name_some
 from discreet.models.calibrate import fit
 from discreet.results.estimate import Estimate
+from discreet.schema import Along, Count, Logit, Proportion
 from discreet.tables.words import ReadingWords
 from discreet.types import FloatArray
 
@@ -36,7 +37,7 @@ NO_INFORMATION = 1e-9
 """Below, a person answered nothing else."""
 
 ABLER = "attracts abler persons"
-Share = tuple[tuple[float, float, int], ...]
+Share = tuple[tuple[Logit, Proportion, Count], ...]
 """Of groups of persons: mean ability, share who chose the option, persons."""
 
 
@@ -66,14 +67,14 @@ class Distractors(Tabular):
     """
 
     item: tuple[str, ...]
-    option: tuple[str, ...]
-    right: tuple[bool, ...]
-    chosen: tuple[int, ...]
-    share: tuple[float, ...]
-    ability: tuple[float, ...]
-    point_biserial: tuple[float, ...]
-    flag: tuple[str, ...]
-    curve: tuple[Share, ...]
+    option: Annotated[tuple[str, ...], Along("item")]
+    right: Annotated[tuple[bool, ...], Along("item")]
+    chosen: Annotated[tuple[Count, ...], Along("item")]
+    share: Annotated[tuple[float, ...], Along("item")]
+    ability: Annotated[tuple[float, ...], Along("item")]
+    point_biserial: Annotated[tuple[float, ...], Along("item")]
+    flag: Annotated[tuple[str, ...], Along("item")]
+    curve: Annotated[tuple[Share, ...], Along("item")]
 
     __repr__ = brief_repr
 

@@ -35,6 +35,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr, count_of, list_columns, minus, name_some
 from discreet.models.steps import refuse_steps
+from discreet.schema import ItemName
 from discreet.tables.words import ReadingWords
 from discreet.types import BoolArray, FloatArray, Int64Array
 
@@ -63,7 +64,7 @@ SHORT = 40
 MOST_PERSONS = 5000
 """Of a short test; more would change nothing that is shown."""
 CHUNK_CELLS = 1 << 22
-Suspect = tuple[str, float, float, float]
+Suspect = tuple[ItemName, float, float, float]
 """Item, discrimination, its error, the probability that it is negative."""
 ROUNDS, TOL = 500, 1e-8
 CHUNK_ITEMS = 4096

@@ -7,7 +7,7 @@ easiest to the hardest, and which cells the model hardly expects. Confidential.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 from scipy.special import expit
@@ -16,6 +16,7 @@ from discreet.analysis.residuals import prepare
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr
 from discreet.models.steps import refuse_steps
+from discreet.schema import Along, Count, Within
 from discreet.tables.words import ReadingWords
 from discreet.types import BoolArray, FloatArray
 
@@ -47,10 +48,10 @@ class Scalogram(Tabular):
     """
 
     items: tuple[str, ...]
-    answers: tuple[tuple[int, ...], ...]
-    surprising: tuple[tuple[bool, ...], ...]
-    persons: tuple[int, ...]
-    ability: tuple[float, ...]
+    answers: Annotated[tuple[tuple[Annotated[int, Within(-1, 1)], ...], ...], Along("", "items")]
+    surprising: Annotated[tuple[tuple[bool, ...], ...], Along("answers", "items")]
+    persons: Annotated[tuple[Count, ...], Along("answers")]
+    ability: Annotated[tuple[float, ...], Along("answers")]
     reproducibility: float
 
     __repr__ = brief_repr

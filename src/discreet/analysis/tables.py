@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from discreet.analysis.rules import FIT_HIGH, FIT_LOW, SURE_T
 from discreet.analysis.words import RIGHT_WRONG, AnswerWords, words_for
 from discreet.markup import Tabular, brief_repr
 from discreet.results.estimate import Estimate
+from discreet.schema import AtLeast, Count, EqualLengths, Finite, read_as
 from discreet.types import BoolArray
 
 if TYPE_CHECKING:
@@ -90,6 +91,27 @@ COLUMN_WORDS = {
 """Columns whose name alone does not say it, or whose digits are not two."""
 
 
+Cell = str | bool | int | float | None
+"""What a table of an analysis holds."""
+_NUMBER = Finite | None
+KEPT_COLUMNS: dict[str, dict[str, Any]] = {
+    "categories": {
+        **{"item": str, "category": int, "answers": Count},
+        **dict.fromkeys(("share", "mean_ability", "expected_ability", "infit", "outfit"), _NUMBER),
+    },
+    "groups": {
+        **dict.fromkeys(("item", "group", "focal", "reference", "ets", "status"), str),
+        **dict.fromkeys(("difference", "se", "p_value", "p_adjusted"), _NUMBER),
+    },
+    "misfits": {
+        "person": str,
+        **dict.fromkeys(("ability", "se", "infit", "infit_t", "outfit", "outfit_t"), _NUMBER),
+        **dict.fromkeys(("score", "answered"), Count),
+    },
+}
+"""Columns of the tables that a calibration keeps, and what their cells are."""
+
+
 @dataclass(frozen=True)
 class Table(Tabular):
     """One table of an analysis.
@@ -107,9 +129,16 @@ class Table(Tabular):
     name: str
     title: str
     about: str
-    columns: Mapping[str, list[Any]]
+    columns: Annotated[Mapping[str, list[Any]], AtLeast(1), EqualLengths()]
 
     __repr__ = brief_repr
+
+    def find_contradiction(self) -> str:
+        """Return which column is not as tables of this name have it; empty if none is."""
+        read_as(Mapping[str, list[Cell]], self.columns, "its table")
+        for column, kind in KEPT_COLUMNS.get(self.name, {}).items():
+            read_as(list[kind], self.columns.get(column), column)  # type: ignore[valid-type]
+        return ""
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""

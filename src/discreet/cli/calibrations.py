@@ -5,17 +5,12 @@ What is read may be what ``fit``, ``release`` or ``bank`` wrote, or an item file
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from discreet.atomic import PRIVACY_FILE, staged
-from discreet.cli.documents import (
-    CONFIDENTIAL,
-    build_estimate,
-    explaining_damage,
-    read_document,
-    write_document,
-)
+from discreet.cli.documents import CONFIDENTIAL, write_document
 from discreet.cli.output import confidential, note, print_columns
 from discreet.cli.scaling import add_scaled
 from discreet.errors import BadUsage
@@ -290,10 +285,14 @@ def _read_folder(folder: Path) -> Any:
 
 def _read_estimate(path: Path) -> Estimate:
     from discreet.keeping import FORMAT as SAVED
-    from discreet.results.estimate import Estimate
+    from discreet.results.estimate import Estimate, Solution
 
     if f'"{SAVED}"' in _first_line(path)[:100]:
         return Estimate.load(path)
+    from discreet.analysis.calibration_file import explaining_damage, read_document
+
     document = read_document(path)
     with explaining_damage(path):
-        return build_estimate(document)
+        estimate = document.read_estimate()
+    solution = Solution("read from a calibration file", 0, 0.0)
+    return replace(estimate, solution=solution, warnings=())

@@ -5,7 +5,6 @@ The page is made from answers, from a calibration that ``fit`` wrote, or from a 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -29,12 +28,7 @@ from discreet.cli.calibrations import (
     title_of,
     write_calibration,
 )
-from discreet.cli.documents import (
-    build_estimate,
-    calibration_document,
-    explaining_damage,
-    read_document,
-)
+from discreet.cli.documents import calibration_document
 from discreet.cli.options import AsJson, Force, Method, OutFolder, Title, argument, option
 from discreet.cli.output import (
     check_writable,
@@ -49,7 +43,6 @@ from discreet.cli.output import (
 )
 from discreet.cli.scaling import (
     ScaleText,
-    build_scale,
     needs_persons,
     read_wanted,
     settle_scale,
@@ -236,29 +229,19 @@ def _report_calibration(
     *,
     force: bool,
 ) -> None:
-    from discreet.analysis.diagnostics import Diagnostics
-    from discreet.results.estimate import Kind, Notice, Solution
+    from discreet.analysis.calibration_file import explaining_damage, read_document
 
     file = place if place.is_file() else place / CALIBRATION_FILE
     _check_place(file.parent, out, REPORT_FILE, force=force)
     document = read_document(file)
     with explaining_damage(file):
-        solved = document["solution"]
-        solution = Solution(**{**solved, "notes": tuple(solved["notes"])})
-        cautions = document["warnings"]
-        # An older file does not say of which kind its warnings are.
-        kinds = document.get("warning_kinds", [Kind.UNKNOWN] * len(cautions))
-        said = tuple(Notice(Kind(kind), text) for kind, text in zip(kinds, cautions, strict=True))
-        estimate = replace(build_estimate(document), solution=solution, warnings=said)
-        stored = document.get("diagnostics")
-        diagnostics = None if stored is None else Diagnostics.from_dict(stored)
-        kept = build_scale(document.get("scale"))
-        # An older file does not say what it is about; then its folder does.
-        title = title or document.get("title", title_of(file.resolve().parent.name))
-        heading = {"title": str(title), "about": str(document.get("about", ""))}
+        estimate, diagnostics = document.read_estimate(), document.read_diagnostics()
+    # An older file does not say what it is about; then its folder does.
+    title = title or document.title or title_of(file.resolve().parent.name)
+    heading = {"title": title, "about": document.about}
     if diagnostics is None:
         note("The calibration was written without the answers: no abilities and no fit.")
-    scale = kept if wanted is None else _settle(wanted, diagnostics)
+    scale = document.scale if wanted is None else _settle(wanted, diagnostics)
     _finish(estimate, diagnostics, out or file.parent, heading, scale)
 
 

@@ -51,24 +51,15 @@ def settle_scale(wanted: Scale | Wanted | None, responses: Any, calibration: Any
     return wanted.settle(score(responses, calibration).ability)
 
 
-def build_scale(stored: Mapping[str, float] | None) -> Scale | None:
-    """Return the scale that a calibration holds, if it holds one."""
-    from discreet.analysis.scale import Scale
-
-    return None if stored is None else Scale(float(stored["slope"]), float(stored["intercept"]))
-
-
 def stored_scale(calibration: Path) -> Scale | None:
     """Return the scale of a calibration of ``fit --out --scale``; other ones have none."""
+    from discreet.analysis.calibration_file import read_document
     from discreet.cli.calibrations import CALIBRATION_FILE
-    from discreet.cli.documents import explaining_damage, read_document
 
     file = calibration / CALIBRATION_FILE if calibration.is_dir() else calibration
     if file.suffix != ".json" or not file.is_file():
         return None
-    document = read_document(file)
-    with explaining_damage(file):
-        return build_scale(document.get("scale"))
+    return read_document(file).scale
 
 
 def add_scaled(columns: Mapping[str, list[Any]], scale: Scale | None) -> dict[str, list[Any]]:

@@ -24,6 +24,7 @@ from discreet.counts.folds import (
     join_sketches,
 )
 from discreet.counts.matrix import (
+    FoldsHeader,
     PairMatrix,
     add_matrices,
     is_archive,
@@ -305,13 +306,13 @@ class PairCounts:
         """Read counts that :meth:`save` wrote, and check that they can be counts."""
         header, arrays = read_archive(Path(path))
         counts = cls(
-            items=tuple(map(name_id, header["items"])),
-            persons=int(header["persons"]),
-            weighting=str(header.get("weighting", UNKNOWN)),
-            note=header.get("note", {}),
-            repeated=int(header.get("repeated", 0)),
-            folds=_take_folds(header, arrays),
-            steps=tuple(header.get("steps", ())),
+            items=tuple(map(name_id, header.items)),
+            persons=header.persons,
+            weighting=header.weighting,
+            note=header.note,
+            repeated=header.repeated,
+            folds=_take_folds(header.folds, arrays),
+            steps=header.steps,
             **arrays,
         )
         _check_plausible(counts, str(path))
@@ -377,13 +378,12 @@ def _select_folds(folds: FoldCounts | None, old: Int64Array) -> FoldCounts | Non
 FOLD_PARTS = ("right_wrong", "answers", "persons")
 
 
-def _take_folds(header: Mapping[str, Any], arrays: dict[str, Any]) -> FoldCounts | None:
+def _take_folds(header: FoldsHeader | None, arrays: dict[str, Any]) -> FoldCounts | None:
     """Take the folds out of the arrays of a file."""
-    said = header.get("folds")
-    if said is None:
+    if header is None:
         return None
     parts = {name: arrays.pop(f"fold_{name}").astype(np.int64) for name in FOLD_PARTS}
-    return FoldCounts(asked=int(said["asked"]), weighting=str(said["weighting"]), **parts)
+    return FoldCounts(asked=header.asked, weighting=header.weighting, **parts)
 
 
 def name_weighting(weighting: object | None) -> str:

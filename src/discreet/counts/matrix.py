@@ -12,14 +12,16 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.atomic import staged
 from discreet.errors import BadUsage
+from discreet.schema import Along, Count, Distinct, SchemaError, Within, read_as
 from discreet.types import Int64Array
 
 PairMatrix = Any
@@ -137,6 +139,8 @@ FORMAT_VERSION = 3
 READABLE = (1, 2, 3)
 SPARSE_PARTS = ("indptr", "indices", "data")
 FOLD_ARRAYS = ("fold_right_wrong", "fold_answers", "fold_persons")
+DIMENSIONS = {"right_wrong": 2, "fold_right_wrong": 3, "fold_answers": 2}
+"""Of the arrays that are more than a list."""
 QUICK = 1
 """Compression level: higher ones took several times as long for a tenth less on counts."""
 
@@ -189,41 +193,85 @@ def is_archive(path: Path) -> bool:
         return False
 
 
-def read_archive(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """Return the header and the arrays of a file; the caller checks what they say."""
+@dataclass(frozen=True)
+class FoldsHeader:
+    """What a file says of its folds of persons."""
+
+    asked: Annotated[int, Within(1, 1 << 20)]
+    weighting: str
+
+
+@dataclass(frozen=True)
+class CountsHeader:
+    """What a file of counts says beside its arrays; older versions have fewer fields."""
+
+    format: str
+    version: int
+    items: Annotated[tuple[str | int, ...], Distinct()]
+    persons: Count
+    confidential: str = ""
+    weighting: str = "unknown"
+    note: Mapping[str, Any] = field(default_factory=dict)
+    repeated: Count = 0
+    steps: Annotated[
+        tuple[Annotated[int, Within(1, 99)], ...], Along("items", may_be_empty=True)
+    ] = ()
+    folds: FoldsHeader | None = None
+
+    @property
+    def nodes(self) -> int:
+        """Rows of the matrix: steps of items."""
+        return sum(self.steps) or len(self.items)
+
+
+def read_archive(path: Path) -> tuple[CountsHeader, Arrays]:
+    """Return the header and the arrays of a file, each of its declared type."""
     if not path.exists():
         raise BadUsage(f"There is no file '{path}'. Check the path and the folder you are in.")
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             header = json.loads(str(file["header"]))
             arrays = {name: file[name] for name in file.files if name != "header"}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
         raise BadUsage(f"{path} cannot be read as a file of pair counts: {error}") from error
-    if header.get("format") != FORMAT or header.get("version") not in READABLE:
+    is_ours = isinstance(header, dict) and header.get("format") == FORMAT
+    if not is_ours or header.get("version") not in READABLE:
         raise BadUsage(
             f"{path} is not a file of pair counts in version {READABLE[0]} to {READABLE[-1]}; "
             "write it again with this version of discreet"
         )
-    return header, _join_parts(path, header, arrays)
+    try:
+        checked = read_as(CountsHeader, header, "the header")
+        return checked, _join_parts(checked, arrays)
+    except (SchemaError, TypeError, ValueError) as error:
+        raise BadUsage(f"{path} cannot be read as a file of pair counts: {error}") from error
 
 
-def _join_parts(path: Path, header: Mapping[str, Any], arrays: Arrays) -> Arrays:
-    """Put the parts of sparse counts together again."""
+_UNREADABLE = (
+    *(OSError, ValueError, KeyError, TypeError, EOFError, RecursionError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+
+
+def _join_parts(header: CountsHeader, arrays: Arrays) -> Arrays:
+    """Check the arrays, and put the parts of sparse counts together again."""
     matrix_parts = ("right_wrong",) if "right_wrong" in arrays else SPARSE_PARTS
-    folds = FOLD_ARRAYS if header.get("folds") else ()
+    folds = FOLD_ARRAYS if header.folds else ()
     if set(arrays) - {"sketch"} != {"answers", "right", *matrix_parts, *folds}:
-        found = ", ".join(sorted(arrays)) or "nothing"
-        raise BadUsage(f"{path} cannot be read as a file of pair counts: it holds {found}")
+        names = ", ".join(sorted(arrays)) or "nothing"
+        raise SchemaError(f"it holds {names}")
+    for name, array in arrays.items():
+        if array.dtype.kind not in "iu" or array.ndim != DIMENSIONS.get(name, 1):
+            raise SchemaError(f"{name} is no array of whole numbers of the right shape")
+    if "sketch" in arrays:
+        arrays["sketch"] = arrays["sketch"].astype(np.uint64)
     if "right_wrong" in arrays:
         return arrays
     from scipy.sparse import csr_array
 
-    items = len(header["items"])
-    try:
-        data = arrays["data"].astype(np.int64, casting="same_kind")
-        matrix = csr_array((data, arrays["indices"], arrays["indptr"]), shape=(items, items))
-        matrix.check_format(full_check=True)
-    except (ValueError, TypeError) as error:
-        raise BadUsage(f"{path} cannot be read as a file of pair counts: {error}") from error
+    data = arrays["data"].astype(np.int64, casting="same_kind")
+    shape = (header.nodes, header.nodes)
+    matrix = csr_array((data, arrays["indices"], arrays["indptr"]), shape=shape)
+    matrix.check_format(full_check=True)
     others = {name: array for name, array in arrays.items() if name not in SPARSE_PARTS}
     return {"right_wrong": matrix, **others}

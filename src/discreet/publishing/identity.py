@@ -20,6 +20,7 @@ from typing import Any
 
 from discreet.errors import BadUsage
 from discreet.publishing.logo import check_logo, read_logo
+from discreet.schema import Count, NonNegative, Positive, SchemaError, read_as
 from discreet.words import check_language
 from discreet.words.own import check_own
 
@@ -175,8 +176,17 @@ def _check_words(words: Mapping[str, Any], where: str) -> Identity:
     return Identity(**words)
 
 
-AUDIT = ("mechanism", "claimed_epsilon", "lower_bound", "verdict", "runs", "items", "max_answers")
-"""What a release tells of an audit."""
+@dataclass(frozen=True)
+class AuditFacts:
+    """What a release tells of an audit."""
+
+    mechanism: str
+    claimed_epsilon: Positive
+    lower_bound: NonNegative
+    verdict: str
+    runs: Count
+    items: Count
+    max_answers: Count
 
 
 def describe_itself(about: About, audit: str | PathLike[str] | None) -> dict[str, Any]:
@@ -190,14 +200,17 @@ def describe_itself(about: About, audit: str | PathLike[str] | None) -> dict[str
 
 def _read_audit(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {name: found[name] for name in AUDIT}
+        printed = json.loads(path.read_text(encoding="utf-8"))
+        names = {one.name for one in fields(AuditFacts)}
+        kept = {name: printed[name] for name in printed if name in names}
+        return asdict(read_as(AuditFacts, kept, "the audit"))
     except FileNotFoundError:
         raise BadUsage(
             f"{path} does not exist; 'discreet audit --json' prints what it holds"
         ) from None
-    except (OSError, ValueError, KeyError, TypeError):
-        raise BadUsage(f"{path} is not what 'discreet audit --json' prints") from None
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        why = f" ({error})" if isinstance(error, SchemaError) else ""
+        raise BadUsage(f"{path} is not what 'discreet audit --json' prints{why}") from None
 
 
 def check_audit(told: Mapping[str, Any], mechanism: str) -> None:

@@ -11,12 +11,12 @@ import csv
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import isfinite
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -36,12 +36,25 @@ from discreet.publishing.bundle import (
     PublishedRanking,
     hash_record,
 )
-from discreet.publishing.identity import AUDIT, NAMES
+from discreet.publishing.identity import NAMES, AuditFacts
 from discreet.publishing.noisy import NOISY_FILE, read_noisy
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.kinds import KINDS, Kind, find_kind
 from discreet.results.thresholds import THRESHOLD_COLUMNS, Thresholds
-from discreet.types import MODELS, Design
+from discreet.schema import (
+    Among,
+    AtLeast,
+    Count,
+    Distinct,
+    NonNegative,
+    Positive,
+    Proportion,
+    SchemaError,
+    Within,
+    read_as,
+    show_value,
+)
+from discreet.types import Design, NamedModel
 
 
 def verify(folder: str | PathLike[str]) -> None:
@@ -219,105 +232,99 @@ def _check_files(place: Path, record: Mapping[str, Any]) -> None:
             raise _Damage(f"{name} was changed")
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+Names = Annotated[tuple[str, ...], AtLeast(2), Distinct()]
+Kinds = Mapping[str, Any]
+"""Fields of a record and their types."""
 
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_names(value: Any) -> bool:
-    if not (isinstance(value, list) and all(map(_is_text, value))):
-        return False
-    return len(value) >= 2 and len(set(value)) == len(value)
-
-
-Checks = Mapping[str, Callable[[Any], bool]]
-
-GUARANTEE: Checks = {
-    "epsilon": lambda value: _is_number(value) and value > 0,
-    "delta": lambda value: _is_number(value) and 0 <= value < 1,
-    "rho": lambda value: value is None or (_is_number(value) and value >= 0),
-    "tail": lambda value: value is None or (_is_number(value) and 0 <= value <= 1),
-    "neighbours": lambda value: value in [str(one) for one in Neighbours],
-    "mechanism": _is_text,
-    "unit": _is_text,
-    "ledger": lambda value: value is None or _is_text(value),
-    "is_private": lambda value: isinstance(value, bool),
-    "conditions": lambda value: isinstance(value, list) and all(map(_is_text, value)),
+GUARANTEE: Kinds = {
+    "epsilon": Positive,
+    "delta": Annotated[float, Within(0, 1 - 2**-53)],
+    "rho": NonNegative | None,
+    "tail": Proportion | None,
+    "neighbours": Neighbours,
+    "mechanism": str,
+    "unit": str,
+    "ledger": str | None,
+    "is_private": bool,
+    "conditions": tuple[str, ...],
+    "noise": str,
+    "ledger_note": str,
 }
 
 
-def _fields(kind: Kind) -> Checks:
+def _fields(kind: Kind) -> Kinds:
     return {
-        "mechanism": _is_text,
-        "choice": _is_text,
-        "estimator": _is_text,
-        "guarantee": lambda value: isinstance(value, dict),
-        "noise": lambda value: isinstance(value, dict),
-        "settings": lambda value: isinstance(value, dict),
-        "items": _is_names,
-        kind.cap: _is_count,
-        kind.persons: lambda value: value is None or _is_count(value),
-        "software": _is_text,
+        "mechanism": str,
+        "choice": str,
+        "estimator": str,
+        "guarantee": Mapping[str, Any],
+        "noise": Mapping[str, Any],
+        "settings": Mapping[str, Any],
+        "items": Names,
+        kind.cap: Count,
+        kind.persons: Count | None,
+        "software": str,
     }
 
 
-ACCOUNT = ("population", "epsilon", "delta", "limit", "releases")
+@dataclass(frozen=True)
+class Account:
+    """What a record says of its ledger: what was spent on one person of a population."""
 
-ABOUT: Checks = {
-    "identity": lambda value: isinstance(value, dict) and _is_identity(value),
-    "account": lambda value: value is None or _has_keys(value, ACCOUNT),
-    "audit": lambda value: value is None or _has_keys(value, AUDIT),
-    "approval": lambda value: value is None or _is_approval(value),
-    "source_sha256": _is_text,
+    population: str
+    epsilon: NonNegative
+    delta: Proportion
+    limit: NonNegative
+    releases: Count
+
+
+@dataclass(frozen=True)
+class ApproverName:
+    """An approver, by name and key."""
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Approval:
+    """What a record says of the request that was approved."""
+
+    request: str
+    sha256: str
+    approvers: tuple[ApproverName, ...]
+
+
+ABOUT: Kinds = {
+    "identity": Mapping[Annotated[str, Among("parts")], str],
+    "account": Account | None,
+    "audit": AuditFacts | None,
+    "approval": Approval | None,
+    "source_sha256": str,
 }
 """What a record says about its release, besides the promise."""
 LEFT_OUT: Mapping[str, Any] = {"identity": {}, "audit": None, "approval": None}
 """What a record says nothing of where there is nothing to say."""
 
-
-def _is_identity(value: dict[str, Any]) -> bool:
-    return value.keys() <= set(NAMES) and all(map(_is_text, value.values()))
-
-
-def _is_approval(value: Any) -> bool:
-    return (
-        _has_keys(value, ("request", "sha256", "approvers"))
-        and isinstance(value["approvers"], list)
-        and all(_has_keys(one, ("name", "key")) for one in value["approvers"])
-    )
-
-
-def _has_keys(value: Any, names: Sequence[str]) -> bool:
-    return isinstance(value, dict) and value.keys() == set(names)
-
-
-STEPS: Checks = {
-    "steps": lambda value: isinstance(value, list) and all(map(_is_step, value)),
-    "lowest": lambda value: isinstance(value, int) and not isinstance(value, bool),
-    "model": lambda value: value in MODELS,
-    "forms": lambda value: isinstance(value, list) and all(map(_is_names, value)),
-    "design": lambda value: value in get_args(Design),
+STEPS: Kinds = {
+    "steps": tuple[Annotated[int, Within(1, MOST_STEPS)], ...],
+    "lowest": int,
+    "model": NamedModel,
+    "forms": tuple[Names, ...],
+    "design": Design,
 }
 """What a record says about items besides their names, since there are items with steps."""
 
 
-def _is_step(value: Any) -> bool:
-    return _is_count(value) and 1 <= value <= MOST_STEPS
-
-
-def _check_values(where: str, values: Mapping[str, Any], checks: Checks) -> None:
-    for name, fits in checks.items():
+def _check_values(where: str, values: Mapping[str, Any], kinds: Kinds) -> None:
+    for name, kind in kinds.items():
         if name not in values:
             raise _Damage(f"{where} lacks {name!r}")
-        if not fits(values[name]):
-            raise _Damage(f"{where} has the {name} {values[name]!r}, which no release has")
+        try:
+            read_as(kind, values[name], name, parts=NAMES)
+        except SchemaError as error:
+            shown = show_value(values[name])
+            raise _Damage(f"{where} has the {name} {shown}, which no release has ({error})")
 
 
 def _read_table(place: Path, record: Mapping[str, Any]) -> Estimate:

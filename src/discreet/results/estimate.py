@@ -12,21 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadUsage
 from discreet.markup import HtmlColumn, Tabular, count_of, make_frame, make_table, preview_table
+from discreet.privacy.accounting import Guarantee
 from discreet.results.thresholds import Thresholds
+from discreet.schema import Along, Count, Distinct, Within
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
-
-    from discreet.privacy.accounting import Guarantee
 
 
 class Kind(StrEnum):
@@ -107,7 +107,7 @@ class Solution:
     """How the numbers were found: the solver, its accuracy, what it took."""
 
     solver: str
-    iterations: int
+    iterations: Count
     residual: float
     notes: tuple[str, ...] = ()
 
@@ -162,22 +162,22 @@ class Estimate(Tabular):
         ``threshold_se`` are there either way.
     """
 
-    items: tuple[str, ...]
-    difficulty: FloatArray
-    se: FloatArray
-    status: tuple[Status, ...]
+    items: Annotated[tuple[str, ...], Distinct()]
+    difficulty: Annotated[FloatArray, Along("items")]
+    se: Annotated[FloatArray, Along("items")]
+    status: Annotated[tuple[Status, ...], Along("items")]
     method: str
     solution: Solution
     covariance: FloatArray | None = None
-    answers: Int64Array | None = None
-    right: Int64Array | None = None
-    persons: int | None = None
+    answers: Annotated[Int64Array | None, Along("items")] = None
+    right: Annotated[Int64Array | None, Along("items")] = None
+    persons: Count | None = None
     guarantee: Guarantee | None = None
     warnings: tuple[Notice, ...] = field(default=())
-    steps: tuple[int, ...] = field(default=())
+    steps: Annotated[tuple[int, ...], Along("items", may_be_empty=True)] = field(default=())
     model: str = "rasch"
     choice: str = ""
-    degrees: int | None = None
+    degrees: Annotated[int, Within(1, 1 << 30)] | None = None
     se_method: str = ""
     ladder: Thresholds | None = None
 
@@ -187,6 +187,23 @@ class Estimate(Tabular):
                 array.setflags(write=False)
         if not self.steps:
             object.__setattr__(self, "steps", (1,) * len(self.items))
+
+    def find_contradiction(self) -> str:
+        """Return what does not belong together in a file; empty if everything does."""
+        if self.difficulty.ndim != 1 or np.isinf(self.difficulty).any():
+            return "a difficulty is infinite"
+        if self.se.ndim != 1 or (self.se < 0).any() or np.isinf(self.se).any():
+            return "a standard error is negative or infinite"
+        if any(
+            (counts is not None and (counts < 0).any()) for counts in (self.answers, self.right)
+        ):
+            return "a number of answers is negative"
+        known = int(self.estimated.sum())
+        if self.covariance is not None and self.covariance.shape != (known, known):
+            return "the covariance is not one of the items that have a difficulty"
+        if self.ladder is None:
+            return "" if max(self.steps, default=1) == 1 else "the items have steps, no thresholds"
+        return "" if self.ladder.steps == self.steps else "the thresholds do not fit the steps"
 
     @property
     def thresholds(self) -> FloatArray:

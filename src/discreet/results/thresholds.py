@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.schema import Count
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 CATEGORIES = "categories"
@@ -49,8 +50,25 @@ class Thresholds:
     status: tuple[tuple[str, ...], ...]
     covariance: FloatArray | None = None
     categories: Int64Array | None = None
-    kept: tuple[tuple[int, ...], ...] = ()
+    kept: tuple[tuple[Count, ...], ...] = ()
     lowest: int = 0
+
+    def find_contradiction(self) -> str:
+        """Return what does not belong together; empty if everything does."""
+        widest = max(self.steps, default=0)
+        shape = (len(self.status), widest)
+        if self.value.shape != shape or self.se.shape != shape or 0 in self.steps:
+            return "the thresholds do not have one number for each step"
+        if tuple(map(len, self.kept)) != tuple(step + 1 for step in self.steps):
+            return "the categories do not fit the steps"
+        if any(sorted(set(own)) != list(own) for own in self.kept):
+            return "the categories of an item do not rise"
+        if self.categories is not None and self.categories.shape != (shape[0], widest + 1):
+            return "the answers in the categories do not fit the steps"
+        known = int(self.known.sum())
+        if self.covariance is not None and self.covariance.shape != (known, known):
+            return "the covariance is not one of the thresholds that have a number"
+        return ""
 
     def __post_init__(self) -> None:
         if not self.kept:
@@ -111,7 +129,7 @@ def ladder_of(source: Any) -> Thresholds:
     return Thresholds(source.difficulty[:, None].copy(), source.se[:, None].copy(), status)
 
 
-def pad_steps(rows: Sequence[Sequence[float]]) -> FloatArray:
+def pad_steps(rows: Sequence[Sequence[float] | FloatArray]) -> FloatArray:
     """Return numbers of every item's steps as ``[item, step]``, NaN beyond them."""
     out = np.full((len(rows), max(map(len, rows), default=1)), np.nan)
     for own, values in zip(out, rows, strict=True):

@@ -39,6 +39,7 @@ from discreet.counts.matrix import add_into, add_matrices, grow_matrix, is_spars
 from discreet.counts.nodes import nodes_of
 from discreet.errors import BadUsage
 from discreet.names import settle_names
+from discreet.schema import SchemaError, read_fields
 from discreet.tables.resources import Progress, Resources
 from discreet.tables.roles import Reading
 from discreet.tables.scales import Scale
@@ -52,6 +53,8 @@ SLOW_SAVE, SHARE = 0.5, 10.0
 saving takes at most a tenth of the time."""
 
 STATE_VERSION = 2
+NOTE = {"fingerprint": str, "state": Place, "scale": Scale | None}
+"""What a file of partial counts says beside them."""
 
 _NONE = np.zeros(0, dtype=np.int64)
 
@@ -117,7 +120,11 @@ def count_passes(
         return _count(passes, weighting, tally, None)
     keeper = Checkpoint(checkpoint, _fingerprint(passes, weighting, tally))
     with keeper.lock():
-        counts = _count(passes, weighting, tally, keeper)
+        try:
+            counts = _count(passes, weighting, tally, keeper)
+        except BaseException:
+            keeper.remove_empty()
+            raise
         keeper.remove()
     return counts
 
@@ -202,9 +209,14 @@ class Checkpoint:
                 "may have changed since). Going on would mix the two. Delete the folder to start "
                 "anew, or name another one."
             )
-        lists = {key: tuple(note["state"][key]) for key in ("finished", "sizes", "done")}
-        found = note.get("scale")
-        return counts, Place(**{**note["state"], **lists}), found and Scale(**found)
+        try:
+            kept = read_fields(NOTE, note, "its note", optional=("scale",))
+        except SchemaError as error:
+            raise BadUsage(
+                f"the checkpoint in '{self.folder}' is damaged: {error}. Delete the folder to "
+                "start anew, or name another one."
+            ) from None
+        return counts, kept["state"], kept.get("scale")
 
     def is_due(self, place: Place) -> bool:
         """Say whether to save: now and then, and when all rows have been distributed to disk."""
@@ -227,6 +239,10 @@ class Checkpoint:
         """Delete the checkpoint of a run that is done; other files in the folder stay."""
         shutil.rmtree(self.rows, ignore_errors=True)
         self._file.unlink(missing_ok=True)
+        self.remove_empty()
+
+    def remove_empty(self) -> None:
+        """Delete the folder if nothing is in it, as after a file that cannot be read."""
         if not any(self.folder.iterdir()):
             self.folder.rmdir()
 

@@ -9,45 +9,87 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from discreet.atomic import write_text
 from discreet.errors import BadUsage, NotAllowed
 from discreet.privacy.ledger.file import random_bytes
 from discreet.privacy.ledger.policy import Asked
 from discreet.privacy.ledger.signatures import check_public, shorten, sign
+from discreet.schema import (
+    Along,
+    AtLeast,
+    Count,
+    Distinct,
+    SchemaError,
+    Scope,
+    Within,
+    read_as,
+    read_fields,
+)
 
 FORMAT = "discreet request 1"
+
+
+@dataclass(frozen=True)
+class ExactDecimal:
+    """A text is a number as :func:`write_decimal` writes it."""
+
+    def complain(self, value: str, _: Scope) -> str:
+        """Return what is wrong with a value; empty if nothing is."""
+        is_decimal = len(value) < LONGEST and _DECIMAL.fullmatch(value)
+        return "" if is_decimal else "which is no exact decimal"
+
+
+LONGEST = 800
+"""Characters of a decimal: those of the smallest number that a computer has are fewer."""
+_DECIMAL = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
+Number = Annotated[str, ExactDecimal()]
+Packed = str | bool | int | None | Mapping[Literal["decimal"], Number]
+"""A value in a request; see :func:`pack`."""
 COMMON = {"format": str, "purpose": str, "ledger": str, "nonce": str, "date": str}
 TERMS: dict[str, dict[str, Any]] = {
     "release": {
-        "kind": str,
-        "items": list,
-        "steps": list,
+        "kind": Literal["answers", "comparisons"],
+        "items": Annotated[tuple[str, ...], AtLeast(1), Distinct()],
+        "steps": Annotated[tuple[Annotated[int, Within(1, 99)], ...], Along("items")],
         "lowest": int,
-        "forms": list,
+        "forms": tuple[tuple[str, ...], ...],
         "design": str,
         "model": str,
-        "reading": dict,
-        "max_answers": int,
-        "persons": (int, type(None)),
-        "epsilon": str,
-        "delta": str,
+        "reading": Mapping[str, Any],
+        "max_answers": Count,
+        "persons": Count | None,
+        "epsilon": Number,
+        "delta": Number,
         "neighbours": str,
         "mechanism": str,
         "population": str,
         "ledger_file": str,
-        "about": dict,
+        "about": Mapping[Literal["identity", "audit"], Mapping[str, Packed]],
     },
     "approver": {"name": str, "public_key": str, "retires": bool},
 }
 """What a request holds, by what it is for; all of it, and nothing else."""
+ReadingTerm = Packed | tuple[Packed, ...] | Mapping[str, tuple[Packed, ...]]
+"""A keyword of a reader: a value, several, or several for each column."""
+
+
+@dataclass(frozen=True)
+class RightAnswers:
+    """The key of a test, as it stands in a request."""
+
+    by_item: Mapping[str, tuple[str, ...]]
+    in_order: tuple[tuple[str, ...], ...]
+
+
 IN_ORDER = ("kind", "items", "steps", "forms", "design", "lowest", "max_answers")
 """What a release's order in the ledger says in the same words."""
 
@@ -132,11 +174,11 @@ class Request:
         try:
             if values.keys() != {"request", "signatures"}:
                 raise BadUsage("a request holds 'request' and 'signatures' and nothing else")
-            made = [Signature(**one) for one in values["signatures"]]
-            for one in made:
+            signatures = read_as(tuple[Signature, ...], values["signatures"], "signatures")
+            for one in signatures:
                 check_public(one.public_key)
-            return cls(values["request"], tuple(made))
-        except (AttributeError, KeyError, TypeError) as error:
+            return cls(values["request"], signatures)
+        except (AttributeError, KeyError, TypeError, SchemaError) as error:
             raise BadUsage(f"this is not a request ({error})") from None
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -210,14 +252,13 @@ def _check_body(body: Mapping[str, Any]) -> None:
     wanted = {**COMMON, **TERMS.get(str(body.get("purpose")), {})}
     if len(wanted) == len(COMMON):
         raise BadUsage(f"it is for {body.get('purpose')!r}, which no request is for")
-    for name in sorted({*wanted} ^ {*body}):
-        raise BadUsage(f"{name!r} is {'missing' if name in wanted else 'no part of it'}")
-    for name, kind in wanted.items():
-        found = body[name]
-        is_wrong = isinstance(found, bool) and kind is not bool
-        if is_wrong or not isinstance(found, kind):
-            raise BadUsage(f"its {name} is {found!r}, which cannot be")
     _check_plain(body)
+    try:
+        read_fields(wanted, body, "its body")
+        for name, value in body.get("reading", {}).items():
+            read_as(RightAnswers if name == "key" else ReadingTerm, value, f"its reading.{name}")
+    except SchemaError as error:
+        raise BadUsage(str(error)) from None
 
 
 def _check_plain(value: Any) -> None:

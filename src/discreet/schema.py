@@ -1,0 +1,439 @@
+"""Check documents from outside against the types that their values are declared with.
+
+In: an annotation (most often a dataclass) and the plain values of a JSON document. Out: a value of
+that type, or :class:`SchemaError`, which names the field, its value and what belongs there. Ranges,
+lengths and names are part of the annotation::
+
+    persons: Annotated[int, Within(0, 10**9)]
+    difficulty: Annotated[tuple[float, ...], Along("items")]
+
+A rule that names a field refers to one that is declared above it, or to one that the caller gives.
+Any object with a method ``complain`` is a rule. A class may also have a method
+``find_contradiction``; what it returns refuses the document. Texts,
+lists and objects never become anything but the declared types: no code of a file runs.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+LARGEST_INT = (1 << 63) - 1
+"""Whole numbers of a document fit into 64 bits."""
+HUGE = 1e300
+"""Larger numbers overflow in the next step of a computation; none of ours comes near."""
+SHOWN = 60
+"""Characters of a wrong value that a message repeats."""
+
+
+class SchemaError(ValueError):
+    """A document does not have the declared form."""
+
+
+@dataclass(frozen=True)
+class Within:
+    """A number lies in a range, both ends included. NaN does not."""
+
+    low: float
+    high: float
+
+    def complain(self, value: Any, _: Scope) -> str:
+        """Return what is wrong with a value; empty if nothing is."""
+        if self.low <= value <= self.high:
+            return ""
+        if self.high < HUGE:
+            return f"which is not from {self.low:g} to {self.high:g}"
+        if self.low > -HUGE:
+            return "which is not above 0" if self.low > 0 else f"which is not {self.low:g} or more"
+        return "which is not finite"
+
+
+@dataclass(frozen=True)
+class Along:
+    """A list or an array has as many entries as another field, and each entry as an inner one.
+
+    An empty name leaves that length open; ``may_be_empty`` also accepts no entries at all.
+    """
+
+    field: str
+    inner: str = ""
+    may_be_empty: bool = False
+
+    def complain(self, value: Any, scope: Scope) -> str:
+        """Return what is wrong with a value; empty if nothing is."""
+        if value is None or (self.may_be_empty and len(value) == 0):
+            return ""
+        for depth, name in enumerate((self.field, self.inner)):
+            size = scope.size(name) if name else None
+            if size is not None and not _has_size(value, depth, size):
+                return f"which does not have {size:,} entries, one for each of {name}"
+        return ""
+
+
+@dataclass(frozen=True)
+class Among:
+    """A text is one of the entries of another field."""
+
+    field: str
+
+    def complain(self, value: Any, scope: Scope) -> str:
+        """Return what is wrong with a value; empty if nothing is."""
+        names = scope.names(self.field)
+        is_known = names is None or value in names
+        return "" if is_known else f"which is none of the {self.field}"
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """There are so many entries or more."""
+
+    entries: int
+
+    def complain(self, value: Any, _: Scope) -> str:
+        """Return what is wrong with a value; empty if nothing is."""
+        return "" if len(value) >= self.entries else f"which has fewer than {self.entries}"
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """No entry occurs twice."""
+
+    def complain(self, value: Any, _: Scope) -> str:
+        """Return what is wrong with a value; empty if nothing is."""
+        return "" if len(set(value)) == len(value) else "in which an entry occurs twice"
+
+
+@dataclass(frozen=True)
+class EqualLengths:
+    """The columns of a table are equally long."""
+
+    def complain(self, value: Any, _: Scope) -> str:
+        """Return what is wrong with a value; empty if nothing is."""
+        is_table = len({len(column) for column in value.values()}) <= 1
+        return "" if is_table else "whose columns are not equally long"
+
+
+Count = Annotated[int, Within(0, 1 << 53)]
+Finite = Annotated[float, Within(-HUGE, HUGE)]
+Logit = Annotated[float, Within(-1e6, 1e6)]
+NonNegative = Annotated[float, Within(0, HUGE)]
+Proportion = Annotated[float, Within(0, 1)]
+Positive = Annotated[float, Within(5e-324, HUGE)]
+ItemName = Annotated[str, Among("items")]
+
+
+class Scope:
+    """Fields that rules refer to: those of the document so far, and those of the caller."""
+
+    def __init__(self, values: Mapping[str, Any], outer: Scope | None = None) -> None:
+        self.values, self._outer = dict(values), outer
+        self._names: dict[str, frozenset[Any]] = {}
+
+    def find(self, name: str) -> Any:
+        """Return a field by its name; None where there is none."""
+        if name in self.values or self._outer is None:
+            return self.values.get(name)
+        return self._outer.find(name)
+
+    def size(self, name: str) -> int | None:
+        """Return how many entries a field has; a number is its own size."""
+        value = self.find(name)
+        return value if value is None or isinstance(value, int) else len(value)
+
+    def names(self, name: str) -> frozenset[Any] | None:
+        """Return the entries of a field."""
+        if name not in self.values and self._outer is not None:
+            return self._outer.names(name)
+        if name not in self._names and self.values.get(name) is not None:
+            self._names[name] = frozenset(self.values[name])
+        return self._names.get(name)
+
+
+def read_as(kind: Any, plain: Any, name: str, **context: Any) -> Any:
+    """Return a value of a declared type, made of plain values.
+
+    Parameters
+    ----------
+    kind
+        A dataclass, or an annotation.
+    plain
+        Numbers, texts, truth values, None, and lists and mappings of them; or values that have
+        the declared type already.
+    name
+        What messages call the document.
+    context
+        Fields outside the document that its rules refer to.
+
+    Raises
+    ------
+    SchemaError
+        If the document has another form.
+
+    Examples
+    --------
+    >>> read_as(tuple[Annotated[int, Within(0, 9)], ...], [1, 2], "scores")
+    (1, 2)
+    >>> read_as(tuple[Annotated[int, Within(0, 9)], ...], [1, "2"], "scores")
+    Traceback (most recent call last):
+        ...
+    discreet.schema.SchemaError: scores[1] is '2', not a whole number
+    """
+    return _read(kind, plain, name, Scope(context))
+
+
+def read_fields(
+    kinds: Mapping[str, Any], plain: Any, name: str, *, optional: Sequence[str] = (), **context: Any
+) -> dict[str, Any]:
+    """Return the fields of an object that are declared one by one; all of them and no other."""
+    return _read_fields(kinds, plain, name, Scope(context), optional)
+
+
+def _read_fields(
+    kinds: Mapping[str, Any], plain: Any, where: str, outer: Scope, optional: Sequence[str]
+) -> dict[str, Any]:
+    if not isinstance(plain, Mapping):
+        raise _refuse(where, plain, "an object")
+    for name in plain:
+        if name not in kinds:
+            raise SchemaError(
+                f"{where} has a field {show_value(name)}, which does not belong there"
+            )
+    scope = Scope({}, outer)
+    for name, kind in kinds.items():
+        if name in plain:
+            scope.values[name] = _read(kind, plain[name], f"{where}.{name}", scope)
+        elif name not in optional:
+            raise SchemaError(f"{where} lacks the field {name!r}")
+    return scope.values
+
+
+# --- one type after the other -----------------------------------------------------------------
+
+
+def _read(kind: Any, plain: Any, where: str, scope: Scope) -> Any:
+    origin = get_origin(kind)
+    if origin is Annotated:
+        return _read_ruled(kind, plain, where, scope)
+    if origin in (Union, types.UnionType):
+        return _read_union(get_args(kind), plain, where, scope)
+    if origin is Literal:
+        return _read_literal(kind, plain, where)
+    if origin is not None and issubclass(origin, Mapping):
+        return _read_mapping(kind, plain, where, scope)
+    if origin is not None and issubclass(origin, Sequence):
+        return _read_sequence(origin, get_args(kind), plain, where, scope)
+    if origin is not None:
+        return _read_array(kind, plain, where)
+    if kind in _PLAIN:
+        return _PLAIN[kind](plain, where)
+    return _read_class(kind, plain, where, scope)
+
+
+def _read_ruled(kind: Any, plain: Any, where: str, scope: Scope) -> Any:
+    base, *rules = get_args(kind)
+    value = _read(base, plain, where, scope)
+    for rule in rules:
+        if hasattr(rule, "complain") and (complaint := rule.complain(value, scope)):
+            raise SchemaError(f"{where} is {show_value(plain)}, {complaint}")
+    return value
+
+
+def _read_union(kinds: tuple[Any, ...], plain: Any, where: str, scope: Scope) -> Any:
+    if plain is None and types.NoneType in kinds:
+        return None
+    others = [kind for kind in kinds if kind is not types.NoneType]
+    if len(others) == 1:
+        return _read(others[0], plain, where, scope)
+    for kind in others:
+        try:
+            return _read(kind, plain, where, scope)
+        except SchemaError:
+            continue
+    raise SchemaError(f"{where} is {show_value(plain)}, which does not belong there")
+
+
+def _read_literal(kind: Any, plain: Any, where: str) -> Any:
+    words = get_args(kind)
+    if not any(plain == word and type(plain) is type(word) for word in words):
+        raise _refuse(where, plain, f"one of {', '.join(map(repr, words))}")
+    return plain
+
+
+def _read_mapping(kind: Any, plain: Any, where: str, scope: Scope) -> dict[Any, Any]:
+    if not isinstance(plain, Mapping):
+        raise _refuse(where, plain, "an object")
+    of_names, of_values = get_args(kind)
+    return {
+        _read(of_names, name, f"a name in {where}", scope): _read(
+            of_values, value, f"{where}[{show_value(name)}]", scope
+        )
+        for name, value in plain.items()
+    }
+
+
+def _read_sequence(
+    origin: type, kinds: tuple[Any, ...], plain: Any, where: str, scope: Scope
+) -> Any:
+    if not isinstance(plain, list | tuple):
+        raise _refuse(where, plain, "a list")
+    make: Callable[..., Any] = list if origin is list else tuple
+    if origin is tuple and kinds[-1] is not Ellipsis:
+        if len(plain) != len(kinds):
+            raise _refuse(where, plain, f"a list of {len(kinds)} entries")
+        pairs = zip(kinds, plain, strict=True)
+        return make(_read(kind, one, f"{where}[{i}]", scope) for i, (kind, one) in enumerate(pairs))
+    kind = kinds[0]
+    if kind is Any:
+        return make(plain)
+    return make(_read(kind, one, f"{where}[{i}]", scope) for i, one in enumerate(plain))
+
+
+def _read_array(kind: Any, plain: Any, where: str) -> Any:
+    """Return an array of the declared kind of numbers; null is NaN."""
+    import numpy as np
+
+    wanted = np.dtype(get_args(get_args(kind)[1])[0])
+    if isinstance(plain, np.ndarray):
+        if plain.dtype != wanted:
+            raise SchemaError(f"{where} holds numbers of the type {plain.dtype}, not {wanted}")
+        return plain
+    if not isinstance(plain, list | tuple):
+        raise _refuse(where, plain, f"a list of numbers of the type {wanted}")
+    read = _read_float if wanted.kind == "f" else _read_int
+    try:
+        return np.array(_map_leaves(read, plain, where), dtype=wanted)
+    except ValueError as error:
+        is_ours = isinstance(error, SchemaError)
+        raise error if is_ours else SchemaError(f"{where} has rows of unequal length") from None
+
+
+def _map_leaves(read: Callable[[Any, str], Any], plain: Any, where: str) -> Any:
+    if isinstance(plain, list | tuple):
+        return [_map_leaves(read, one, f"{where}[{i}]") for i, one in enumerate(plain)]
+    return read(plain, where)
+
+
+def _read_class(kind: Any, plain: Any, where: str, scope: Scope) -> Any:
+    if isinstance(kind, type) and isinstance(plain, kind):
+        return plain
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        try:
+            return kind(plain)
+        except ValueError:
+            words = ", ".join(str(one.value) for one in kind)
+            raise _refuse(where, plain, f"one of {words}") from None
+    if not isinstance(kind, type) or not is_dataclass(kind):
+        raise _refuse(where, plain, getattr(kind, "__name__", str(kind)))
+    hints, optional = list_fields(kind)
+    return make_checked(kind, _read_fields(hints, plain, where, scope, optional), where)
+
+
+def make_checked(kind: Any, values: Mapping[str, Any], where: str) -> Any:
+    """Return an object of a dataclass, or refuse fields that contradict each other."""
+    try:
+        made = kind(**values)
+        complaint = made.find_contradiction() if hasattr(made, "find_contradiction") else ""
+    except (TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise SchemaError(f"{where} contradicts itself: {error}") from error
+    if complaint:
+        raise SchemaError(f"{where} contradicts itself: {complaint}")
+    return made
+
+
+@cache
+def list_fields(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the fields of a dataclass with their annotations, and which may be left out."""
+    hints = get_type_hints(kind, include_extras=True)
+    settable = [field for field in fields(kind) if field.init]
+    optional = [
+        field.name
+        for field in settable
+        if field.default is not MISSING or field.default_factory is not MISSING
+    ]
+    return {field.name: hints[field.name] for field in settable}, tuple(optional)
+
+
+# --- plain values -----------------------------------------------------------------------------
+
+
+def _read_bool(plain: Any, where: str) -> bool:
+    if not isinstance(plain, bool):
+        raise _refuse(where, plain, "true or false")
+    return plain
+
+
+def _read_int(plain: Any, where: str) -> int:
+    if not isinstance(plain, int) or isinstance(plain, bool):
+        raise _refuse(where, plain, "a whole number")
+    if abs(plain) > LARGEST_INT:
+        raise _refuse(where, plain, "a whole number of 64 bits")
+    return plain
+
+
+def _read_float(plain: Any, where: str) -> float:
+    """Return a number; null stands for NaN, for which JSON has no number."""
+    if plain is None:
+        return math.nan
+    if not isinstance(plain, int | float) or isinstance(plain, bool):
+        raise _refuse(where, plain, "a number")
+    if isinstance(plain, int):
+        return float(_read_int(plain, where))
+    return plain
+
+
+def _read_str(plain: Any, where: str) -> str:
+    if not isinstance(plain, str):
+        raise _refuse(where, plain, "a text")
+    try:
+        plain.encode()
+    except UnicodeEncodeError:
+        raise _refuse(where, plain, "a text in Unicode") from None
+    return plain
+
+
+def _read_none(plain: Any, where: str) -> None:
+    if plain is not None:
+        raise _refuse(where, plain, "null")
+
+
+_PLAIN: dict[Any, Callable[[Any, str], Any]] = {
+    bool: _read_bool,
+    int: _read_int,
+    float: _read_float,
+    str: _read_str,
+    types.NoneType: _read_none,
+    Any: lambda plain, _: plain,
+    object: lambda plain, _: plain,
+}
+
+
+def _has_size(value: Any, depth: int, size: int) -> bool:
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return len(shape) > depth and shape[depth] == size
+    if depth:
+        return all(_has_size(one, depth - 1, size) for one in value)
+    return len(value) == size
+
+
+def _refuse(where: str, plain: Any, wanted: str) -> SchemaError:
+    return SchemaError(f"{where} is {show_value(plain)}, not {wanted}")
+
+
+def show_value(plain: Any) -> str:
+    """Return a value as JSON would show it, cut where it is long."""
+    if isinstance(plain, int) and abs(plain) > LARGEST_INT:
+        return f"a number of {int(math.log10(abs(plain))) + 1:,} digits"
+    words = {None: "null", True: "true", False: "false"}
+    if plain is None or isinstance(plain, bool):
+        return words[plain]
+    if isinstance(plain, Mapping | list | tuple):
+        kind = "an object" if isinstance(plain, Mapping) else "a list"
+        return f"{kind} of {len(plain):,} entries"
+    text = repr(plain)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
