@@ -7,9 +7,11 @@ every result; only tables (:class:`~discreet.markup.Tabular`) and files of resul
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from numbers import Integral
+from os import PathLike
 from typing import Any
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}", re.ASCII)
@@ -38,6 +40,17 @@ def name_id(value: object) -> str:
     if is_number and -_LARGEST - 1 <= value <= _LARGEST:  # type: ignore[operator]
         return NumberName(value)
     return str(value)
+
+
+def spell_path(path: str | PathLike[str]) -> str:
+    r"""Return the name of a file as text that any document can hold.
+
+    Examples
+    --------
+    >>> spell_path("caf\udce9.csv")
+    'caf\\xe9.csv'
+    """
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def read_names(words: Iterable[str]) -> tuple[str, ...]:

@@ -135,8 +135,8 @@ class Plan(Tabular):
     @property
     def equivalent_persons(self) -> int:
         """With how many persons a non-private study would have the same error."""
-        share = min(1.0, (self.rmse_without_privacy / self.rmse) ** 2)
-        return round(self.persons * share)
+        ratio = min(1.0, self.rmse_without_privacy / self.rmse)
+        return round(self.persons * ratio**2)
 
     @property
     def order_probability(self) -> float:

@@ -99,13 +99,15 @@ def expect_study(setting: Setting, weights: FloatArray, density: float = 1.0) ->
     if setting.design == "booklets":  # hard and easy items stand in every block
         difficulty = difficulty[np.random.default_rng(GRAPH_SEED).permutation(together.size)]
     ability = assumed.ability_mean + assumed.ability_spread * _NODES
+    # Both chances on their own: far from an item, one minus the larger would be 0.
     right = 1 / (1 + np.exp(difficulty[:, None] - ability))
+    wrong = 1 / (1 + np.exp(ability - difficulty[:, None]))
     # Of a person who disagrees on two items one is right; the other a - 2 answers are drawn.
-    score = _binomial(a - 2, right.mean(axis=0))
+    score = _binomial(a - 2, right.mean(axis=0), wrong.mean(axis=0))
     inner = weights[1:a]
 
     def pairs(per_ability: FloatArray, shares: FloatArray) -> FloatArray:
-        one_way = (right * (_NODE_WEIGHTS * per_ability)) @ (1 - right).T
+        one_way = (right * (_NODE_WEIGHTS * per_ability)) @ wrong.T
         return np.asarray(setting.persons * shares * (one_way + one_way.T))
 
     square = score @ (a * inner**2)
@@ -115,7 +117,7 @@ def expect_study(setting: Setting, weights: FloatArray, density: float = 1.0) ->
         pairs(score @ inner, together.shares) * counted,
         pairs(score @ inner, together.average * counted),
         pairs(square, together.shares) * counted,
-        _scatter(difficulty, right, _NODE_WEIGHTS * square, a),
+        _scatter(difficulty, right, wrong, _NODE_WEIGHTS * square, a),
         counted,
         others,
         density,
@@ -145,7 +147,11 @@ def _counted_pairs(m: int, together: Together, density: float) -> tuple[FloatArr
 
 
 def _scatter(
-    difficulty: FloatArray, right: FloatArray, per_ability: FloatArray, answers: int
+    difficulty: FloatArray,
+    right: FloatArray,
+    wrong: FloatArray,
+    per_ability: FloatArray,
+    answers: int,
 ) -> FloatArray:
     """Return the sampling variance of an item's total over its slope.
 
@@ -154,7 +160,6 @@ def _scatter(
     the same item have covariance ``v2``, and the slope is v1 / 2: with r answers the ratio is
     ``(v1 + (r - 2) v2) / (r v1 / 2)``.
     """
-    wrong = 1 - right
     differ = right[:, None, :] * wrong[None, :, :] + right[None, :, :] * wrong[:, None, :]
     off = (1 - np.eye(len(difficulty))) / (len(difficulty) - 1)
     steep = off * (1 - _tanh(difficulty) ** 2)
@@ -165,13 +170,13 @@ def _scatter(
     return np.asarray((single + (answers - 2) * common) / (answers * single / 2))
 
 
-def _binomial(trials: int, probability: FloatArray) -> FloatArray:
-    """Probabilities of 0 .. trials successes, one row per success probability."""
+def _binomial(trials: int, success: FloatArray, failure: FloatArray) -> FloatArray:
+    """Probabilities of 0 .. trials successes, one row per probability of success."""
     k = np.arange(trials + 1)
     factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, trials + 1)))])
     ways = factorial[trials] - factorial - factorial[::-1]
-    odds = np.log(probability / (1 - probability))[:, None]
-    return np.asarray(np.exp(ways + k * odds + trials * np.log1p(-probability)[:, None]))
+    odds = (np.log(success) - np.log(failure))[:, None]
+    return np.asarray(np.exp(ways + k * odds + trials * np.log(failure)[:, None]))
 
 
 def predict_rmse(setting: Setting) -> float:

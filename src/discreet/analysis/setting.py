@@ -28,6 +28,10 @@ from discreet.types import PlannedDesign
 
 GRAPH_SEED = 7
 """`sparse-pairs` draws a public graph; plans look at one typical draw."""
+LEAST_SPREAD, MOST_SPREAD = 0.001, 5.0
+"""Logits: below, all items are alike; above, hardly any answer is uncertain."""
+MOST_ITEMS, MOST_PERSONS = 100_000, 10**12
+"""More items take minutes and gigabytes; there are fewer people."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +53,10 @@ class Assumptions:
     def __post_init__(self) -> None:
         for name in ("difficulty_spread", "ability_spread"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and 0 < value <= 5):
+            if not LEAST_SPREAD <= value <= MOST_SPREAD:
                 raise BadUsage(
-                    f"{name} must lie above 0 and up to 5 logits, found {value}; 1 is usual"
+                    f"{name} must lie between {LEAST_SPREAD:g} and {MOST_SPREAD:g} logits, found "
+                    f"{value}; 1 is usual"
                 )
         if not (math.isfinite(self.ability_mean) and abs(self.ability_mean) <= 5):
             raise BadUsage(
@@ -96,15 +101,17 @@ class Setting:
             raise BadUsage(
                 f"steps must lie between 1 (right and wrong) and {MOST_STEPS}, found {self.steps}"
             )
-        if self.items < 2:
-            raise BadUsage(f"items must be at least 2, found {self.items}")
+        if not 2 <= self.items <= MOST_ITEMS:
+            raise BadUsage(f"items must lie between 2 and {MOST_ITEMS:,}, found {self.items:,}")
         if not 2 <= self.answers <= self.items:
             raise BadUsage(
                 f"answers per person must lie between 2 and the {self.items} items, found "
                 f"{self.answers}: one answer alone compares no two items"
             )
-        if self.persons < 2:
-            raise BadUsage(f"persons must be at least 2, found {self.persons}")
+        if not 2 <= self.persons <= MOST_PERSONS:
+            raise BadUsage(
+                f"persons must lie between 2 and {MOST_PERSONS:,}, found {self.persons:,}"
+            )
 
     @property
     def budget(self) -> Budget:

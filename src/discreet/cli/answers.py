@@ -366,11 +366,13 @@ def merge(
 ) -> None:
     """Add counts of different persons: shards, days, institutions. Stays confidential."""
     from discreet.counts import PairCounts, merge_counts
+    from discreet.tables.paths import settle_path
 
     check_writable(out.parent, [out.name], force=force)
-    twice = [file for file in files if sum(file.resolve() == one.resolve() for one in files) > 1]
-    if twice:
-        raise BadUsage(f"{twice[0]} is named twice; its persons would be counted twice")
+    known: dict[Path, Path] = {}
+    for file in files:
+        if known.setdefault(settle_path(file), file) is not file:
+            raise BadUsage(f"{file} is named twice; its persons would be counted twice")
     _save(merge_counts(PairCounts.load(file) for file in files), out, as_json=as_json)
 
 

@@ -14,6 +14,7 @@ from discreet.cli.documents import CONFIDENTIAL, write_document
 from discreet.cli.output import confidential, note, print_columns
 from discreet.cli.scaling import add_scaled
 from discreet.errors import BadUsage
+from discreet.names import spell_path
 
 if TYPE_CHECKING:
     from discreet.analysis.diagnosis import Diagnosis
@@ -137,7 +138,7 @@ def write_calibration(
 
 def title_of(name: str) -> str:
     """Return the headline of a report about answers that go by this name."""
-    return f"Calibration of {name}" if name else "Calibration"
+    return f"Calibration of {spell_path(name)}" if name else "Calibration"
 
 
 def _list_tables(test: Diagnosis, evidence: Evidence | None) -> list[Table]:
@@ -243,10 +244,12 @@ def _is_calibration(path: Path) -> bool:
 
 def name_calibration(path: Path) -> str:
     """Return a short name: the folder that holds a calibration, or the file without its ending."""
-    place = path.resolve()
+    from discreet.tables.paths import settle_path
+
+    place = settle_path(path)
     if place.name == CALIBRATION_FILE:
         place = place.parent
-    return place.name.split(".")[0] or place.name
+    return spell_path(place.name.split(".")[0] or place.name)
 
 
 def read_anchors(path: Path) -> Any:

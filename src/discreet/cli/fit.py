@@ -230,6 +230,7 @@ def _report_calibration(
     force: bool,
 ) -> None:
     from discreet.analysis.calibration_file import explaining_damage, read_document
+    from discreet.tables.paths import settle_path
 
     file = place if place.is_file() else place / CALIBRATION_FILE
     _check_place(file.parent, out, REPORT_FILE, force=force)
@@ -237,7 +238,7 @@ def _report_calibration(
     with explaining_damage(file):
         estimate, diagnostics = document.read_estimate(), document.read_diagnostics()
     # An older file does not say what it is about; then its folder does.
-    title = title or document.title or title_of(file.resolve().parent.name)
+    title = title or document.title or title_of(settle_path(file).parent.name)
     heading = {"title": title, "about": document.about}
     if diagnostics is None:
         note("The calibration was written without the answers: no abilities and no fit.")

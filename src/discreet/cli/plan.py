@@ -215,7 +215,7 @@ def audit(
     epsilon: Epsilon,
     delta: Delta = 1e-6,
     neighbours: Neighbouring = "replace-one",
-    items: Annotated[int, option("M", "Items of the release you plan.", min=2)] = 20,
+    items: Annotated[int, option("M", "Items of the release you plan.", min=2, max=10_000)] = 20,
     max_answers: Annotated[
         int | None,
         option("Q", "Its cap on answers per person (default: half of the items).", min=1),

@@ -137,7 +137,7 @@ def _read_file(path: Path) -> Mapping[str, Any]:
         raise BadUsage(f'{path} does not exist; it should hold lines such as title = "..."')
     try:
         words = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadUsage(f"{path} is no TOML file: {error}") from None
     # A date may be written without quotes, as TOML has it.
     return {name: str(one) if isinstance(one, date) else one for name, one in words.items()}

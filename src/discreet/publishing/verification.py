@@ -324,7 +324,9 @@ def _check_values(where: str, values: Mapping[str, Any], kinds: Kinds) -> None:
             read_as(kind, values[name], name, parts=NAMES)
         except SchemaError as error:
             shown = show_value(values[name])
-            raise _Damage(f"{where} has the {name} {shown}, which no release has ({error})")
+            raise _Damage(
+                f"{where} has the {name} {shown}, which no release has ({error})"
+            ) from None
 
 
 def _read_table(place: Path, record: Mapping[str, Any]) -> Estimate:

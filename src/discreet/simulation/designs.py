@@ -59,7 +59,8 @@ def _scattered(cells: int, probability: float, rng: np.random.Generator) -> IntA
         # expected makes a second round rare; the loop makes it harmless.
         expected = (cells - last) * probability
         gaps = rng.geometric(probability, int(expected + 5 * np.sqrt(expected) + 5))
-        found.append(last + np.cumsum(gaps))
+        # A gap beyond the last cell is as good as any; sums of larger ones would overflow.
+        found.append(last + np.cumsum(np.minimum(gaps, cells + 1)))
         last = int(found[-1][-1])
     index = np.concatenate(found)
     return index[index < cells]

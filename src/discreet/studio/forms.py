@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -15,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from discreet.errors import BadUsage
+from discreet.tables.paths import settle_path
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,14 @@ def read_number(text: str) -> float:
         return float(text.replace(",", "."))
     except ValueError:
         raise BadUsage(f"{text!r} is no number. Type one, such as 3 or 2.5.") from None
+
+
+def find_path(text: str) -> Path:
+    """Return the path that somebody types, also in the quotes that file managers add."""
+    plain = text.strip().strip("'\"")
+    if not Path(plain).is_absolute() and not plain.startswith("~"):
+        raise BadUsage(f"{text!r} does not say where the file is. Type its whole path, from / on.")
+    return settle_path(plain)
 
 
 _WHOLE = re.compile(r"\d{1,15}|\d{1,3}([.,' \u00a0\u2019\u202f]\d{3}){1,4}", re.ASCII)

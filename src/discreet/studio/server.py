@@ -21,6 +21,7 @@ from discreet.studio.home import Home
 from discreet.studio.jobs import usual_memory
 from discreet.studio.safety import LOOPBACK, make_keys
 from discreet.studio.session import Session
+from discreet.tables.paths import settle_path
 
 _BACKLOG = 64
 
@@ -48,12 +49,12 @@ def run_studio(
     keep
         The folder for what stays: ledgers, and releases that were paid for.
     """
-    home = Home() if keep is None else Home(keep.expanduser().resolve())
+    home = Home() if keep is None else Home(settle_path(keep))
     with listen(port) as door, private_folder() as folder:
         session = Session(folder, memory=usual_memory(), home=home)
         if file is not None:
-            session.open(file.resolve())
-            session.recent.add(file.resolve())
+            session.open(settle_path(file))
+            session.recent.add(settle_path(file))
         keys = make_keys(door.getsockname()[1])
         announce(keys.address)
         if browser:

@@ -20,9 +20,17 @@ from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.key import settle_key
 from discreet.tables.opener import Encodings, Source, open_file, plan_source
-from discreet.tables.paths import find_files, names_server, read_head, sniff, unpacked_size
+from discreet.tables.paths import (
+    find_files,
+    names_server,
+    read_head,
+    settle_path,
+    sniff,
+    unpacked_size,
+)
 from discreet.tables.resources import Resources, available_memory, explain_query
 from discreet.tables.roles import LongPlan, Reading, name_items
+from discreet.tables.sources import open_arrow
 
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)
 _MAGIC = b"DUCK"
@@ -168,7 +176,7 @@ def _open_file(path: Path, encodings: Encodings, reading: Reading, files: int) -
     head = read_head(path)
     kind = sniff(path, head)
     status = path.stat()
-    identity = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns))
+    identity = (str(settle_path(path)), str(status.st_size), str(status.st_mtime_ns))
     if kind == "parquet":
         rows = _parquet_rows(path)
     elif kind not in ("text", "jsonl", "harness"):
@@ -193,7 +201,8 @@ def _parquet_rows(path: Path) -> int:
     import pyarrow.parquet as pq
 
     try:
-        return int(pq.read_metadata(path).num_rows)
+        with open_arrow(path) as file:
+            return int(pq.read_metadata(file).num_rows)
     except (pa.ArrowException, OSError):
         # Gzipped as a whole, or damaged: the reader says so; this is only an estimate.
         return path.stat().st_size
@@ -245,7 +254,7 @@ def _open_database(source: str, resources: Resources) -> Dataset:
     path = Path(place)
     connection = resources.connect(path)
     status = path.stat()
-    identity = (str(path.resolve()), str(status.st_size), str(status.st_mtime_ns), wanted)
+    identity = (str(settle_path(path)), str(status.st_size), str(status.st_mtime_ns), wanted)
     if is_query(wanted):
         text = wanted.strip().rstrip(";")
         shard = _query_shard(connection, text, "the query", identity)

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from discreet.errors import BadResponses
+from discreet.names import spell_path
 from discreet.tables.jsonl import read_records
-from discreet.tables.paths import explain_read_errors, open_bytes
+from discreet.tables.paths import explain_read_errors, open_bytes, settle_path
 from discreet.tables.roles import Reading
 
 KINDS = ("inspect", "harness")
@@ -125,8 +126,8 @@ def _text(value: Any) -> str | None:
 
 def _read_harness(path: Path, progress: Callable[[int], None] | None) -> Iterator[Sample]:
     found = _STAMPED.fullmatch(path.name)
-    task = path.stem if found is None else found["task"]
-    model = path.resolve().parent.name
+    task = spell_path(path.stem) if found is None else found["task"]
+    model = spell_path(settle_path(path).parent.name)
     for line, record in read_records(path, progress):
         if "doc_id" not in record:
             raise BadResponses(

@@ -89,6 +89,17 @@ def find_files(path: str | os.PathLike[str]) -> list[Path]:
     return files
 
 
+def settle_path(path: str | os.PathLike[str]) -> Path:
+    """Return a whole path: ``~`` is somebody's home, and links are followed.
+
+    A loop of links is left as it is: whoever opens it says so.
+    """
+    try:
+        return Path(os.path.realpath(Path(path).expanduser()))
+    except (OSError, RuntimeError, ValueError) as error:
+        raise BadUsage(f"{os.fspath(path)!r} is no path ({error}). Check it.") from None
+
+
 def _check_regular(file: Path) -> Path:
     if not file.is_file():
         raise BadUsage(

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from discreet.atomic import make_temporary
 from discreet.errors import BadUsage
+from discreet.names import spell_path
 
 GIBIBYTE = 1 << 30
 LEAST_MEMORY, MOST_MEMORY = 1 << 24, 1 << 60
@@ -76,6 +77,11 @@ class Resources:
             raise BadUsage(
                 f"memory must be at least {LEAST_MEMORY:,} bytes (16 MB) and less than there is in "
                 f"the world, found {self.memory:g}"
+            )
+        if self.spill is not None and spell_path(self.spill) != os.fspath(self.spill):
+            raise BadUsage(
+                f"the folder {spell_path(self.spill)} cannot hold what does not fit into memory: "
+                "its name is not UTF-8, and DuckDB opens no others. Name another one (--spill)."
             )
 
     @property

@@ -11,6 +11,7 @@ own types, frames through the Arrow C stream where they can.
 from __future__ import annotations
 
 import csv
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -118,7 +119,7 @@ class DelimitedSource:
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns as text; see :class:`discreet.tables.opener.Source`."""
         wanted = [str(number) for number in columns]
-        with explain_read_errors(self.path), pa.OSFile(self.name, "rb") as raw:
+        with explain_read_errors(self.path), open_arrow(self.path) as raw:
             stream = pa.CompressedInputStream(raw, "gzip") if is_gzip(self.path) else raw
             try:
                 for batch in self._open(stream, wanted):
@@ -383,6 +384,11 @@ def _pandas_column(column: Any) -> Any:
         return pa.array(texts, type=pa.string())
 
 
+def open_arrow(path: Path) -> Any:
+    """Open a file for Arrow, which takes names that are not UTF-8 as bytes only."""
+    return pa.OSFile(os.fsencode(path), "rb")
+
+
 class ParquetSource:
     """A Parquet file."""
 
@@ -395,7 +401,7 @@ class ParquetSource:
         with explain_read_errors(path), _explain_damage(path):
             self._copy = _unpack(path) if is_gzip(path) else None
             # Read ahead (pre_buffer), Arrow would keep everything it read until the file closes.
-            place = self.name if self._copy is None else self._copy
+            place = open_arrow(path) if self._copy is None else self._copy
             self._file = pq.ParquetFile(place, pre_buffer=False)
         self.names = [str(name).strip() for name in self._file.schema_arrow.names]
 

@@ -12,6 +12,7 @@ open.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -126,7 +127,7 @@ class Buckets:
         if not self.on_disk:
             return pa.Table.from_batches(self._held, self._schema)
         try:
-            with pa.memory_map(str(self._path(bucket))) as file:
+            with pa.memory_map(os.fsencode(self._path(bucket))) as file:
                 table = pa.ipc.open_stream(file).read_all()
         except (OSError, pa.ArrowException) as error:
             raise BadUsage(self._damaged(bucket)) from error
@@ -148,7 +149,7 @@ class Buckets:
         path = self._path(bucket)
         path.unlink(missing_ok=True)
         create_private(path)
-        file = files.enter_context(pa.OSFile(str(path), "wb"))
+        file = files.enter_context(pa.OSFile(os.fsencode(path), "wb"))
         return files.enter_context(pa.ipc.new_stream(file, self._schema))
 
     def _add(self, block: Block) -> None:

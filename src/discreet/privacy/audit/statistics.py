@@ -140,7 +140,8 @@ def gaussian_claim(calibration: Calibration, claim: float) -> Callable[[float], 
 
     def epsilon(factor: float) -> float:
         changed, own = (gaussian_epsilon(mu, spend.delta) for mu in (factor * claim, claim))
-        return spend.epsilon * changed / own
+        # Of so small a claim delta alone bounds everything: then in proportion to the factor.
+        return spend.epsilon * (changed / own if own > 0 else factor)
 
     return epsilon
 

@@ -146,7 +146,7 @@ def open_file(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     _check_place(path)
     try:
         # mode=rw: never make a file; a journal left by a killed process is rolled back.
-        address = f"file:{quote(str(path.absolute()))}?mode=rw"
+        address = f"file:{quote(os.fsencode(path.absolute()))}?mode=rw"
         with closing(
             sqlite3.connect(address, uri=True, timeout=timeout, isolation_level=None)
         ) as connection:

@@ -206,7 +206,7 @@ def read_policy(source: Policy | Mapping[str, Any] | str | PathLike[str]) -> Pol
     except OSError as error:
         why = error.strerror or error
         raise BadUsage(f"{path}: the policy cannot be read ({why}).") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadUsage(f"{path} is not a TOML file: {error}.") from None
     try:
         return make_policy(values)

@@ -33,6 +33,7 @@ from discreet.publishing.delivery import explain_resuming, list_waiting
 from discreet.studio.commands import Same
 from discreet.studio.forms import (
     Field,
+    find_path,
     read_fields,
     read_list,
     read_number,
@@ -210,14 +211,6 @@ def _declare(names: list[str], *, apart: bool) -> list[Declaration]:
         check_declaration(said[-1], known)
         known = read_declarations(said)
     return said
-
-
-def find_path(said: str) -> Path:
-    """Return the path that somebody types, also in the quotes that file managers add."""
-    path = Path(said.strip().strip("'\"")).expanduser()
-    if not path.is_absolute():
-        raise BadUsage(f"{said!r} does not say where the file is. Type its whole path, from / on.")
-    return path.resolve()
 
 
 def open_path(request: Request, sent: dict[str, str]) -> Response:

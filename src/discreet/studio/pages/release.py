@@ -28,13 +28,19 @@ from discreet.privacy.protocol import Order
 from discreet.publishing.delivery import find_charged
 from discreet.studio.commands import Same, write_same
 from discreet.studio.forecast import list_costs, predict, say_costs, say_looked
-from discreet.studio.forms import end_sentence, read_number, taking_form, write_fields
+from discreet.studio.forms import (
+    end_sentence,
+    find_path,
+    read_number,
+    taking_form,
+    write_fields,
+)
 from discreet.studio.frame import Secrecy, go, send_text, session_of, show, show_job, work_of
 from discreet.studio.jobs import State
 from discreet.studio.look import ITEM
 from discreet.studio.pages.data import find_look
 from discreet.studio.pages.ledgers import Listed as ListedLedger
-from discreet.studio.pages.ledgers import find_path, list_ledgers
+from discreet.studio.pages.ledgers import list_ledgers
 from discreet.studio.releasing import list_words, start_release
 from discreet.studio.session import Session, Ticket, Work
 from discreet.studio.terms import (

@@ -27,10 +27,10 @@ from discreet.publishing.delivery import list_waiting
 from discreet.publishing.verification import check_bundle, read_published
 from discreet.results.kinds import find_kind
 from discreet.studio.commands import Same
-from discreet.studio.forms import taking_form
+from discreet.studio.forms import find_path, taking_form
 from discreet.studio.frame import Secrecy, go, send_bytes, session_of, show
 from discreet.studio.jobs import State
-from discreet.studio.pages.ledgers import Listed, find_path, list_ledgers, path_of
+from discreet.studio.pages.ledgers import Listed, list_ledgers, path_of
 from discreet.studio.pages.release import write_release
 from discreet.studio.releasing import start_release
 from discreet.studio.safety import SANDBOX

@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from discreet.errors import BadUsage
 from discreet.studio.examples import EXAMPLES, write_example
+from discreet.studio.forms import find_path
 from discreet.studio.frame import Secrecy, go, session_of, show
 from discreet.studio.session import Work
 from discreet.studio.uploads import receive_form
@@ -61,14 +62,11 @@ async def open_path(request: Request) -> Response:
 
 def _find(said: str) -> Path:
     """Return the file that somebody names, also in the quotes that file managers add."""
-    plain = said.strip().strip("'\"")
-    if not plain:
+    if not said.strip():
         raise BadUsage("No path was given. Type where the file is, such as /home/ann/answers.xlsx.")
-    path = Path(plain).expanduser()
-    if not path.is_absolute():
-        raise BadUsage(f"{plain} does not say where the file is. Type its whole path, from / on.")
+    path = find_path(said)
     find_files(path)
-    return path.resolve()
+    return path
 
 
 async def take_example(request: Request) -> Response:
