@@ -52,6 +52,37 @@ def hide_passwords(text: str) -> str:
     return _NAMED.sub(r"\1***", _BEFORE_HOST.sub(r"\1:***@", text))
 
 
+LONGEST_WORD, LONGEST_MESSAGE = 300, 4000
+"""Characters beyond which a message repeats a value, or itself, only in part."""
+
+
+def shorten_message(text: str) -> str:
+    """Return a message in which nothing is endless: numbers of 5,000 digits, ids of megabytes.
+
+    Examples
+    --------
+    >>> shorten_message(f"found {'9' * 5000}.")[-130:-95]
+    '... (4,741 characters left out) ...'
+    """
+    whole = _LONG_WORD.sub(lambda word: _cut(word[0], LONGEST_WORD), text)
+    return _cut(whole, LONGEST_MESSAGE)
+
+
+_LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
+
+
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    start, end = most * 2 // 3 - 40, most // 3
+    return f"{text[:start]}... ({len(text) - start - end:,} characters left out) ...{text[-end:]}"
+
+
+def tidy_message(text: str) -> str:
+    """Return a message as people may read it: without passwords, and not endless."""
+    return shorten_message(hide_passwords(text))
+
+
 def looks_like_address(source: object) -> bool:
     """Say whether a path that leads nowhere may be an address, which must not be repeated."""
     if not isinstance(source, str | os.PathLike):
@@ -88,7 +119,7 @@ class DiscreetError(Exception):
 
     def __init__(self, *words: object) -> None:
         # Here every message passes; no address in one may show its password.
-        super().__init__(*(hide_passwords(one) if isinstance(one, str) else one for one in words))
+        super().__init__(*(tidy_message(one) if isinstance(one, str) else one for one in words))
 
     def offering(self, *remedies: Remedy) -> Self:
         """Return this error with what may put it right, the likeliest first."""

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 
 import typer
 
-from discreet.errors import DiscreetError, hide_passwords
+from discreet.errors import DiscreetError, hide_passwords, tidy_message
 
 USAGE = 2
 INTERRUPTED = 130
@@ -153,13 +153,13 @@ def _unexpected(error: Exception) -> str:
 
 def _report(message: str) -> None:
     if os.environ.get("DISCREET_DEBUG", "") not in ("", "0"):
-        _say(traceback.format_exc())
-    _say(message)
+        _say(hide_passwords(traceback.format_exc()))
+    _say(tidy_message(message))
 
 
 def _say(message: str) -> None:
     try:
-        print(hide_passwords(message), file=sys.stderr, flush=True)
+        print(message, file=sys.stderr, flush=True)
     except OSError:
         # Standard error is gone too; the exit code is all that is left to say.
         return

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.atomic import staged
-from discreet.errors import BadUsage, hide_passwords
+from discreet.errors import BadUsage, tidy_message
 from discreet.results.dropped import saying_it_otherwise
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def say(text: str = "") -> None:
 def note(text: str) -> None:
     """Print a remark on standard error."""
     if not _quiet.get():
-        print(hide_passwords(text), file=sys.stderr)
+        print(tidy_message(text), file=sys.stderr)
 
 
 def note_choice(choice: str) -> None:

@@ -8,13 +8,12 @@ refused, because only one of the cells that it covers has a value.
 from __future__ import annotations
 
 import io
-import re
 import shlex
 import struct
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
 from discreet.tables.cells import make_column, write_cell
 from discreet.tables.paths import explain_read_errors, open_bytes
 from discreet.tables.remedies import make_remedy
+from discreet.tables.sheet_extents import Extent, measure_sheets
 
 MOST_UNPACKED = 1 << 32
 """Bytes of XML in a workbook: more than the largest sheet that Excel can hold with 0 and 1."""
@@ -32,9 +32,6 @@ _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, RuntimeError)
 """What the standard library says of a packed file whose parts do not match their checksums."""
 _SHOWN = 8
-_SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
-_ERROR = b' t="e"'
-"""How a cell with #N/A or #DIV/0! is marked; the library hands it over as an empty one."""
 
 Row = list[Any]
 
@@ -64,8 +61,8 @@ class WorkbookSource:
     ) -> None:
         self.path = path
         with explain_read_errors(path), _explain_damage(path):
-            book = _open(path)
-            table = _choose(path, book, sheet)
+            book, extents = _open(path)
+            table = _choose(path, book, sheet, extents)
             self._sheet = str(table.name)
             rows = [[None if cell == "" else cell for cell in row] for row in table.iter_rows()]
             merged = table.merged_cell_ranges or []
@@ -173,7 +170,8 @@ def _cell(row: int, column: int) -> str:
 # -- opening -------------------------------------------------------------------------------
 
 
-def _open(path: Path) -> Any:
+def _open(path: Path) -> tuple[Any, Mapping[str, Extent]]:
+    """Return the workbook, and how far the cells of its sheets reach."""
     try:
         import python_calamine
     except ImportError:
@@ -182,9 +180,9 @@ def _open(path: Path) -> Any:
         whole = io.BytesIO(stream.read())
     if whole.getvalue().startswith(b"\xd0\xcf\x11\xe0") and _ENCRYPTED in whole.getvalue():
         raise BadResponses(_protected(path))
-    _check_size(path, whole)
+    extents = _look_through(path, whole)
     whole.seek(0)
-    return python_calamine.CalamineWorkbook.from_filelike(whole)
+    return python_calamine.CalamineWorkbook.from_filelike(whole), extents
 
 
 def _protected(path: Path) -> str:
@@ -194,10 +192,10 @@ def _protected(path: Path) -> str:
     )
 
 
-def _check_size(path: Path, file: io.BytesIO) -> None:
+def _look_through(path: Path, file: io.BytesIO) -> dict[str, Extent]:
     """Refuse a workbook that would fill the memory, as a zip file can make of a few kilobytes."""
     if not zipfile.is_zipfile(file):
-        return
+        return {}
     with zipfile.ZipFile(file) as packed:
         parts = packed.infolist()
         unpacked = sum(part.file_size for part in parts)
@@ -206,8 +204,8 @@ def _check_size(path: Path, file: io.BytesIO) -> None:
                 f"{path} unpacks to {unpacked / 1e9:.1f} GB, which no sheet of answers needs. "
                 "Check that the file is what its name says; save large tables as CSV or Parquet."
             )
-        sheets = [part for part in parts if _SHEET.fullmatch(part.filename)]
-        broken = sum(_count_errors(packed, part) for part in sheets)
+        extents = measure_sheets(packed)
+    broken = sum(extent.errors for extent in extents.values())
     if broken:
         warnings.warn(
             f"{path}: cells with an error such as #N/A or #DIV/0! are read as missing; it has "
@@ -215,15 +213,7 @@ def _check_size(path: Path, file: io.BytesIO) -> None:
             UserWarning,
             stacklevel=5,
         )
-
-
-def _count_errors(packed: zipfile.ZipFile, part: zipfile.ZipInfo) -> int:
-    found, before = 0, b""
-    with packed.open(part) as stream:
-        while chunk := stream.read(1 << 20):
-            found += (before + chunk).count(_ERROR)
-            before = chunk[1 - len(_ERROR) :]
-    return found
+    return extents
 
 
 @contextmanager
@@ -238,19 +228,27 @@ def _explain_damage(path: Path) -> Iterator[None]:
             raise
         if kind.__name__ == "PasswordError":
             raise BadResponses(_protected(path)) from None
+        if "Cell limit exceeded" in str(error):
+            raise BadResponses(
+                f"{path}: the cells of a sheet reach so far that memory would not suffice for all "
+                "places between them. Delete the rows and columns beyond the answers in the "
+                "spreadsheet, or save the sheet as CSV."
+            ) from None
         raise BadResponses(
             f"{path} is damaged or cut off and cannot be read as a workbook: {error}. Copy it "
             "again, or open it in the spreadsheet program and save it as CSV."
         ) from None
 
 
-def _choose(path: Path, book: Any, wanted: str | None) -> Any:
+def _choose(path: Path, book: Any, wanted: str | None, extents: Mapping[str, Extent]) -> Any:
     """Return the sheet that is meant; sheets are parsed once, which takes most of the time."""
     names = list(book.sheet_names)
     if wanted is not None and wanted not in names:
         raise BadUsage(f"{path} has no sheet '{wanted}'. Its sheets are {_list(names)}.")
     shown = [one.name for one in book.sheets_metadata if "Hidden" not in str(one.visible)]
     looked = [wanted] if wanted is not None else shown or names
+    for name in looked:
+        _check_extent(f"{path}, sheet '{name}'", extents.get(name, Extent()))
     filled = [one for one in map(book.get_sheet_by_name, looked) if one.height * one.width]
     if wanted is not None and not filled:
         raise BadResponses(f"{path}, sheet '{wanted}' is empty. Its sheets are {_list(names)}.")
@@ -265,6 +263,17 @@ def _choose(path: Path, book: Any, wanted: str | None) -> Any:
             *(make_remedy(f"sheet '{one.name}':", {"sheet": one.name}) for one in filled[:_SHOWN])
         )
     return filled[0]
+
+
+def _check_extent(name: str, extent: Extent) -> None:
+    """Refuse a sheet of which an empty cell for every place would fill the memory."""
+    if extent.is_too_large:
+        raise BadResponses(
+            f"{name}: its cells reach to {_cell(extent.bottom, extent.right)}, which makes "
+            f"{extent.rows:,} rows of {extent.columns:,} cells, and {extent.cells:,} of them hold "
+            "something. Memory would not suffice for so many. Delete the rows and columns beyond "
+            "the answers in the spreadsheet, or save the sheet as CSV."
+        )
 
 
 def _describe(tables: Sequence[Any]) -> str:
