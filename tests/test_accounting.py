@@ -139,7 +139,9 @@ def precise_gaussian_delta(mu: float, epsilon: float) -> mpmath.mpf:
 # ---------------------------------------------------------------- budgets and guarantees
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, -math.inf, "much", None])
+@pytest.mark.parametrize(
+    "epsilon", [0, -1, 1e-320, 9e-10, math.nan, math.inf, -math.inf, "much", None]
+)
 def test_an_epsilon_that_means_nothing_is_refused(epsilon):
     with pytest.raises(BadBudget, match="epsilon"):
         Budget(epsilon)

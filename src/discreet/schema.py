@@ -27,6 +27,8 @@ LARGEST_INT = (1 << 63) - 1
 """Whole numbers of a document fit into 64 bits."""
 HUGE = 1e300
 """Larger numbers overflow in the next step of a computation; none of ours comes near."""
+LARGEST_LOGIT = 1e6
+"""No item is so hard; squares and sums of larger numbers lose all digits or overflow."""
 SHOWN = 60
 """Characters of a wrong value that a message repeats."""
 
@@ -120,7 +122,7 @@ class EqualLengths:
 
 Count = Annotated[int, Within(0, 1 << 53)]
 Finite = Annotated[float, Within(-HUGE, HUGE)]
-Logit = Annotated[float, Within(-1e6, 1e6)]
+Logit = Annotated[float, Within(-LARGEST_LOGIT, LARGEST_LOGIT)]
 NonNegative = Annotated[float, Within(0, HUGE)]
 Proportion = Annotated[float, Within(0, 1)]
 Positive = Annotated[float, Within(5e-324, HUGE)]

@@ -34,6 +34,7 @@ from discreet.results.thresholds import (
     ladder_of,
     pad_steps,
 )
+from discreet.schema import LARGEST_LOGIT
 from discreet.tables.paths import explain_read_errors, open_bytes, read_text
 from discreet.types import FloatArray
 
@@ -364,14 +365,19 @@ def _check_rows(place: Path, rows: list[dict[str, str]]) -> None:
         raise BadResponses(f"{place}: the bank has no items")
 
 
+LIMITS = {"difficulty": (-LARGEST_LOGIT, LARGEST_LOGIT), "se": (0.0, LARGEST_LOGIT), "n": (0, 1e15)}
+"""Between which numbers a column of a bank lies."""
+
+
 def _number(place: Path, row: dict[str, str], name: str) -> float:
     try:
         value = float(row[name])
     except ValueError:
         value = float("nan")
-    if not isfinite(value) or (value < 0 and name != "difficulty"):
+    low, high = LIMITS[name]
+    if not low <= value <= high:
         raise BadResponses(
-            f"{place}, item '{row['item']}': the {name} is '{row[name]}', which is no "
-            f"{'number' if name == 'difficulty' else 'number from 0 on'}"
+            f"{place}, item '{row['item']}': the {name} is '{row[name]}', which is no number "
+            f"from {low:g} to {high:g}"
         )
     return value

@@ -21,7 +21,7 @@ from discreet.analysis.predict import (
     predict_rmse_without_privacy,
     predict_threshold_rmse,
 )
-from discreet.analysis.setting import Assumptions, Setting
+from discreet.analysis.setting import LEAST_SPREAD, MOST_SPREAD, Assumptions, Setting
 from discreet.analysis.solving import (
     ErrorAt,
     solve_answers,
@@ -189,10 +189,13 @@ class Plan(Tabular):
         """Return the predicted error if an assumption is off by a third either way."""
         assumed = self.setting.assumptions
         spread, ability = assumed.difficulty_spread, assumed.ability_spread
+        closer, wider = max(LEAST_SPREAD, spread / 1.5), min(MOST_SPREAD, spread * 1.5)
         changed: dict[str, dict[str, float]] = {
-            "difficulties a third closer together": {"difficulty_spread": spread / 1.5},
-            "difficulties half as far apart again": {"difficulty_spread": min(5.0, spread * 1.5)},
-            "abilities half as far apart again": {"ability_spread": min(5.0, ability * 1.5)},
+            "difficulties a third closer together": {"difficulty_spread": closer},
+            "difficulties half as far apart again": {"difficulty_spread": wider},
+            "abilities half as far apart again": {
+                "ability_spread": min(MOST_SPREAD, ability * 1.5)
+            },
             "persons one logit stronger": {"ability_mean": min(5.0, assumed.ability_mean + 1.0)},
         }
         return {

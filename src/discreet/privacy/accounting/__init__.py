@@ -29,6 +29,8 @@ SEEDED_NOISE = mark("not private: the noise came from a seeded source, which exi
 
 # Below this the tail arithmetic would come near the smallest floats; no release needs it.
 SMALLEST_DELTA = 1e-200
+SMALLEST_EPSILON = 1e-9
+"""Below this the noise is a billion times the counts, and ratios of it leave the floats."""
 
 
 class Neighbours(StrEnum):
@@ -61,6 +63,11 @@ def check_epsilon(epsilon: float, *, name: str = "epsilon") -> float:
         raise BadBudget(
             f"{name} must be a finite number above 0, found {epsilon!r}. At 0 nothing can be "
             f"released and at infinity nothing is protected; values from 0.1 to 5 are usual."
+        )
+    if epsilon < SMALLEST_EPSILON:
+        raise BadBudget(
+            f"{name} must be at least {SMALLEST_EPSILON:g}, found {epsilon!r}. Below that a "
+            f"release is nothing but noise; values from 0.1 to 5 are usual."
         )
     return float(epsilon)
 
