@@ -1,8 +1,12 @@
-"""Tasks for workers of the studio that behave badly."""
+"""Tasks for workers of the studio that behave badly, and workers that are none."""
 
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
+
+from discreet.studio.jobs import Job, JobTable
+from discreet.studio.worker import run_task
 
 
 def add(progress, first, second):
@@ -10,7 +14,7 @@ def add(progress, first, second):
     return first + second
 
 
-def wait(progress):
+def wait(progress, **_):
     progress.begin("Waiting")
     progress._write(1, 4)
     time.sleep(600)
@@ -35,3 +39,16 @@ def spend(progress, gate):
     while not Path(gate).exists():
         time.sleep(0.02)
     return "spent"
+
+
+class InPlace(JobTable):
+    """Does a job at once and in this process, where a test can plant faults."""
+
+    def start(self, title, task, /, **arguments):
+        name = f"job-{len(self._jobs) + 1}"
+        folder = self.folder / name
+        folder.mkdir()
+        process = SimpleNamespace(exitcode=0, kill=lambda: None, join=lambda: None)
+        job = self._jobs[name] = Job(name, title, folder, process)
+        run_task(folder, task, arguments, None)
+        return job

@@ -1,5 +1,6 @@
 """The studio keeps its answers: who may come in, what is kept where, and what a worker may do."""
 
+import contextlib
 import csv
 import os
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from html import unescape
 from pathlib import Path
@@ -26,12 +28,12 @@ from discreet.studio.app import build_app
 from discreet.studio.folder import LOCK, PREFIX, private_folder, remove_left_behind
 from discreet.studio.jobs import JobTable, State
 from discreet.studio.recent import VARIABLE, Recent
-from discreet.studio.safety import Keys, make_keys
+from discreet.studio.safety import Keys
 from discreet.studio.server import listen
 from discreet.studio.session import Session
 from discreet.studio.uploads import plain_name
 
-KEYS = Keys(8765, "a" * 64, "b" * 64)
+PORT = 8765
 HOST = "127.0.0.1:8765"
 ORIGIN = {"Origin": f"http://{HOST}"}
 ANSWERS = "person,q1,q2\nann,1,0\nbob,0,1\ncat,1,1\n"
@@ -45,15 +47,32 @@ def session(tmp_path):
     made.jobs.end()
 
 
-@pytest.fixture
-def stranger(session):
-    """A browser that was not given the address."""
-    return TestClient(build_app(session, KEYS), base_url=f"http://{HOST}", follow_redirects=False)
+def visit(session, keys):
+    """Return a browser that was not given the address."""
+    return TestClient(build_app(session, keys), base_url=f"http://{HOST}", follow_redirects=False)
+
+
+def enter(session):
+    """Return a browser that came with the token."""
+    keys = Keys(PORT)
+    client = visit(session, keys)
+    assert client.get(f"/enter?token={keys.token}").status_code == 200
+    return client
 
 
 @pytest.fixture
-def browser(stranger):
-    assert stranger.get(f"/enter?token={KEYS.token}").status_code == 200
+def keys():
+    return Keys(PORT)
+
+
+@pytest.fixture
+def stranger(session, keys):
+    return visit(session, keys)
+
+
+@pytest.fixture
+def browser(stranger, keys):
+    assert stranger.get(f"/enter?token={keys.token}").status_code == 200
     return stranger
 
 
@@ -77,30 +96,78 @@ def test_without_the_token_nothing_is_shown(stranger):
     assert stranger.get("/").status_code == 403
 
 
-def test_the_token_gives_a_cookie_that_scripts_and_other_sites_do_not_get(stranger):
-    entered = stranger.get(f"/enter?token={KEYS.token}")
+def test_the_token_gives_a_cookie_that_scripts_and_other_sites_do_not_get(stranger, keys):
+    entered = stranger.get(f"/enter?token={keys.token}")
     said = entered.headers["set-cookie"]
     assert "HttpOnly" in said
     assert "SameSite=strict" in said
-    assert KEYS.token not in said
+    assert keys.token not in said
     assert stranger.get("/").status_code == 200
 
 
-def test_a_second_browser_is_refused_while_the_first_works(session, browser):
-    second = TestClient(build_app(session, KEYS), base_url=f"http://{HOST}")
+def test_a_second_browser_is_refused_while_the_first_works(session, browser, keys):
+    second = visit(session, keys)
     assert browser.get("/").status_code == 200
     assert second.get("/").status_code == 403
-    second.cookies.set(KEYS.cookie_name, KEYS.token)  # the token is not the cookie
+    second.cookies.set(keys.cookie_name, keys.token)  # the token is not the cookie
     assert second.get("/").status_code == 403
+
+
+def test_an_address_opens_one_session_and_the_owner_is_told_of_a_second_try(session):
+    told = []
+    keys = Keys(PORT, on_reuse=lambda: told.append("used"))
+    first, second = visit(session, keys), visit(session, keys)
+    address = f"/enter?token={keys.token}"
+    assert first.get(address).status_code == 200
+    for _ in range(2):
+        refused = second.get(address)
+        assert refused.status_code == 403
+        assert "was used already" in refused.text
+        assert "press Enter" in refused.text
+    assert "set-cookie" not in refused.headers
+    assert second.get("/").status_code == 403
+    assert told == ["used"]  # once, however often somebody tries
+    assert second.get(f"/enter?token={'c' * 64}").status_code == 403
+    assert told == ["used"]
+
+
+def test_a_look_at_the_address_does_not_use_it_up(session, keys):
+    stranger = visit(session, keys)
+    address = f"/enter?token={keys.token}"
+    looked = stranger.head(address)
+    assert looked.status_code == 200
+    assert "set-cookie" not in looked.headers
+    assert stranger.head(f"/enter?token={'c' * 64}").status_code == 403
+    assert stranger.get(address).status_code == 200
+    assert stranger.get("/").status_code == 200
+
+
+def test_a_known_browser_may_load_the_address_again(browser, keys):
+    for _ in range(2):
+        assert browser.get(f"/enter?token={keys.token}").status_code == 200
+        assert browser.get("/").status_code == 200
+
+
+def test_a_new_address_opens_another_session_and_ends_the_one_before_it(session, keys):
+    old = keys.token
+    new = keys.renew().partition("/enter")[2]
+    late, first, second = visit(session, keys), visit(session, keys), visit(session, keys)
+    assert late.get(f"/enter?token={old}").status_code == 403
+    assert first.get(f"/enter{new}").status_code == 200
+    again = keys.renew().partition("/enter")[2]
+    assert second.get(f"/enter{again}").status_code == 200
+    cookies = [one.cookies[keys.cookie_name] for one in (first, second)]
+    assert cookies[0] != cookies[1]
+    assert first.get("/").status_code == second.get("/").status_code == 200
 
 
 @pytest.mark.parametrize(
     "host",
     ["evil.example", "evil.example:8765", "127.0.0.1", "127.0.0.1:80", "127.0.0.1:87650"],
 )
-def test_a_name_that_was_made_to_point_here_is_refused(browser, host):
+def test_a_name_that_was_made_to_point_here_is_refused(browser, keys, host):
     assert browser.get("/", headers={"Host": host}).status_code == 421
-    assert browser.get(f"/enter?token={KEYS.token}", headers={"Host": host}).status_code == 421
+    assert browser.get(f"/enter?token={keys.token}", headers={"Host": host}).status_code == 421
 
 
 def test_both_names_of_this_machine_are_known(browser):
@@ -122,8 +189,8 @@ def test_other_kinds_of_requests_are_refused(browser):
         assert browser.request(method, "/", headers=ORIGIN).status_code == 405
 
 
-def test_every_answer_forbids_scripts_frames_and_copies(browser, stranger):
-    for path in ("/", "/nowhere", "/static/style.css", f"/enter?token={KEYS.token}"):
+def test_every_answer_forbids_scripts_frames_and_copies(browser, keys):
+    for path in ("/", "/nowhere", "/static/style.css", f"/enter?token={keys.token}"):
         headers = browser.get(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -146,9 +213,11 @@ def test_only_our_own_files_are_served(browser):
 
 
 def test_keys_are_new_each_time():
-    first, second = make_keys(1), make_keys(1)
-    assert len({first.token, first.cookie, second.token, second.cookie}) == 4
-    assert len(first.token) == 64
+    first, second = Keys(1), Keys(1)
+    tokens = {first.token, second.token, first.renew()[-64:]}
+    cookies = {one.admit(one.token) for one in (first, second)}
+    assert len(tokens | cookies) == 5
+    assert {len(one) for one in tokens | cookies} == {64}
 
 
 def test_it_listens_to_this_machine_alone():
@@ -396,9 +465,11 @@ def test_a_wrong_file_is_refused_in_words_that_name_it(session, browser, name, c
     assert str(session.folder) not in page
 
 
-def test_a_cancelled_reading_can_be_begun_again(session, browser):
+def test_a_cancelled_reading_can_be_begun_again(session, browser, monkeypatch):
     send(browser, "answers.csv")
-    browser.get("/data/work-1")
+    with monkeypatch.context() as slow:
+        slow.setattr("discreet.studio.pages.data.look", studio_tasks.wait)
+        browser.get("/data/work-1")
     job = session.works["work-1"].reading
     browser.post(f"/jobs/{job.name}/cancel", data={"back": "/data/work-1"}, headers=ORIGIN)
     assert "Reading was cancelled" in read(browser)
@@ -554,32 +625,110 @@ def test_what_does_not_exist_is_not_found(browser):
 # -- the command -----------------------------------------------------------------------------
 
 
-def test_the_command_prints_its_address_serves_and_leaves_nothing_behind(tmp_path):
+ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/enter\?token=[0-9a-f]{64}")
+BROWSER = """#!/bin/sh
+echo "$@" > "$SEEN/arguments.part"
+ls -l "${1#file://}" > "$SEEN/mode"
+cat "${1#file://}" > "$SEEN/page"
+mv "$SEEN/arguments.part" "$SEEN/arguments"
+"""
+"""Notes what it was started with, which every user of the machine can see, and the file's text."""
+
+
+@contextlib.contextmanager
+def running_command(tmp_path, *words, stdin=subprocess.DEVNULL, **variables):
+    """Run `discreet studio` in folders of its own, and end it by Ctrl-C."""
     (tmp_path / "tmp").mkdir()
-    answers = tmp_path / "answers.csv"
-    answers.write_text(ANSWERS)
     place = {"TMPDIR": str(tmp_path / "tmp"), "XDG_STATE_HOME": str(tmp_path / "state")}
     running = subprocess.Popen(
-        [sys.executable, "-m", "discreet", "studio", str(answers), "--no-browser"],
-        env={**environment(), **place},
+        [sys.executable, "-m", "discreet", "studio", *map(str, words)],
+        env={**environment(), **place, **variables},
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Whoever runs the tests in the background has told their processes to ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
+        yield running
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=600)
+
+
+def get_page(address):
+    """Return the status and the text of an address, as a browser without cookies gets it."""
+    try:
+        with urllib.request.build_opener().open(address) as page:
+            return page.status, page.read().decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read().decode()
+
+
+def test_the_command_prints_its_address_serves_and_leaves_nothing_behind(tmp_path):
+    answers = tmp_path / "answers.csv"
+    answers.write_text(ANSWERS)
+    with running_command(tmp_path, answers, "--no-browser") as running:
         address = running.stdout.readline().strip()
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/enter\?token=[0-9a-f]{64}", address)
+        assert ADDRESS.fullmatch(address)
         visit = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         assert b"discreet studio" in visit.open(address).read()
         page = visit.open(address.partition("/enter")[0]).read().decode()
         assert "answers.csv" in page
         (folder,) = (tmp_path / "tmp").glob(f"{PREFIX}*")
         assert (folder / LOCK).exists()
-    finally:
-        running.send_signal(signal.SIGINT)
-        running.communicate(timeout=60)
     assert running.returncode == 130
     assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_no_other_user_sees_the_token_in_the_list_of_programs(tmp_path):
+    browser = tmp_path / "browser"
+    browser.write_text(BROWSER)
+    browser.chmod(0o700)
+    variables = {"BROWSER": f"{browser} %s", "SEEN": str(tmp_path)}
+    before = os.umask(0)
+    try:
+        with running_command(tmp_path, **variables) as running:
+            address = running.stdout.readline().strip()
+            while not (tmp_path / "arguments").exists():
+                assert running.poll() is None
+                time.sleep(0.02)
+            started_with = (tmp_path / "arguments").read_text()
+            assert "token" not in started_with
+            assert address.partition("token=")[2] not in started_with
+            assert (tmp_path / "mode").read_text().startswith("-rw-------")
+            page = (tmp_path / "page").read_text()
+            assert unescape(re.search(r'content="0;url=([^"]*)"', page)[1]) == address
+            # The file has done its work when a browser has come in.
+            assert get_page(address)[0] == 200
+            (folder,) = (tmp_path / "tmp").glob(f"{PREFIX}*")
+            assert not (folder / "enter.html").exists()
+    finally:
+        os.umask(before)
+
+
+def test_whoever_started_it_is_told_of_a_second_visitor_and_gets_a_new_address(tmp_path):
+    ours, terminal = os.openpty()
+    try:
+        with running_command(tmp_path, "--no-browser", stdin=terminal) as running:
+            first = running.stdout.readline().strip()
+            assert "press Enter for a new one" in running.stderr.readline()
+            assert get_page(first)[0] == 200
+            code, page = get_page(first)
+            assert code == 403
+            assert "was used already" in page
+            assert "had been used already, and was refused" in running.stderr.readline()
+            os.write(ours, b"\n")
+            second = running.stdout.readline().strip()
+            assert ADDRESS.fullmatch(second)
+            assert second != first
+            assert get_page(first)[0] == 403
+            assert get_page(second)[0] == 200
+    finally:
+        os.close(ours)
+        os.close(terminal)
 
 
 def test_the_command_refuses_a_file_that_is_not_there(tmp_path):

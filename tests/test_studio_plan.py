@@ -5,18 +5,16 @@ import shlex
 from html import unescape
 
 import pytest
-from starlette.testclient import TestClient
 
 from commandline import discreet as run
 from discreet.analysis.planning import plan
 from discreet.errors import BadUsage
-from discreet.studio.app import build_app
 from discreet.studio.forms import read_whole
 from discreet.studio.home import Home
 from discreet.studio.pages.plan import FIELDS
 from discreet.studio.recent import Recent
 from discreet.studio.session import Session
-from test_studio import HOST, KEYS, ORIGIN
+from test_studio import ORIGIN, enter
 
 STUDY = {"persons": "2,000", "items": "40", "answers": "20", "epsilon": "1,5", "delta": "0.000001"}
 
@@ -34,8 +32,8 @@ def session(tmp_path):
 
 @pytest.fixture
 def browser(session):
-    client = TestClient(build_app(session, KEYS), base_url=f"http://{HOST}")
-    assert client.get(f"/enter?token={KEYS.token}").status_code == 200
+    client = enter(session)
+    client.follow_redirects = True
     return client
 
 
@@ -110,7 +108,7 @@ def test_nothing_of_an_opened_file_reaches_the_page(session, browser, tmp_path):
         ({"steps": "4", "design": "booklets"}, "leave out the design"),
         ({"steps": "4", "mechanism": "margins"}, "steps"),
         ({"top": "40"}, "top must lie between 1 and 39"),
-        ({"difficulty_spread": "inf"}, "difficulty_spread must lie above 0"),
+        ({"difficulty_spread": "inf"}, "difficulty_spread must lie between 0.001 and 5"),
         ({"target_rmse": "0.1"}, "leave out exactly one"),
     ],
 )

@@ -10,10 +10,8 @@ import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from html import unescape
-from types import SimpleNamespace
 
 import pytest
-from starlette.testclient import TestClient
 
 import studio_tasks
 from commandline import discreet
@@ -28,16 +26,16 @@ from discreet.privacy.ledger import Ledger
 from discreet.publishing.release import release
 from discreet.publishing.verification import read_release
 from discreet.studio import pages
-from discreet.studio.app import build_app
 from discreet.studio.examples import EXAMPLES
 from discreet.studio.home import Home
-from discreet.studio.jobs import Job, JobTable, State
+from discreet.studio.jobs import State
 from discreet.studio.recent import Recent
 from discreet.studio.releasing import start_release
 from discreet.studio.session import Session, Ticket
 from discreet.studio.terms import read_listed
-from discreet.studio.worker import Progress, run_task
-from test_studio import HOST, KEYS, ORIGIN
+from discreet.studio.worker import Progress
+from studio_tasks import InPlace
+from test_studio import ORIGIN, enter
 
 
 @pytest.fixture
@@ -56,9 +54,7 @@ def session(tmp_path):
 
 @pytest.fixture
 def browser(session):
-    client = TestClient(build_app(session, KEYS), base_url=f"http://{HOST}", follow_redirects=False)
-    assert client.get(f"/enter?token={KEYS.token}").status_code == 200
-    return client
+    return enter(session)
 
 
 def post(browser, address, **said):
@@ -197,19 +193,6 @@ def test_a_ledger_that_wants_approvals_says_what_to_do(browser, tmp_path):
 LSAT = [f"Item{number}" for number in range(1, 6)]
 LISTED = "\n".join(LSAT)
 TERMS = {"epsilon": "1", "delta": "1e-6", "persons": "1,000", "account": "ledger-1/everyone"}
-
-
-class InPlace(JobTable):
-    """Does a job at once and in this process, where a test can plant faults."""
-
-    def start(self, title, task, /, **arguments):
-        name = f"job-{len(self._jobs) + 1}"
-        folder = self.folder / name
-        folder.mkdir()
-        process = SimpleNamespace(exitcode=0, kill=lambda: None, join=lambda: None)
-        job = self._jobs[name] = Job(name, title, folder, process)
-        run_task(folder, task, arguments, None)
-        return job
 
 
 @pytest.fixture
@@ -505,10 +488,8 @@ def test_a_policy_gets_the_number_that_was_typed(session, browser, lsat_file, tm
     assert entry.order["persons"] is None
 
 
-def test_what_was_seen_of_the_answers_is_said(session, asked):
-    session.change(
-        "work-1", lambda _: {"reading": session.jobs.start("", studio_tasks.add, first=1, second=2)}
-    )
+def test_what_was_seen_of_the_answers_is_said(asked, in_place):
+    assert asked.get("/data/work-1").status_code == 200
     page = unescape(asked.get("/release/work-1").text)
     assert "You have looked at these answers in this studio." in page
     assert "the promise does not hold" in page
@@ -585,8 +566,7 @@ def test_a_new_studio_finishes_what_an_old_one_paid_for(
         confirm(asked, get_ticket(asked))
     new = Session(tmp_path / "private", Recent(None), home=session.home, books=Recent(None))
     new.__dict__["jobs"] = InPlace(tmp_path / "state")
-    client = TestClient(build_app(new, KEYS), base_url=f"http://{HOST}", follow_redirects=False)
-    client.get(f"/enter?token={KEYS.token}")
+    client = enter(new)
     page = client.get("/releases").text
     assert "was paid for and has not arrived" in page
     if not stored:

@@ -38,11 +38,14 @@ def studio(
 
     if file is not None:
         find_files(file)
-    run_studio(file, port, _announce, browser=browser, keep=keep)
+    run_studio(file, port, _announce, note, browser=browser, keep=keep)
 
 
 def _announce(address: str) -> None:
     say(address)
     # The reader of the first line may be a program; it must not wait for a full buffer.
     print(end="", flush=True)
-    note("The studio runs at this address, for you alone. End it with Ctrl-C.")
+    note(
+        "The studio runs at this address, for you alone. The address works once; press Enter for a "
+        "new one. End the studio with Ctrl-C."
+    )

@@ -1,13 +1,16 @@
-"""Who may come in: this machine's browser that was given the address, and no page elsewhere.
+"""Who may come in: the browser that was given the address, and no page elsewhere.
 
 In: a request. Out: a refusal, or the application's answer under a policy that lets a page load
-nothing but our own style and script. A page elsewhere that makes its name point to this machine
-(DNS rebinding) sends another Host; one that posts to us sends another Origin, and no cookie.
+nothing but our own style and script. The token of an address opens one session: the first browser
+that comes with it gets a cookie, every other one is refused, and the owner is told. A page
+elsewhere that makes its name point to this machine (DNS rebinding) sends another Host; one that
+posts to us sends another Origin, and no cookie.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable
 from hmac import compare_digest
 
 from starlette.datastructures import MutableHeaders
@@ -48,28 +51,71 @@ SANDBOX = {
 cookie, reaches nothing of the studio, and its own policy names the one script that it runs."""
 
 
-@dataclass(frozen=True)
 class Keys:
-    """What opens one run of the studio.
+    """What opens one run of the studio: a token that is good for once, and cookies of browsers.
 
-    Attributes
+    Parameters
     ----------
     port
-        Where it listens; part of the names that it answers to.
-    token
-        Stands in the first address.
-    cookie
-        What a browser that came with the token is known by afterwards.
+        Where the studio listens; part of the names that it answers to.
+    on_entry
+        Called when a browser has come in.
+    on_reuse
+        Called when somebody comes with a token that was used already.
     """
 
-    port: int
-    token: str
-    cookie: str
+    def __init__(
+        self,
+        port: int,
+        on_entry: Callable[[], None] = lambda: None,
+        on_reuse: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.port, self._on_entry, self._on_reuse = port, on_entry, on_reuse
+        self.token = _draw()
+        self._used: dict[str, bool] = {}  # whether the owner was told of another try
+        self._cookies: list[str] = []
+        self._lock = threading.Lock()
 
     @property
     def address(self) -> str:
-        """The first address, with its token."""
+        """The address to open, with its token."""
         return f"http://{LOOPBACK}:{self.port}/enter?token={self.token}"
+
+    def renew(self) -> str:
+        """Return a new address; the one before opens nothing any more."""
+        with self._lock:
+            self._used.setdefault(self.token, False)
+            self.token = _draw()
+        return self.address
+
+    def opens(self, token: str) -> bool:
+        """Say whether a token is right and was not used."""
+        return self.token not in self._used and _same(token, self.token)
+
+    def admit(self, token: str) -> str | None:
+        """Return the cookie of a new session; None where the token is wrong or was used."""
+        with self._lock:
+            if not self.opens(token):
+                return None
+            self._used[self.token] = False
+            self._cookies.append(_draw())
+            cookie = self._cookies[-1]
+        self._on_entry()
+        return cookie
+
+    def was_used(self, token: str) -> bool:
+        """Say whether a token is one of ours that opens nothing any more; tell the owner."""
+        with self._lock:
+            was_told = next((self._used[one] for one in self._used if _same(token, one)), None)
+            if was_told is False:
+                self._used[token] = True
+        if was_told is False:
+            self._on_reuse()
+        return was_told is not None
+
+    def knows(self, cookie: str) -> bool:
+        """Say whether a browser has come in with this cookie."""
+        return any(_same(cookie, known) for known in self._cookies)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -80,11 +126,6 @@ class Keys:
     def cookie_name(self) -> str:
         """Cookies do not know ports, and two studios may run at a time."""
         return f"discreet-studio-{self.port}"
-
-
-def make_keys(port: int) -> Keys:
-    """Return new keys for a port."""
-    return Keys(port, _draw(), _draw())
 
 
 def _draw() -> str:
@@ -124,13 +165,16 @@ def receive_visitor(request: Request, keys: Keys) -> Response | None:
         return _refuse(403, "This was sent by a page that is not the studio's.")
     if request.url.path == "/enter":
         return _enter(request, keys)
-    if not _same(request.cookies.get(keys.cookie_name, ""), keys.cookie):
+    if not keys.knows(request.cookies.get(keys.cookie_name, "")):
         return _refuse(
             403,
             "This browser has not been let in. Open the address that `discreet studio` printed, "
-            "with the token at its end.",
+            f"with the token at its end. {ANOTHER}",
         )
     return None
+
+
+ANOTHER = "For a new address, press Enter in the window in which the studio runs."
 
 
 def _comes_from_us(request: Request) -> bool:
@@ -138,14 +182,27 @@ def _comes_from_us(request: Request) -> bool:
 
 
 def _enter(request: Request, keys: Keys) -> Response:
-    """Give a browser that has the token its cookie."""
-    known = _same(request.cookies.get(keys.cookie_name, ""), keys.cookie)
-    if not known and not _same(request.query_params.get("token", ""), keys.token):
-        return _refuse(403, "The token in this address is wrong. Copy the whole address again.")
+    """Give a browser that has the token its cookie, once; one that is known may come again."""
+    cookie = request.cookies.get(keys.cookie_name, "")
+    token = request.query_params.get("token", "")
+    if request.method == "HEAD" and keys.opens(token):  # a look at the address uses nothing up
+        return PlainTextResponse("")
+    if not keys.knows(cookie):
+        cookie = keys.admit(token) or ""
+    if not cookie:
+        return _refuse(403, USED if keys.was_used(token) else f"{WRONG} {ANOTHER}")
     # Not a redirect: the browser would not send a strict cookie along if another page led here.
-    answer = HTMLResponse(render("studio/enter.html", {}))
-    answer.set_cookie(keys.cookie_name, keys.cookie, httponly=True, samesite="strict", path="/")
+    answer = HTMLResponse(render("studio/enter.html", {"address": "/"}))
+    answer.set_cookie(keys.cookie_name, cookie, httponly=True, samesite="strict", path="/")
     return answer
+
+
+WRONG = "The token in this address is wrong. Copy the whole address again."
+USED = (
+    "This address was used already, and it opens the studio once. If you did not open it in "
+    "another browser, somebody else did: end the studio with Ctrl-C and start it again. "
+    f"{ANOTHER}"
+)
 
 
 def _same(given: str, wanted: str) -> bool:

@@ -1,25 +1,33 @@
 """The server: on the loopback address, for as long as the program runs.
 
-In: a file or nothing, a port. Out: an address, printed once it answers. When it ends, its workers
-end, and what browsers sent is removed; ledgers and releases stay.
+In: a file or nothing, a port. Out: an address, printed once it answers. A browser is given it in a
+file that only the owner can read, because everybody on the machine can see what programs are
+started with. When the server ends, its workers end, and what browsers sent is removed; ledgers and
+releases stay.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import sys
 import threading
+import time
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
 
+from discreet.atomic import write_text
 from discreet.errors import BadUsage
+from discreet.markup import render
 from discreet.studio.app import build_app
 from discreet.studio.folder import private_folder
 from discreet.studio.home import Home
 from discreet.studio.jobs import usual_memory
-from discreet.studio.safety import LOOPBACK, make_keys
+from discreet.studio.safety import LOOPBACK, Keys
 from discreet.studio.session import Session
 from discreet.tables.paths import settle_path
 
@@ -30,6 +38,7 @@ def run_studio(
     file: Path | None,
     port: int,
     announce: Callable[[str], None],
+    warn: Callable[[str], None],
     *,
     browser: bool = True,
     keep: Path | None = None,
@@ -43,7 +52,9 @@ def run_studio(
     port
         Where to listen; 0 takes a free one.
     announce
-        Called with the first address, once it answers.
+        Called with the first address, once it answers, and with every new one.
+    warn
+        Called with what the owner has to know.
     browser
         Whether to open it.
     keep
@@ -55,14 +66,53 @@ def run_studio(
         if file is not None:
             session.open(settle_path(file))
             session.recent.add(settle_path(file))
-        keys = make_keys(door.getsockname()[1])
+        note = folder / "enter.html"
+        keys = Keys(
+            door.getsockname()[1],
+            on_entry=lambda: note.unlink(missing_ok=True),
+            on_reuse=lambda: warn(REUSED),
+        )
         announce(keys.address)
         if browser:
-            threading.Thread(target=webbrowser.open, args=(keys.address,), daemon=True).start()
+            open_browser(note, keys.address)
+        hear_enter(lambda: announce(keys.renew()))
         try:
             make_server(build_app(session, keys)).run(sockets=[door])
         finally:
             session.jobs.end()
+
+
+REUSED = (
+    "Warning: an address of the studio was opened that had been used already, and was refused. If "
+    "that was not you, somebody else has read it. Press Enter here for a new address."
+)
+
+
+def open_browser(note: Path, address: str) -> None:
+    """Lead the browser to an address by a file that only its owner can read."""
+    write_text(note, render("studio/enter.html", {"address": address}))
+    threading.Thread(target=webbrowser.open, args=(note.as_uri(),), daemon=True).start()
+
+
+def hear_enter(act: Callable[[], None]) -> None:
+    """Call a function whenever somebody presses Enter in the terminal, where there is one."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        return
+    # In the background, reading is an error then, and no reason to stop the program.
+    if hasattr(signal, "SIGTTIN") and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTTIN, signal.SIG_IGN)
+
+    def listen_to_keys(terminal: int) -> None:
+        while True:
+            try:
+                if not os.read(terminal, 1024):
+                    return
+            except OSError:
+                time.sleep(1)
+                continue
+            act()
+
+    threading.Thread(target=listen_to_keys, args=(sys.stdin.fileno(),), daemon=True).start()
 
 
 def listen(port: int) -> socket.socket:
