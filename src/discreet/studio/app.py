@@ -27,6 +27,7 @@ from discreet.studio.pages import (
 )
 from discreet.studio.safety import Guard, Keys
 from discreet.studio.session import Session
+from discreet.studio.worker import explain
 
 PAGES = (start, jobs, data, calibrate, report, persons, plan, ledgers, releases, release)
 """A page is a module with ``ROUTES``; another one is added here."""
@@ -47,7 +48,7 @@ def build_app(session: Session, keys: Keys) -> ASGIApp:
     routes = [route for page in PAGES for route in page.ROUTES]
     app = Starlette(
         routes=[*routes, Route("/static/{name:path}", send_file)],
-        exception_handlers={HTTPException: show_refusal},
+        exception_handlers={HTTPException: show_refusal, Exception: show_fault},
     )
     app.state.session = session
     return Guard(app, keys)
@@ -64,6 +65,18 @@ def show_refusal(_: Request, error: Exception) -> Response:
         secrecy=Secrecy.PUBLIC,
         here="nowhere",
         status=refused.status_code,
+    )
+
+
+def show_fault(_: Request, error: Exception) -> Response:
+    """Say in the frame of all pages that the program is at fault."""
+    return show(
+        "refusal.html",
+        {"problem": explain(error).message},
+        title="This page cannot be shown",
+        secrecy=Secrecy.CONFIDENTIAL,
+        here="nowhere",
+        status=500,
     )
 
 

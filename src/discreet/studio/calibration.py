@@ -19,6 +19,7 @@ from discreet.analysis.persons import score
 from discreet.analysis.scale import Scale, parse_scale
 from discreet.analysis.tables import Table, list_evidence_tables
 from discreet.answers.responses import Responses
+from discreet.atomic import staged
 from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
 from discreet.output.formats import write_csv
@@ -111,14 +112,16 @@ def _list_tables(test: Diagnosis, evidence: Evidence | None) -> Iterator[Table]:
     yield from (table for table in known.values() if table.rows)
 
 
-def _write_files(folder: Path, tables: Mapping[str, Table], report: str) -> Iterator[str]:
-    (folder / REPORT).write_text(report, "utf-8")
-    yield REPORT
-    if can_write_workbooks():
-        write_workbook(folder / WORKBOOK, list(tables.values()), warning=WARNING)
-        yield WORKBOOK
-    for name, table in tables.items():
-        file = f"{name}.confidential.csv"
-        columns = table.to_dict()
-        write_csv(folder / file, {**columns, "access": ["confidential"] * table.rows})
-        yield file
+def _write_files(folder: Path, tables: Mapping[str, Table], report: str) -> list[str]:
+    """Write what can be taken away, for its owner alone; return the names."""
+    files = {f"{name}.confidential.csv": table for name, table in tables.items()}
+    workbook = [WORKBOOK] if can_write_workbooks() else []
+    names = [REPORT, *workbook, *files]
+    with staged(folder, names) as stage:
+        (stage / REPORT).write_text(report, "utf-8")
+        for name in workbook:
+            write_workbook(stage / name, list(tables.values()), warning=WARNING)
+        for name, table in files.items():
+            confidential = ["confidential"] * table.rows
+            write_csv(stage / name, {**table.to_dict(), "access": confidential})
+    return names

@@ -60,9 +60,14 @@ def write_same(
 
 def write_reading(file: str, options: Mapping[str, Any]) -> str:
     """Return the lines of Python that read the answers."""
-    said = [f"    {name}={value!r},\n" for name, value in options.items()]
-    inside = f"\n    {file!r},\n{''.join(said)}" if said else repr(file)
-    return f"import discreet\n\nanswers = discreet.read_responses({inside})\n"
+    return f"import discreet\n\nanswers = {write_call(file, options)}\n"
+
+
+def write_call(file: str, options: Mapping[str, Any]) -> str:
+    """Return the call in Python that reads a file."""
+    keywords = [f"    {name}={value!r},\n" for name, value in options.items()]
+    inside = f"\n    {file!r},\n{''.join(keywords)}" if keywords else repr(file)
+    return f"discreet.read_responses({inside})"
 
 
 def _spell_key(options: Mapping[str, Any], items: Sequence[str]) -> dict[str, Any]:

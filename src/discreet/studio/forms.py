@@ -109,6 +109,18 @@ def read_whole(text: str) -> int:
     return int(re.sub(r"\D", "", text))
 
 
+def read_index(text: str, length: int) -> int | None:
+    """Return the place in a list that an address or a form names; None where there is none.
+
+    Examples
+    --------
+    >>> read_index("2", 3), read_index("3", 3), read_index("9" * 5000, 3), read_index("²", 3)
+    (2, None, None, None)
+    """
+    number = int(text) if re.fullmatch(r"\d{1,9}", text, re.ASCII) else length
+    return number if number < length else None
+
+
 def write_number(value: float) -> str:
     """Return a number as somebody types it."""
     return f"{value:g}"

@@ -110,7 +110,9 @@ def show(
     """
     frame = {"title": title, "secrecy": secrecy, "work": work, "here": here, "waiting": False}
     frame["run"] = run or (work and find_latest(work))
-    return HTMLResponse(render(f"studio/{template}", {**frame, **values}), status)
+    page = render(f"studio/{template}", {**frame, **values})
+    # Names of files need not be UTF-8; a page must.
+    return HTMLResponse(page.encode("utf-8", "backslashreplace"), status)
 
 
 def find_latest(work: Work) -> Run | None:

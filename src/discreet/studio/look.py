@@ -19,7 +19,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
 from discreet.studio.worker import Progress, keep
 from discreet.tables.advice import BadAnswer
-from discreet.tables.cells import write_cell
+from discreet.tables.cells import letter_column, write_cell
 from discreet.tables.opener import Source, plan_source, read_tables
 from discreet.tables.paths import find_files
 from discreet.tables.roles import LongPlan, Reading, WidePlan, make_reading
@@ -59,6 +59,12 @@ class Column:
     words: Mapping[str, int]
     answers: int | None = None
     mean: float | None = None
+    number: int = 0
+
+    @property
+    def label(self) -> str:
+        """What a page calls it; a column without a name goes by its letter."""
+        return self.name or f"column {letter_column(self.number)} (no name)"
 
 
 @dataclass(frozen=True)
@@ -151,9 +157,11 @@ def _peek(source: Path, reading: Reading) -> tuple[Look, Plan | DiscreetError]:
         try:
             plan = plan_source(first, reading)
         except (BadResponses, BadUsage) as error:
-            unknown = tuple(Column(name, UNKNOWN, {}) for name in names)
+            unknown = tuple(Column(name, UNKNOWN, {}, number=i) for i, name in enumerate(names))
             return replace(found, columns=unknown), error
-        return replace(found, is_long=isinstance(plan, LongPlan)), plan
+        # The rest of the file may be damaged: then this is all that is known of the columns.
+        listed = _list_columns(names, plan, {})
+        return replace(found, is_long=isinstance(plan, LongPlan), columns=listed), plan
 
     return read_tables(source, take, reading=reading)
 
@@ -195,7 +203,12 @@ def _list_columns(
         roles |= {} if plan.person is None else {plan.person: PERSON}
     roles |= dict.fromkeys(plan.groups, GROUP) | dict.fromkeys(plan.order, ORDER)
     return tuple(
-        Column(name, roles[number], words.get(name, {}) if roles[number] == ITEM else {})
+        Column(
+            name,
+            roles[number],
+            words.get(name, {}) if roles[number] == ITEM else {},
+            number=number,
+        )
         for number, name in enumerate(names)
     )
 

@@ -21,6 +21,7 @@ from starlette.requests import Request
 
 from discreet.errors import BadUsage
 from discreet.markup import count_of
+from discreet.studio.forms import read_index
 
 _ODD = re.compile(r"[^\w .()+-]")
 _LONGEST = 100
@@ -67,7 +68,7 @@ async def receive_form(request: Request, folder: Path, most: int) -> Upload:
 
 def _check_length(request: Request, most: int) -> None:
     said = request.headers.get("content-length", "")
-    if said.isdigit() and int(said) > most:
+    if said.isdigit() and read_index(said, most + 1) is None:
         raise too_large(most)
 
 
@@ -78,11 +79,18 @@ async def _receive(request: Request, place: Path, most: int) -> Upload:
     def take_field(one: Any) -> None:
         taken.fields[(one.field_name or b"").decode()] = (one.value or b"").decode()
 
+    def take_file(one: Any) -> None:
+        # A form without a file sends one without a name; whoever sends several means the first.
+        if one.file_name and not files:
+            files.append(one)
+        else:
+            _discard(one)
+
     with explaining_damage():
         parser = create_form_parser(
             {"Content-Type": request.headers.get("content-type", "").encode()},
             take_field,
-            files.append,
+            take_file,
             config={**_LIMITS, "UPLOAD_DIR": str(place)},
         )
         size = 0
@@ -92,9 +100,16 @@ async def _receive(request: Request, place: Path, most: int) -> Upload:
                 raise too_large(most)
             parser.write(chunk)
         parser.finalize()
-    taken.file = _settle(files, place)
+    taken.file = _settle(files[0], place) if files else None
     parser.close()
     return taken
+
+
+def _discard(sent: Any) -> None:
+    """Close and remove a file that nobody needs."""
+    sent.close()
+    if sent.actual_file_name:
+        Path(sent.actual_file_name.decode()).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -108,17 +123,13 @@ def explaining_damage() -> Iterator[None]:
         raise BadUsage("What the browser sent could not be read. Try again.") from None
 
 
-def _settle(files: list[Any], place: Path) -> Path | None:
-    """Give the file that was sent its plain name; a form without one sends an empty one."""
-    sent = [one for one in files if one.file_name]
-    if not sent:
-        return None
-    first = sent[0]
-    if first.in_memory:
-        first.flush_to_disk()
-    first.close()
-    path = place / plain_name(first.file_name.decode("utf-8", "replace"))
-    Path(first.actual_file_name.decode()).rename(path)
+def _settle(sent: Any, place: Path) -> Path:
+    """Give the file that was sent its plain name."""
+    if sent.in_memory:
+        sent.flush_to_disk()
+    sent.close()
+    path = place / plain_name(sent.file_name.decode("utf-8", "replace"))
+    Path(sent.actual_file_name.decode()).rename(path)
     path.chmod(0o600)
     return path
 

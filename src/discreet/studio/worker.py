@@ -166,6 +166,8 @@ def keep(path: Path, value: Any) -> None:
 
 def _replace(path: Path, data: bytes) -> None:
     part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    create_private(part)
     part.write_bytes(data)
     part.replace(path)
 

@@ -52,3 +52,18 @@ def write_cell(cell: Any) -> str | None:
 def clean_cell(cell: Any) -> Any:
     """Return a cell, with None for one that holds nothing or only blanks."""
     return None if isinstance(cell, str) and not cell.strip() else cell
+
+
+def letter_column(number: int) -> str:
+    """Return what spreadsheets call a column, numbered from 0.
+
+    Examples
+    --------
+    >>> letter_column(0), letter_column(25), letter_column(26), letter_column(702)
+    ('A', 'Z', 'AA', 'AAA')
+    """
+    letters, number = "", number + 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters

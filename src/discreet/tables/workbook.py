@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
-from discreet.tables.cells import make_column, write_cell
+from discreet.tables.cells import letter_column, make_column, write_cell
 from discreet.tables.paths import explain_read_errors, open_bytes
 from discreet.tables.remedies import make_remedy
 from discreet.tables.sheet_extents import Extent, measure_sheets
@@ -159,12 +159,7 @@ def _drop_empty_end(rows: list[Row]) -> list[Row]:
 
 
 def _cell(row: int, column: int) -> str:
-    letters = ""
-    column += 1
-    while column:
-        column, rest = divmod(column - 1, 26)
-        letters = chr(ord("A") + rest) + letters
-    return f"{letters}{row + 1}"
+    return f"{letter_column(column)}{row + 1}"
 
 
 # -- opening -------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -14,7 +13,7 @@ from discreet.analysis.scale import parse_scale
 from discreet.errors import BadUsage
 from discreet.markup import HtmlColumn
 from discreet.studio.calibration import Calibration, calibrate
-from discreet.studio.commands import Same, write_same
+from discreet.studio.commands import Same, write_call, write_same
 from discreet.studio.forms import Field, read_fields, write_fields
 from discreet.studio.frame import Secrecy, go, session_of, show, work_of
 from discreet.studio.jobs import State
@@ -181,12 +180,27 @@ def _set_side_by_side(first: Calibration, second: Calibration) -> list[HtmlColum
     ]
 
 
+COMPARE = """
+differences = dict(zip(second.items, second.difficulty))
+for item, difficulty in zip(first.items, first.difficulty):
+    if item in differences:
+        print(item, f"{differences[item] - difficulty:.3f}", sep="\\t")
+"""
+"""Prints the last column of the page, item by item."""
+
+
 def _write_same(work: Work, pair: list[Run]) -> Same:
-    calls = zip(("first", "second"), map(_call, pair), strict=True)
-    code = "".join(f"{name} = {call}\n" for name, call in calls)
-    code += "print(second.difficulty - first.difficulty)\n"
-    first, second = (write_run(work, run, code) for run in pair)
-    return replace(first, command=f"{first.command}\n{second.command}")
+    """Return what gives the numbers of the page: each calibration reads the file in its own way."""
+    code = ["import discreet\n"]
+    for name, run in zip(("first", "second"), pair, strict=True):
+        code.append(f"answers = {write_call(work.shown, run.options)}")
+        code.append(f"{name} = {_call(run)}")
+    first, second = (write_run(work, run) for run in pair)
+    return Same(
+        "\n".join([*code, COMPARE]),
+        f"{first.command}\n{second.command}",
+        first.needs_key or second.needs_key,
+    )
 
 
 def _call(run: Run) -> str:
@@ -195,11 +209,11 @@ def _call(run: Run) -> str:
     return f"discreet.fit(answers{inside})"
 
 
-def write_run(work: Work, run: Run, then: str = "") -> Same:
+def write_run(work: Work, run: Run) -> Same:
     """Return what does the same as a calibration."""
     found = find_look(work)
     items = [one.name for one in found.columns if one.role == "item"] if found else []
-    code = then or f"calibration = {_call(run)}\nprint(calibration.summary())\n"
+    code = f"calibration = {_call(run)}\nprint(calibration.summary())\n"
     more = {**run.settings, "out": f"results-{run.name.removeprefix('job-')}"}
     return write_same("fit", work.shown, run.options, items, more=more, then=code)
 

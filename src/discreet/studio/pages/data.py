@@ -14,7 +14,7 @@ from starlette.routing import Route
 from discreet.errors import BadUsage
 from discreet.markup import spreadsheet_cell
 from discreet.studio.commands import KEY_FILE, write_same
-from discreet.studio.forms import read_fields, write_fields
+from discreet.studio.forms import read_fields, read_index, write_fields
 from discreet.studio.frame import Secrecy, go, send_text, session_of, show, show_job, work_of
 from discreet.studio.jobs import Job, State
 from discreet.studio.look import ITEM, MOST_WORDS, Look, look
@@ -145,10 +145,10 @@ def _start_again(work: Work, options: Options) -> dict[str, Any]:
 
 def _take_remedy(options: Mapping[str, Any], found: Look, sent: Mapping[str, str]) -> Options:
     remedies = found.problem.remedies if found.problem else ()
-    number = sent.get("number", "")
-    if not number.isdigit() or int(number) >= len(remedies):
+    number = read_index(sent.get("number", ""), len(remedies))
+    if number is None:
         raise BadUsage("This remedy belongs to an earlier look at the file.")
-    return apply_remedy(options, remedies[int(number)], sent.get("value", ""))
+    return apply_remedy(options, remedies[number], sent.get("value", ""))
 
 
 def _take_code(options: Mapping[str, Any], _: Look, sent: Mapping[str, str]) -> Options:

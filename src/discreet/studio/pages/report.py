@@ -26,6 +26,7 @@ from discreet.output.steward import (
 from discreet.output.svg import draw_options
 from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.studio.calibration import Calibration
+from discreet.studio.forms import read_index
 from discreet.studio.frame import Secrecy, run_of, send_bytes, show, show_job, work_of
 from discreet.studio.jobs import State
 from discreet.studio.pages.calibrate import describe, write_run
@@ -71,8 +72,9 @@ def done_run(request: Request) -> tuple[Run, Calibration]:
 def show_item(request: Request) -> Response:
     """Show one item: its curve, its options, its fit, and how groups differ."""
     work, (run, found) = work_of(request), done_run(request)
-    number, items = int(request.path_params["number"]), found.estimate.items
-    if number >= len(items):
+    items = found.estimate.items
+    number = read_index(request.path_params["number"], len(items))
+    if number is None:
         raise HTTPException(404, "There is no such item.")
     start = f"/report/{work.name}/{run.name}"
     return show(
@@ -169,6 +171,6 @@ def send_file(request: Request) -> Response:
 
 ROUTES = (
     Route("/report/{work}/{run}", show_report),
-    Route("/report/{work}/{run}/items/{number:int}", show_item),
+    Route("/report/{work}/{run}/items/{number}", show_item),
     Route("/report/{work}/{run}/files/{name}", send_file),
 )
