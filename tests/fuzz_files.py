@@ -84,8 +84,8 @@ COMMANDS = [
     "propose --items items.txt --epsilon 0.5 --persons 30 --ledger signed.db --about about.toml"
     " --population north --ignore sex --out signed.json",
     "approve signed.json --signing-key ada.key",
-    "compare propose --items objects.txt --epsilon 0.5 --judges 30 --max-comparisons 2 --ledger signed.db"
-    " --about about.toml --out votes.json",
+    "compare propose --items objects.txt --epsilon 0.5 --judges 30 --max-comparisons 2"
+    " --ledger signed.db --about about.toml --out votes.json",
 ]
 """How files of our own formats come about."""
 

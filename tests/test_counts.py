@@ -130,7 +130,7 @@ def tampered(counts, **changes):
 def test_numbers_that_cannot_be_counts_are_refused(tmp_path, changes):
     path = tmp_path / "counts.npz"
     tampered(count([[1, 0], [1, 1]], ["a", "b"]), **changes).save(path)
-    with pytest.raises(BadUsage, match="cannot be (pair counts|read as a file of pair counts)"):
+    with pytest.raises(BadUsage, match=r"cannot be (pair counts|read as a file of pair counts)"):
         PairCounts.load(path)
 
 

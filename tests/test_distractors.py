@@ -1,6 +1,5 @@
 """What was chosen is kept beside the scores, and says which wrong options attract whom."""
 
-import json
 import pickle
 
 import numpy as np
@@ -195,12 +194,8 @@ def test_fit_writes_the_table_and_the_report_shows_and_judges_it(calibrated):
 
 
 def test_the_report_can_be_made_again_without_the_answers(calibrated):
-    stored = json.loads((calibrated / "calibration.confidential.json").read_text())
-    assert (
-        read_document(calibrated / "calibration.confidential.json")
-        .read_diagnostics()
-        .distractors.flagged
-    )
+    stored = read_document(calibrated / "calibration.confidential.json")
+    assert stored.read_diagnostics().distractors.flagged
     (calibrated / "report.confidential.html").unlink()
     ended = discreet("report", calibrated)
     assert "- 1 wrong option attracts abler persons" in ended.out

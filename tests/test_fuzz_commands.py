@@ -8,6 +8,7 @@ wrong kind, size or sign. Every line is drawn from a seed; ``tests/fuzz_files.py
 import inspect
 import random
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
@@ -76,14 +77,15 @@ RIGHT = [
     *[f"top {one} -k 2" for one in KNOWN],
     *[f"drift {one} fitted" for one in KNOWN],
     *[f"link {one} fitted" for one in KNOWN],
-    *[f"fit long.csv --ignore sex --anchors {one}" for one in ("fitted", "bank.csv", "anchors.csv")],
-    *[f"{one} {file}" for one in ("verify", "translate --language de --out OUT") for file in BUNDLES],
+    *[f"fit long.csv --ignore sex --anchors {one}" for one in ("fitted", "bank.csv")],
+    "fit long.csv --ignore sex --anchors anchors.csv", *[f"verify {one}" for one in BUNDLES],
+    *[f"translate {one} --language de --out OUT" for one in BUNDLES],
     *[f"correct {one} --by bundle --because wrong --out OUT.md" for one in BUNDLES],
     *[f"withdraw {one} --because wrong --out OUT.md" for one in BUNDLES],
     *[f"approve {one}" for one in REQUESTS], "approve request.json --signing-key ada.key",
     *[f"release long.csv --request {one} --out OUT" for one in ("signed.json", "request.json")],
-    "release long.csv --items items.txt --epsilon 0.1 --ledger ledger.db --audit audit.json --out OUT"
-    " --about about.toml --mechanism margins --ignore sex --max-answers 4",
+    "release long.csv --items items.txt --epsilon 0.1 --ledger ledger.db --audit audit.json"
+    " --out OUT --about about.toml --mechanism margins --ignore sex --max-answers 4",
     "release steps.csv --items items.csv --epsilon 0.1 --ledger ledger.db --out OUT --persons 40",
     "propose --items items.txt --epsilon 0.1 --persons 30 --ledger signed.db --out OUT.json"
     " --about about.toml --audit audit.json --mechanism margins",
@@ -97,9 +99,11 @@ RIGHT = [
     "bank create OUT.csv estimate.json --scale s", "compare rank votes.csv",
     "compare release votes.csv --request votes.json --out OUT",
     "dif long.csv --group sex", "mislabelled wide.xlsx --ignore sex",
-    "fit letters.csv --key key.csv --ignore id --out OUT", "report ranking.json", "report plan.json",
+    "fit letters.csv --key key.csv --ignore id --out OUT", "report ranking.json",
+    "report plan.json",
     "simulate --persons 20 --items 5 --answered 0.5 --steps 2 --seed 1 --out OUT.csv",
     "plan --persons 500 --items 5 --epsilon 1 --ability-spread 2 --difficulty-spread 2 --top 2",
+    *[f"plan --persons 500 --items 5 --epsilon {one} --compare" for one in ("1", "1e-9", "1e-320")],
     "plan --persons 500 --items 5 --target-rmse 0.5 --steps 2 --answers 4 --ability-mean 1",
     "audit --mechanism pairs --epsilon 1 --items 4 --runs 100 --power 0.8",
 ]  # fmt: skip
@@ -113,7 +117,7 @@ LEFT_OUT = {"studio", "demo"}
 ENDLESS = {
     ("audit", "runs"): ["100", "0", "x"],
     ("plan", "simulate"): ["2", "0", "x"],
-    ("plan", "page"): ["", "fitted", "loop", "a\nb/c"],
+    ("plan", "page"): ["fitted", "items.txt/page.html"],
 }
 """Any number is right here, and most take hours."""
 
@@ -142,7 +146,7 @@ def kind_of(hint):
 
 
 class Writer:
-    """Writes one command line after the other: a right one with something changed, or a wild one."""
+    """Writes one command line after the other: a right one that is changed, or a wild one."""
 
     def __init__(self, seed: int, files: list[str]) -> None:
         self.rng, self.files = random.Random(seed), files
@@ -176,6 +180,13 @@ class Writer:
             for option in self.rng.choices(options, k=2):
                 made += self.fill(option, path, hints)
         return made
+
+    def write_option(self, path, option) -> list[str]:
+        """Return a right line, where there is one, with one more option."""
+        self.lines += 1
+        lines = [one for one in RIGHT if tuple(one.split()[: len(path)]) == path]
+        right = self.rng.choice(lines).replace("OUT", f"out-{self.lines}").split() if lines else []
+        return [*(right or self.write_wild(path)), *self.fill(option, path, COMMANDS[path][1])]
 
     def write_wild(self, path) -> list[str]:
         """Return a line of options that have nothing to do with each other."""
@@ -253,11 +264,10 @@ def find_fault(words, ended) -> str:
     return "long message" if len(ended.err) > LONGEST else ""
 
 
-def type_lines(writer: Writer, number: int) -> list[tuple[str, list[str], str]]:
+def type_lines(lines: Iterable[list[str]]) -> list[tuple[str, list[str], str]]:
     """Type command lines; return those that ended badly."""
     bad = []
-    for _ in range(number):
-        words = writer.write()
+    for words in lines:
         ended = discreet(*words)
         if fault := find_fault(words, ended):
             bad.append((fault, words, ended.err))
@@ -268,10 +278,20 @@ def type_lines(writer: Writer, number: int) -> list[tuple[str, list[str], str]]:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_no_command_line_is_a_fault_of_the_program(files, seed):
-    assert not type_lines(Writer(seed, files), FAST // 2)
+    writer = Writer(seed, files)
+    assert not type_lines(writer.write() for _ in range(FAST // 2))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 100 + PARTS))
 def test_no_command_line_of_a_thousand_is_a_fault_of_the_program(files, seed):
-    assert not type_lines(Writer(seed, files), SLOW_LINES // PARTS)
+    writer = Writer(seed, files)
+    assert not type_lines(writer.write() for _ in range(SLOW_LINES // PARTS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [one for one in COMMANDS if one[0] not in LEFT_OUT], ids=" ".join)
+def test_no_option_of_a_command_is_a_fault_of_the_program(files, path):
+    writer = Writer(len(" ".join(path)), files)
+    options = COMMANDS[path][0].params
+    assert not type_lines(writer.write_option(path, one) for one in options)
