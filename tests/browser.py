@@ -49,7 +49,7 @@ def visit(page: Path, folder: Path, script: str = "", width: int = 1000) -> tupl
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
     )
     title = re.search(r"<title>(.*?)</title>", done.stdout, re.S)
     assert title, done.stderr

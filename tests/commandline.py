@@ -65,7 +65,7 @@ def program(*arguments: object, cwd: object = None, **changes: str) -> Ended:
         text=True,
         cwd=cwd,
         env=environment(**changes),
-        timeout=60,
+        timeout=600,
         check=False,
     )
     return Ended(done.returncode, done.stdout, done.stderr)

@@ -1,13 +1,34 @@
 """Settings for every test."""
 
 import os
+import zlib
 
+import pytest
 from hypothesis import settings
 
-# No deadlines: machines are noisy, and nothing is timed in a test. In continuous integration the
-# examples are the same every time, so that a failure is about the change.
-settings.register_profile("discreet", deadline=None, derandomize=os.environ.get("CI") == "true")
+from discreet.secure import SeededSource, SystemSource
+
+SEED = os.environ.get("DISCREET_TEST_SEED", "")
+"""Empty: the same examples and noise in every run, so that a failure is about the change. Whoever
+looks for other ones gives a number, and the same one to pytest as --hypothesis-seed."""
+
+# No deadlines: machines are noisy, and nothing is timed in a test. Nothing is remembered either:
+# what fails once and passes in a clean copy helps nobody.
+settings.register_profile("discreet", deadline=None, derandomize=not SEED, database=None)
 settings.load_profile("discreet")
+
+REAL_RANDOMNESS = ("test_secure.py", "test_noise.py")
+"""Their subject is the randomness of the system."""
+draw_words = SystemSource.words
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Give every test its own fixed noise, also where it asks the system for randomness."""
+    source = SeededSource(zlib.crc32(f"{SEED} {item.nodeid}".encode()))
+    is_real = item.path.name in REAL_RANDOMNESS
+    SystemSource.words = draw_words if is_real else lambda _, n, /: source.words(n)
+
 
 # A file of tests stays in one process; the long ones begin first, so that both processes end
 # together.

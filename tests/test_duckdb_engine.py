@@ -477,7 +477,7 @@ settings.REPORT_INTERVAL = 0.0
 batches.TARGET_ROWS, buckets.BYTES_A_ROW, buckets.MOST_BITS, buckets.SLAB_ROWS = 7, 1 << 26, 3, 11
 def progress(now):
     print(now.rows, flush=True)
-    time.sleep(0.02)
+    time.sleep(0 if now.rows < int(sys.argv[3]) else 600)  # until it is killed
 count_source(sys.argv[1], checkpoint=sys.argv[2], progress=progress)
 """
 
@@ -487,13 +487,15 @@ def test_kill_9_in_the_middle_then_the_same_counts(eager, tmp_path, order, kill_
     folder = write(tmp_path / "answers", table(order), "parquet", 3)
     kept = tmp_path / "kept"
     with subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(folder), str(kept)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", KILLED, str(folder), str(kept), str(kill_at)],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         for line in process.stdout:
             if int(line) >= kill_at:
                 os.kill(process.pid, signal.SIGKILL)
                 break
-        process.wait(timeout=30)
+        process.wait(timeout=600)
     assert process.returncode == -signal.SIGKILL
     assert PairCounts.load(kept / "counts.npz").items
     assert same(count_source(folder, checkpoint=kept), count_pairs(folder, engine="memory"))

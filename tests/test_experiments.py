@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 def run(name: str, out: Path) -> list[dict[str, str]]:
     command = [sys.executable, "-m", f"experiments.{name}", "--quick", "--trials", "1"]
     subprocess.run(
-        [*command, "--out", str(out)], cwd=ROOT, check=True, capture_output=True, timeout=120
+        [*command, "--out", str(out)], cwd=ROOT, check=True, capture_output=True, timeout=600
     )
     assert (out / f"{name}.png").stat().st_size > 10_000
     with (out / f"{name}.csv").open() as file:

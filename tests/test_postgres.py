@@ -1,6 +1,6 @@
 """PostgreSQL: the counts of the memory engine from a real server, and no password anywhere."""
 
-# ruff: noqa: S105, S106, S608 (planted passwords; statements for a throwaway server)
+# ruff: noqa: S106, S608 (planted passwords; statements for a throwaway server)
 from __future__ import annotations
 
 import gc
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from commandline import discreet
@@ -103,12 +103,14 @@ def test_an_address_that_is_none_is_refused_without_being_repeated(start, secret
 @given(
     st.text(st.characters(codec="ascii", exclude_characters="/?#@", min_codepoint=33), min_size=4)
 )
+@example("lace")  # part of a word that is shown anyway
+@example("place")
 @settings(max_examples=50)
 def test_no_password_is_shown(secret):
-    address = parse_address(f"postgresql://u:{secret}@h/db::t")
-    if secret not in "postgresql://u@h/db::t":
-        assert secret not in address.name + repr(address)
-        assert secret not in address.hide(f"bad URI: postgresql://u:{secret}@h/db")
+    shown = [parse_address(f"postgresql://u:{one}@h/db::t") for one in (secret, "S3cret")]
+    assert len({(one.name, repr(one)) for one in shown}) == 1
+    assert secret in shown[0].secrets
+    assert shown[0].hide(f"\n{secret}\n").strip("*\n") == ""
 
 
 def test_servers_are_left_to_the_engine_that_reads_them():
@@ -462,7 +464,7 @@ def test_connections_are_given_back(server, small):
 
     def settle() -> int:
         """Return how many are left once the server has noticed who went."""
-        for _ in range(50):
+        for _ in range(3000):
             if others() == before:
                 break
             threading.Event().wait(0.1)
@@ -535,7 +537,7 @@ def test_a_server_that_goes_away_in_the_middle_is_reported(server, monkeypatch):
 
 
 def test_ctrl_c_stops_a_query_that_takes_long(server, tmp_path):
-    query = "SELECT 1 AS person, 1 AS item, 1 AS response FROM pg_sleep(100)"
+    query = "SELECT 1 AS person, 1 AS item, 1 AS response FROM pg_sleep(3600)"
     command = ["counts", server.address(query), "--out", str(tmp_path / "counts.npz")]
     running = subprocess.Popen(
         [sys.executable, "-m", "discreet", *command], stderr=subprocess.PIPE, text=True,
@@ -549,14 +551,14 @@ def test_ctrl_c_stops_a_query_that_takes_long(server, tmp_path):
             return cursor.fetchone()[0] > 0
 
         for wanted in (True, False):
-            for _ in range(300):
+            for _ in range(3000):
                 if is_asleep() == wanted:
                     break
                 threading.Event().wait(0.1)
             if wanted:
                 running.send_signal(signal.SIGINT)
         assert not is_asleep()
-    assert running.wait(30) == 130
+    assert running.wait(600) == 130
     assert "Interrupted" in running.stderr.read()
     running.stderr.close()
 

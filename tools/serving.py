@@ -11,7 +11,7 @@ from pathlib import Path
 
 __all__ = ["PATIENCE", "run_studio"]
 
-PATIENCE = 60
+PATIENCE = 300
 """Seconds after which what does not come is taken for a failure, on a busy machine too."""
 
 
@@ -26,6 +26,8 @@ def run_studio(place: Path, environment: dict[str, str]) -> Iterator[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        # Whoever runs it in the background has told their processes to ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
         yield running.stdout.readline().strip()
