@@ -10,7 +10,8 @@ from scipy.stats import ttest_ind_from_stats
 
 import discreet
 from commandline import discreet as command
-from discreet.analysis.drift import Drift, adjust_holm, find_drift, spread_errors
+from discreet.analysis.drift import Drift, adjust_holm, find_drift
+from discreet.analysis.placing import spread_errors
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems

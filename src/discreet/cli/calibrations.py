@@ -246,6 +246,15 @@ def _is_calibration(path: Path) -> bool:
     return path.suffix == ".json" and f'"{SAVED}"' in _first_line(path)[:100]
 
 
+def is_item_file(path: Path) -> bool:
+    """Say whether a file begins as an item file of Winsteps does."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        start = file.readline(4096).decode("latin-1").lstrip('; "').upper()
+    return start.startswith(("ENTRY", "ITEM")) and "MEASURE" in start
+
+
 def name_calibration(path: Path) -> str:
     """Return a short name: the folder that holds a calibration, or the file without its ending."""
     place = path.resolve()
