@@ -21,7 +21,7 @@ items with steps the locations are compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any, TypeVar, Unpack
 
@@ -46,9 +46,9 @@ from discreet.models.slopes import (
     GroupFit,
     GroupModel,
     ItemShift,
-    evaluate_groups,
     find_origin,
     fit_groups,
+    free_item,
     shift_item,
 )
 from discreet.models.steps import leave_unused
@@ -413,7 +413,9 @@ def _test_shifts(
     shifts = [
         shift_item(base, int(np.searchsorted(kept, item)), origin)
         if sound
-        else _shift_drifted(_fit_items(answers, np.append(kept, item), start), origin)
+        else free_item(
+            _fit_items(answers, np.append(kept, item), start), len(kept), np.append(origin, False)
+        )
         for item, sound in zip(tested, usable, strict=True)
     ]
     p = [float(chdtrc(one.degrees, max(one.statistic, 0.0))) for one in shifts]
@@ -424,14 +426,6 @@ def _fit_items(answers: GroupAnswers, items: IndexArray, start: GroupModel | Non
     """Fit some of the items."""
     begin = start and start.take(items, answers.steps_of(items))
     return fit_groups(answers.take(items), begin)
-
-
-def _shift_drifted(equal: GroupFit, origin: BoolArray) -> ItemShift:
-    """Test the last item of a fit; find its locations where it may have drifted far."""
-    last, origin = len(origin), np.append(origin, False)
-    tested = shift_item(equal, last, origin)
-    freed = shift_item(evaluate_groups(equal.answers, tested.freed), last, origin)
-    return replace(freed, statistic=tested.statistic)
 
 
 def _list_locations(shifts: list[ItemShift]) -> tuple[FloatArray, FloatArray]:

@@ -11,7 +11,8 @@ have mean 0 and standard deviation 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,6 +38,9 @@ THIN = 10_000
 """Persons who are enough to find where to start."""
 LONGEST = 2.0
 """Logits that one step may move a parameter."""
+FREE_STEPS = 3
+"""Steps to the locations of an item in every group; where all answers of a group are right, there
+is no end to them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,7 +322,7 @@ def fit_groups(answers: GroupAnswers, start: GroupModel | None = None) -> GroupF
         if distance < TOLERANCE:
             return evaluate_groups(answers, point.model) if point.products is None else point
         with_products = distance > NEAR * len(step)
-        step, found = _advance(point, step, with_products=with_products)
+        step, found = _advance(point, step, point.model.move, with_products=with_products)
         if with_products:
             inverse = found.inverse
         else:
@@ -331,19 +335,21 @@ def fit_groups(answers: GroupAnswers, start: GroupModel | None = None) -> GroupF
 
 
 def _advance(
-    point: GroupFit, step: FloatArray, *, with_products: bool
+    point: GroupFit,
+    step: FloatArray,
+    move: Callable[[FloatArray], GroupModel],
+    *,
+    with_products: bool,
 ) -> tuple[FloatArray, GroupFit]:
     """Take the step, halved until the likelihood does not fall."""
     step = step * min(1.0, LONGEST / max(float(np.abs(step).max()), 1e-300))
     for _ in range(40):
-        moved = point.model.move(step)
-        found = evaluate_groups(point.answers, moved, with_products=with_products)
+        found = evaluate_groups(point.answers, move(step), with_products=with_products)
         if found.value >= point.value - 1e-11 * abs(point.value):
             return step, found
         step = step / 2
     raise NotConverged(
-        "marginal likelihood with slopes: no step increases it. Compare calibrations of the "
-        "periods instead"
+        "marginal likelihood with slopes: no step increases it. Compare calibrations instead"
     )
 
 
@@ -390,15 +396,16 @@ class ItemShift:
         ability at which the items of the origin have mean zero; NaN where nobody answered.
     statistic, degrees
         The score test of equal locations, and the degrees of freedom of its chi-squared law.
-    freed
-        The parameters after one step with a location for every group.
+    step
+        From the parameters to those with a location for every group: a step for all parameters,
+        and then one for the item's intercepts in every group.
     """
 
     location: FloatArray
     covariance: FloatArray
     statistic: float
     degrees: int
-    freed: GroupModel
+    step: FloatArray
 
 
 def find_origin(fit: GroupFit, items: BoolArray) -> float:
@@ -437,8 +444,6 @@ def shift_item(fit: GroupFit, item: int, origin: BoolArray) -> ItemShift:
     variance = np.linalg.pinv(spread, hermitian=True)
     shift = np.append(variance @ score, 0.0)
     step = fit.inverse @ (fit.total - cross @ shift[free])
-    freed = fit.model.move(step)
-    freed.intercept[np.ix_(present, nodes)] += shift[:, None]
     along = _derive_location(fit, item, origin)
     turned = np.eye(len(present))[:, free] - along @ explained
     # Scores that parameters were fitted to vary too little: as many persons less count.
@@ -450,7 +455,27 @@ def shift_item(fit: GroupFit, item: int, origin: BoolArray) -> ItemShift:
         turned @ variance @ turned.T + along @ fit.inverse @ along
     ) / share
     statistic = share * float(score @ shift[free])
-    return ItemShift(location, covariance, statistic, len(shift) - 1, freed)
+    own = np.zeros(len(location))
+    own[present] = shift
+    return ItemShift(location, covariance, statistic, len(shift) - 1, np.append(step, own))
+
+
+def free_item(fit: GroupFit, item: int, origin: BoolArray) -> ItemShift:
+    """Do as :func:`shift_item`, with exact locations of an item that may have drifted far."""
+    tested = found = shift_item(fit, item, origin)
+    nodes = fit.answers.item_of == item
+
+    def move(step: FloatArray) -> GroupModel:
+        common, own = np.split(step, [len(fit.total)])
+        moved = fit.model.move(common)
+        intercept = moved.intercept + own[:, None] * nodes
+        return replace(moved, intercept=intercept)
+
+    for _ in range(FREE_STEPS):
+        _, fit = _advance(fit, found.step, move, with_products=True)
+        found = shift_item(fit, item, origin)
+    location = _start_location(fit, item, origin)
+    return replace(tested, location=location, covariance=found.covariance)
 
 
 def _start_location(fit: GroupFit, item: int, origin: BoolArray) -> FloatArray:
