@@ -13,7 +13,7 @@ from commandline import discreet as command
 from discreet.analysis.drift import Drift, adjust_holm, find_drift
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.errors import BadUsage, DisconnectedItems, ItemsLeftOut
 from discreet.models.calibrate import fit
 from discreet.results.estimate import Estimate, Kind, Solution, Status
 
@@ -244,6 +244,18 @@ def test_an_item_that_everybody_knows_in_the_end_is_found():
     assert found.change[0] < -3
 
 
+def test_an_item_that_hardly_anybody_has_right_is_not_compared_and_said():
+    days = draw_cohorts(2)[:2]
+    cells = [day.to_array() for day in days]
+    for some in cells:
+        some[:, 3] = 0
+    cells[0][:4, 3] = 1
+    with pytest.warns(ItemsLeftOut, match="1 item not compared: 3"):
+        found = find_drift(*cells)
+    assert "3" not in found.items
+    assert not found.alarm
+
+
 def test_the_result_says_which_test_was_used_and_what_it_allowed_for(tmp_path):
     days = draw_cohorts(3)
     known = [fit(day, method="refined") for day in days]
@@ -278,7 +290,7 @@ def test_periods_come_as_a_list_or_one_by_one():
 
 def test_answers_beside_a_calibration_are_refused():
     day, other = draw_cohorts(4)[:2]
-    with pytest.raises(BadUsage, match="period 1 holds answers, but period 2 is a Estimate"):
+    with pytest.raises(BadUsage, match="period 1 holds answers, but period 2 does not"):
         find_drift(day, fit(other))
 
 
@@ -373,7 +385,7 @@ def test_the_command_line_refuses_answers_beside_counts(tmp_path):
     second.to_dataframe().to_csv(tmp_path / "june.csv", index=False)
     done = command("drift", tmp_path / "may.npz", tmp_path / "june.csv")
     assert done.code == 2
-    assert "period june holds answers, but period may is a PairCounts" in done.err
+    assert "period june holds answers, but period may does not (PairCounts)" in done.err
 
 
 @pytest.mark.slow

@@ -93,11 +93,12 @@ def test_likelihood_and_scores_are_those_of_sums_written_out():
     assert fit.total == pytest.approx(total, abs=1e-6)
 
 
-def test_outer_products_have_the_information_on_the_diagonal_and_the_scores_correlations():
+def test_outer_products_have_the_information_of_steps_on_the_diagonal():
     fit, vector = evaluate_groups(GroupAnswers(CODES, STEPS), MODEL), flatten(MODEL)
     scores, group = score_rows(CODES, vector)
+    fewer = more = 0
     for number, codes in enumerate(CODES):
-        own = scores[group == number]
+        raw = scores[group == number].T @ scores[group == number]
 
         def value(v, codes=codes, number=number):
             return sum(log_likelihood(row, v, number) for row in codes)
@@ -105,12 +106,14 @@ def test_outer_products_have_the_information_on_the_diagonal_and_the_scores_corr
         for step in range(4):
             way = np.eye(len(vector))[step] * 1e-3
             second = (value(vector + way) - 2 * value(vector) + value(vector - way)) / 1e-6
-            assert fit.products[number, step, step] == pytest.approx(-second, rel=1e-4, abs=1e-5)
-        raw = (own.T @ own)[:7, :7]
-        scale = np.sqrt(np.outer(raw.diagonal(), raw.diagonal()))
-        found = fit.products[number, :7, :7]
-        kept = np.sqrt(np.outer(found.diagonal(), found.diagonal()))
-        assert found / kept == pytest.approx(raw / scale, abs=1e-5)
+            found = fit.products[number, step]
+            assert found[step] == pytest.approx(-second, rel=1e-4, abs=1e-5)
+            # Products with a slope: scaled down where answers were more than expected.
+            scale = min(1.0, np.sqrt(-second / raw[step, step]))
+            assert found[4:7] == pytest.approx(scale * raw[step, 4:7], abs=1e-4)
+            fewer, more = fewer + (scale == 1), more + (scale < 1)
+    assert fewer
+    assert more
 
 
 def draw(seed, persons, intercept, slope, means, shifts=None, answered=1.0):
@@ -152,10 +155,17 @@ def test_the_score_test_is_that_of_persons_scores_without_what_nuisance_explains
     fit = fit_groups(answers)
     item, ones = 2, np.ones(4, dtype=int)
     scores, group = score_rows(answers.codes, flatten(fit.model), ones)
+    persons, parameters = scores.shape
+    extra, whose = [], []
     for number in range(3):  # as information goes, not as rare answers happened to come
         mine = np.ix_(group == number, range(4))
-        square = (scores[mine] ** 2).sum(axis=0)
-        scores[mine] *= np.sqrt(fit.products[number].diagonal()[:4] / square)
+        square, wanted = (scores[mine] ** 2).sum(axis=0), fit.products[number].diagonal()[:4]
+        scores[mine] *= np.sqrt(np.minimum(wanted / square, 1.0))
+        # A pretended person, whose score is what the squares lack, goes with nothing else.
+        lacking = np.sqrt(np.maximum(wanted - square, 0.0))
+        extra.append(np.hstack([np.diag(lacking), np.zeros((4, parameters - 4))]))
+        whose += [number] * 4
+    scores, group = np.vstack([scores, *extra]), np.append(group, whose)
     shifted = np.where(group[:, None] == np.arange(2), scores[:, [item]], 0.0)
     rows = np.diag(np.concatenate([np.zeros(4), np.ones(4), np.zeros(2), np.ones(2)])) ** 0.5
     stacked = np.vstack([scores, rows * PRIOR**0.5])
@@ -164,7 +174,6 @@ def test_the_score_test_is_that_of_persons_scores_without_what_nuisance_explains
     left = padded - stacked @ explained
     efficient = np.array([fit.gradient[g, item] for g in range(2)]) - explained.T @ fit.total
     spread = padded.T @ left
-    persons, parameters = len(scores), scores.shape[1]
     expected = efficient @ np.linalg.solve(spread, efficient) * (1 - parameters / persons)
     found = shift_item(fit, item, np.ones(4, dtype=bool))
     assert found.degrees == 2

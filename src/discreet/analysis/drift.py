@@ -42,6 +42,7 @@ from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, count_of, list_columns, name_some
 from discreet.models.calibrate import fit
 from discreet.models.slopes import (
+    LEAST,
     GroupAnswers,
     GroupFit,
     GroupModel,
@@ -248,10 +249,11 @@ def _hold_answers(sources: Sequence[Any], names: tuple[str, ...]) -> bool:
     """Say whether these are answers; refuse answers beside calibrations."""
     answers = [_is_answers(one) for one in sources]
     if any(answers) and not all(answers):
+        other = answers.index(False)
         raise BadUsage(
-            f"period {names[answers.index(True)]} holds answers, but period "
-            f"{names[answers.index(False)]} is a {type(sources[answers.index(False)]).__name__}. "
-            "Compare answers with answers or calibrations with calibrations: fit(answers) makes one"
+            f"period {names[answers.index(True)]} holds answers, but period {names[other]} does "
+            f"not ({type(sources[other]).__name__}). Compare answers with answers or calibrations "
+            "with calibrations: fit(answers) makes one"
         )
     return all(answers)
 
@@ -331,11 +333,11 @@ class _Shifts:
 def _compare_answers(parts: list[Responses], names: tuple[str, ...]) -> _Comparison:
     """Test every item for drift from the answers of the periods."""
     items, answers = _gather_answers(parts)
-    tested = np.flatnonzero((answers.answered > 0).sum(axis=0) > 1)
-    has = answers.answered[:, tested] > 0
+    tested = np.flatnonzero(answers.compared.sum(axis=0) > 1)
+    has = answers.compared[:, tested]
+    _check_size(answers)
     _check_links(has, names)
     align_medians(np.where(has, 0.0, np.nan))
-    _check_size(answers)
     first = _test_shifts(answers, tested, np.ones(len(tested), dtype=bool))
     start = first[0].base.model
     final, p = _settle(
@@ -359,6 +361,7 @@ def _compare_answers(parts: list[Responses], names: tuple[str, ...]) -> _Compari
             "mean and SD of abilities."
         ),
         cohort_mean=final.base.model.slope[final.origin].mean() * ability,
+        warnings=_tell_rare(items, answers),
     )
 
 
@@ -376,6 +379,19 @@ def _gather_answers(parts: list[Responses]) -> tuple[tuple[str, ...], GroupAnswe
     steps = np.array(whole.steps, dtype=np.int64)[varied]
     items = tuple(whole.items[i] for i in varied)
     return items, GroupAnswers(tuple(np.split(codes[:, varied], ends)), steps)
+
+
+def _tell_rare(items: tuple[str, ...], answers: GroupAnswers) -> tuple[Notice, ...]:
+    """Warn of items that several periods have, but with too few right or wrong answers."""
+    several = (answers.answered > 0).sum(axis=0) > 1
+    rare = [items[i] for i in np.flatnonzero(several & (answers.compared.sum(axis=0) < 2))]
+    if not rare:
+        return ()
+    sentence = (
+        f"{count_of(len(rare))} not compared: {name_some(rare)}. A test needs {LEAST:.0f} right "
+        f"and {LEAST:.0f} wrong answers in each of two periods. Join periods to have more"
+    )
+    return (Notice(Kind.NOT_COMPARED, sentence, rare),)
 
 
 def _check_size(answers: GroupAnswers) -> None:

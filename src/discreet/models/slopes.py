@@ -38,6 +38,8 @@ THIN = 10_000
 """Persons who are enough to find where to start."""
 LONGEST = 2.0
 """Logits that one step may move a parameter."""
+LEAST = 5.0
+"""Right or wrong answers, whichever are rarer, from which on chi-squared describes a test."""
 FREE_STEPS = 3
 """Steps to the locations of an item in every group; where all answers of a group are right, there
 is no end to them."""
@@ -73,6 +75,16 @@ class GroupAnswers:
     def answered(self) -> Int64Array:
         """Persons who answered, ``[group, item]``."""
         return np.array([(codes >= 0).sum(axis=0) for codes in self.codes])
+
+    @cached_property
+    def compared(self) -> BoolArray:
+        """Whether enough of a group answered an item to test its shift, ``[group, item]``.
+
+        ``LEAST`` of the rarer answers must be expected, if all groups were alike.
+        """
+        scores = [np.maximum(codes, 0).sum(axis=0, dtype=np.int64) for codes in self.codes]
+        mean = np.sum(scores, axis=0) / np.maximum(self.answered.sum(axis=0), 1)
+        return np.asarray(self.answered * np.minimum(mean, self.steps - mean) >= LEAST)
 
     @cached_property
     def persons(self) -> int:
@@ -199,11 +211,7 @@ def _number_parameters(groups: int, nodes: int, items: int) -> IndexArray:
 def evaluate_groups(
     answers: GroupAnswers, model: GroupModel, *, with_products: bool = True
 ) -> GroupFit:
-    """Sum up the persons' log-likelihoods, their derivatives and, if asked, outer products.
-
-    Outer products of rare answers vary much. So those of every step are scaled to the observed
-    information about its intercept (Louis 1982), and their correlations are kept.
-    """
+    """Sum up the persons' log-likelihoods, their derivatives and, if asked, outer products."""
     groups, nodes = model.intercept.shape
     size = nodes + len(model.slope) + 2
     gradient = np.zeros((groups, size))
@@ -220,10 +228,23 @@ def evaluate_groups(
                 products[group] += part.scores.T @ part.scores
                 information += part.measure_information(grid)
         if products is not None:
-            found = np.maximum(products[group].diagonal()[:nodes], 1e-300)
-            scale = np.append(np.sqrt(np.maximum(information, 0.0) / found), np.ones(size - nodes))
-            products[group] *= scale * scale[:, None]
+            _set_information(products[group], information)
     return GroupFit(answers, model, value, gradient, products)
+
+
+def _set_information(products: FloatArray, information: FloatArray) -> None:
+    """Replace the squares of the intercepts' scores by the observed information (Louis 1982).
+
+    Squares of rare answers vary much. Where there were more than expected, all products of the
+    step are scaled down. Where there were fewer, the square alone grows: answers that did not
+    happen go with no other score.
+    """
+    nodes = len(information)
+    square = products.diagonal()[:nodes].copy()
+    scale = np.ones(len(products))
+    scale[:nodes] = np.sqrt(np.clip(information / np.maximum(square, 1e-300), 0.0, 1.0))
+    products *= scale * scale[:, None]
+    products[np.arange(nodes), np.arange(nodes)] += np.maximum(information - square, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -393,7 +414,7 @@ class ItemShift:
     ----------
     location, covariance
         ``[group]`` and ``[group, group]``: the mean intercept of its steps less slope times the
-        ability at which the items of the origin have mean zero; NaN where nobody answered.
+        ability at which the items of the origin have mean zero; NaN where too few answered.
     statistic, degrees
         The score test of equal locations, and the degrees of freedom of its chi-squared law.
     step
@@ -431,7 +452,7 @@ def shift_item(fit: GroupFit, item: int, origin: BoolArray) -> ItemShift:
         The items whose locations have mean zero.
     """
     nodes = np.flatnonzero(fit.answers.item_of == item)
-    present = np.flatnonzero(fit.answers.answered[:, item])
+    present = np.flatnonzero(fit.answers.compared[:, item])
     # An equal shift in all groups is the item's own intercept: the last group has none.
     free = slice(len(present) - 1)
     products = fit.summed[present][:, :, nodes].sum(axis=2)
@@ -479,10 +500,10 @@ def free_item(fit: GroupFit, item: int, origin: BoolArray) -> ItemShift:
 
 
 def _start_location(fit: GroupFit, item: int, origin: BoolArray) -> FloatArray:
-    """Return the location of an item in the groups that answered it, NaN in the others."""
+    """Return the location of an item in the groups that are compared, NaN in the others."""
     intercept = fit.model.intercept[:, fit.answers.item_of == item].mean(axis=1)
     location = intercept - fit.model.slope[item] * find_origin(fit, origin)
-    return np.where(fit.answers.answered[:, item] > 0, location, np.nan)
+    return np.where(fit.answers.compared[:, item], location, np.nan)
 
 
 def _derive_location(fit: GroupFit, item: int, origin: BoolArray) -> FloatArray:
