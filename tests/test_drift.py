@@ -286,6 +286,10 @@ def test_periods_come_as_a_list_or_one_by_one():
     frames = [day.to_dataframe("wide").drop(columns="person") for day in days]
     assert find_drift(*frames).p_value == pytest.approx(one.p_value)
     assert find_drift(*(day.to_array() for day in days)).p_value == pytest.approx(one.p_value)
+    columns = {"person": "user", "item": "prompt", "response": "correct"}
+    long = [day.to_dataframe().rename(columns=columns) for day in days]
+    named = find_drift(*long, **columns)
+    assert (named.items, named.p_value.tolist()) == (one.items, pytest.approx(one.p_value))
 
 
 def test_answers_beside_a_calibration_are_refused():

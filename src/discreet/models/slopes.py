@@ -451,34 +451,46 @@ def shift_item(fit: GroupFit, item: int, origin: BoolArray) -> ItemShift:
     origin
         The items whose locations have mean zero.
     """
-    nodes = np.flatnonzero(fit.answers.item_of == item)
     present = np.flatnonzero(fit.answers.compared[:, item])
-    # An equal shift in all groups is the item's own intercept: the last group has none.
-    free = slice(len(present) - 1)
-    products = fit.summed[present][:, :, nodes].sum(axis=2)
-    cross = np.zeros((int(fit.place.max()) + 1, len(present)))
-    np.add.at(cross, (fit.place[present], np.arange(len(present))[:, None]), products)
-    cross = cross[:-1, free]
-    explained = fit.inverse @ cross
-    spread = np.diag(products[:, nodes].sum(axis=1)[free]) - cross.T @ explained
-    score = fit.gradient[present][free, nodes].sum(axis=1) - explained.T @ fit.total
-    variance = np.linalg.pinv(spread, hermitian=True)
-    shift = np.append(variance @ score, 0.0)
-    step = fit.inverse @ (fit.total - cross @ shift[free])
+    score, variance, cross = _project_scores(fit, item, present)
+    shift = variance @ score
+    step = fit.inverse @ (fit.total - cross @ shift)
+    own = np.zeros(len(fit.place))
+    own[present[:-1]] = shift
     along = _derive_location(fit, item, origin)
-    turned = np.eye(len(present))[:, free] - along @ explained
+    turned = np.eye(len(present), len(shift)) - along @ fit.inverse @ cross
     # Scores that parameters were fitted to vary too little: as many persons less count.
     share = 1 - len(fit.total) / fit.answers.persons
-    location = _start_location(fit, item, origin)
-    location[present] += along @ step + shift
-    covariance = np.full((len(location), len(location)), np.nan)
+    covariance = np.full((len(own), len(own)), np.nan)
     covariance[np.ix_(present, present)] = (
         turned @ variance @ turned.T + along @ fit.inverse @ along
     ) / share
-    statistic = share * float(score @ shift[free])
-    own = np.zeros(len(location))
-    own[present] = shift
-    return ItemShift(location, covariance, statistic, len(shift) - 1, np.append(step, own))
+    return ItemShift(
+        location=_start_location(fit, item, origin) + along @ step + own,
+        covariance=covariance,
+        statistic=share * float(score @ shift),
+        degrees=len(shift),
+        step=np.append(step, own),
+    )
+
+
+def _project_scores(
+    fit: GroupFit, item: int, present: IndexArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the efficient scores of an item's shifts, their inverse spread, and cross products.
+
+    The cross products are those with the scores by all parameters. The last group has no shift:
+    an equal shift in all groups is the item's own intercept.
+    """
+    nodes, free = np.flatnonzero(fit.answers.item_of == item), present[:-1]
+    products = fit.summed[free][:, :, nodes].sum(axis=2)
+    cross = np.zeros((int(fit.place.max()) + 1, len(free)))
+    np.add.at(cross, (fit.place[free], np.arange(len(free))[:, None]), products)
+    cross = cross[:-1]
+    explained = fit.inverse @ cross
+    spread = np.diag(products[:, nodes].sum(axis=1)) - cross.T @ explained
+    score = fit.gradient[free][:, nodes].sum(axis=1) - explained.T @ fit.total
+    return np.asarray(score), np.asarray(np.linalg.pinv(spread, hermitian=True), float), cross
 
 
 def free_item(fit: GroupFit, item: int, origin: BoolArray) -> ItemShift:
