@@ -62,26 +62,30 @@ def draw(rng, design, difficulty, slope, mean):
     return Responses.from_array(cells)
 
 
-def prepare(answers):
-    """Return one period as each test takes it."""
+def take(answers, test):
+    """Return one period as a test takes it."""
+    if test == "answers":
+        return answers
+    if test == "folds":
+        return fit(count_pairs(answers, folds=32))
     known = fit(answers, method="refined")
-    before = replace(known, answers=None, right=None)
-    return dict(zip(TESTS, (before, answers, known, count_pairs(answers, folds=32)), strict=True))
+    return known if test == "fits" else replace(known, answers=None, right=None)
 
 
 def replicate(rng, design, tests, seconds):
     """Return by test which items raise the alarm: where none drifts, and where some do."""
     difficulty = rng.normal(size=design.items)
     slope = np.exp(rng.normal(0, design.spread, design.items))
-    days = [prepare(draw(rng, design, difficulty, slope, mean)) for mean in design.means]
+    days = [draw(rng, design, difficulty, slope, mean) for mean in design.means]
     easier = difficulty - EASIER * (np.arange(design.items) < count_drifted(design))
-    last = prepare(draw(rng, design, easier, slope, design.means[-1]))
+    days.append(draw(rng, design, easier, slope, design.means[-1]))
     named = {}
     for test in tests:
+        *before, quiet, loud = (take(day, test) for day in days)
         begin = time.process_time()
-        quiet = find_drift([day[test] for day in days]).moved
+        alarms = find_drift([*before, quiet]).moved
         seconds[test] += time.process_time() - begin
-        named[test] = quiet, find_drift([day[test] for day in [*days[:-1], last]]).moved
+        named[test] = alarms, find_drift([*before, loud]).moved
     return named
 
 
