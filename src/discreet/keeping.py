@@ -34,7 +34,7 @@ PUBLIC = "public: made of public parameters only"
 
 _KINDS = {
     "adaptive": "Exposure Rules Session",
-    "analysis.abilities": "NormalPrior",
+    "analysis.abilities": "HalvesTest NormalPrior",
     "analysis.anchoring": "Anchored",
     "analysis.bank": "Bank",
     "analysis.category_fit": "CategoryFit",

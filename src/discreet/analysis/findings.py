@@ -9,6 +9,7 @@ it needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -16,19 +17,19 @@ import numpy as np
 
 from discreet.analysis.mislabelled import tell_suspects, weak_items
 from discreet.analysis.model_findings import (
+    check_dimensions,
     check_distances,
     check_equal,
+    check_errors,
     check_halves,
     check_misfits,
+    check_number,
+    check_reversed,
+    has_many_reversed,
+    list_reversed,
 )
 from discreet.analysis.rules import (
-    CONTRAST_ALARM,
-    CONTRAST_CLEAR,
-    CONTRAST_FAR,
-    CONTRAST_SEEN,
     DEPENDENT,
-    ENDS_APART,
-    ENDS_DIFFER,
     EXTREME_SHARE,
     FIT_BAD,
     FIT_HIGH,
@@ -53,7 +54,6 @@ from discreet.results.estimate import Estimate, Kind, Status
 
 if TYPE_CHECKING:
     from discreet.analysis.diagnostics import Diagnostics
-    from discreet.analysis.dimensionality import Dimensionality
 
 _EXTREME_ADVICE = (
     "Check the answer key and the wording. If both are right, replace the item or give it to a "
@@ -139,34 +139,73 @@ def _check_warnings(estimate: Estimate) -> Iterator[Finding]:
 
 
 def fit_remarks(diagnostics: Diagnostics, index: int) -> list[str]:
-    """Say whether one item is noisy or too predictable."""
-    high, low = _surprising(diagnostics, index)
+    """Say whether one item is noisy or too predictable, or made to look noisy by a few persons."""
+    _, high, low = _surprising(diagnostics, index)
     if high > FIT_HIGH:
         return ["noisy"]
+    if _few_behind(diagnostics, index):
+        return ["noisy for few persons"]
     return ["too predictable"] if low < FIT_LOW else []
 
 
-def _surprising(diagnostics: Diagnostics, index: int) -> tuple[float, float]:
-    """Largest and smallest mean square of an item that chance alone does not explain; else 1."""
+def _surprising(diagnostics: Diagnostics, index: int) -> tuple[str, float, float]:
+    """Largest and smallest mean square of an item that chance alone does not explain; else 1.
+
+    An outfit counts as it is without a few most unexpected persons. The first value says which
+    mean square is the largest.
+    """
+    outfit = (diagnostics.outfit_trimmed or diagnostics.outfit)[index]
     pairs = (
-        (diagnostics.infit[index], diagnostics.infit_t[index]),
-        (diagnostics.outfit[index], diagnostics.outfit_t[index]),
+        ("infit", diagnostics.infit[index], diagnostics.infit_t[index]),
+        ("outfit", outfit, diagnostics.outfit_t[index]),
     )
-    sure = [v for v, t in pairs if v is not None and t is not None and abs(t) > SURE_T]
-    return max([1.0, *sure]), min([1.0, *sure])
+    sure = [
+        (v, name) for name, v, t in pairs if v is not None and t is not None and abs(t) > SURE_T
+    ]
+    high, name = max([(1.0, ""), *sure])
+    return name, high, min([1.0, *(value for value, _ in sure)])
+
+
+def _few_behind(diagnostics: Diagnostics, index: int) -> int:
+    """Return how many persons alone make an item's outfit large; 0 where it is not large."""
+    outfit, t = diagnostics.outfit[index], diagnostics.outfit_t[index]
+    if outfit is None or t is None or outfit <= FIT_HIGH or t <= SURE_T:
+        return 0
+    trimmed = diagnostics.outfit_trimmed[index] if diagnostics.outfit_trimmed else None
+    if trimmed is None or trimmed > FIT_HIGH:
+        return 0
+    return int(diagnostics.persons_trimmed[index] or 0)
+
+
+def tell_few(estimate: Estimate, diagnostics: Diagnostics) -> str:
+    """Say which outfits are large because of a few persons; empty where none is."""
+    names = [
+        f"{item} ({diagnostics.outfit[i]:.2f}, without {count_of(few, 'person')} "
+        f"{diagnostics.outfit_trimmed[i]:.2f})"
+        for i, item in enumerate(estimate.items)
+        if (few := _few_behind(diagnostics, i))
+    ]
+    if not names:
+        return ""
+    return (
+        f" Few persons make the outfit large of {name_some(names, NAMED)}: look at their answers, "
+        "not at the item."
+    )
 
 
 def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
-    high = np.array([_surprising(diagnostics, i)[0] for i in range(len(estimate.items))])
+    found = [_surprising(diagnostics, i) for i in range(len(estimate.items))]
+    high = np.array([value for _, value, _ in found])
     noisy = np.argsort(-high, kind="stable")[: int((high > FIT_HIGH).sum())]
     if len(noisy):
         bad = int((high > FIT_BAD).sum())
         share = f" ({bad} above {FIT_BAD:g})" if bad else ""
-        names = [f"{estimate.items[i]} ({high[i]:.2f})" for i in noisy]
+        names = [f"{estimate.items[i]} ({found[i][0]} {high[i]:.2f})" for i in noisy]
         yield Finding(
             Severity.SERIOUS if bad else Severity.LOOK,
             f"{count_of(len(noisy))} answered less predictably than the model expects",
-            f"Largest of infit and outfit above {FIT_HIGH:g}{share}: {name_some(names, NAMED)}.",
+            f"Infit or outfit above {FIT_HIGH:g}{share}, also without a few most unexpected "
+            f"persons: {name_some(names, NAMED)}.{tell_few(estimate, diagnostics)}",
             f"{words_for(estimate).noise} Without these items, see whether the other "
             f"{words_for(estimate).numbers} change.",
         )
@@ -186,11 +225,13 @@ def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding
 
 
 def _check_direction(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
-    weak = sorted(weak_items(estimate, diagnostics).items(), key=lambda pair: pair[1])
+    reversed_items = list_reversed(estimate, diagnostics)
+    found = weak_items(estimate, diagnostics).items()
+    weak = sorted((value, index) for index, value in found if index not in reversed_items)
     if not weak:
         return
-    names = [f"{estimate.items[index]} ({minus(f'{value:.2f}')})" for index, value in weak]
-    negative = weak[0][1] < 0
+    names = [f"{estimate.items[index]} ({minus(f'{value:.2f}')})" for value, index in weak]
+    negative = weak[0][0] < 0
     yield Finding(
         Severity.SERIOUS if negative else Severity.LOOK,
         f"{count_of(len(names))} hardly {'tells' if len(names) == 1 else 'tell'} persons apart",
@@ -298,48 +339,6 @@ def _check_dependence(diagnostics: Diagnostics) -> Iterator[Finding]:
     )
 
 
-def _judge_dimensions(found: Dimensionality) -> Severity | None:
-    """Say how much the first component matters; None where it is chance or next to it."""
-    times = found.eigenvalue[0] / found.expected[0]
-    if not found.beyond_chance or times < CONTRAST_CLEAR:
-        return None
-    believed = found.correlation is not None and times >= CONTRAST_SEEN
-    together = found.correlation if believed and found.correlation is not None else 1.0
-    if times >= CONTRAST_ALARM or together < ENDS_APART:
-        return Severity.ALARM
-    return Severity.SERIOUS if times >= CONTRAST_FAR or together < ENDS_DIFFER else Severity.LOOK
-
-
-DIMENSION_TITLES = {
-    Severity.ALARM: "These items do not measure one thing",
-    Severity.SERIOUS: "The items seem to measure more than one thing",
-    Severity.LOOK: "Some items share more than the ability",
-}
-
-
-def _check_dimensions(diagnostics: Diagnostics) -> Iterator[Finding]:
-    found = diagnostics.dimensionality
-    severity = None if found is None else _judge_dimensions(found)
-    if found is None or severity is None:
-        return
-    together = (
-        ""
-        if found.correlation is None
-        else f" Abilities on the two ends correlate at {minus(f'{found.correlation:.2f}')}."
-    )
-    harm = " No score, difficulty or error on this page can be trusted as it stands."
-    yield Finding(
-        severity,
-        DIMENSION_TITLES[severity],
-        f"What one ability leaves unexplained shares a component worth {found.eigenvalue[0]:.1f} "
-        f"of {len(found.items)} items; chance gives {found.expected[0]:.1f} (95% point "
-        f"{found.limit[0]:.1f}).{together}{harm if severity is Severity.ALARM else ''}",
-        f"Read what {', '.join(found.items[:3])} have in common, and how "
-        f"{', '.join(found.items[:-4:-1])} differ from them. If these are two skills, calibrate "
-        "and report them apart.",
-    )
-
-
 def _check_groups(diagnostics: Diagnostics) -> Iterator[Finding]:
     rows = diagnostics.differing or ()
     if not rows:
@@ -389,6 +388,7 @@ ESTIMATE_CHECKS: dict[str, Callable[[Estimate], Iterable[Finding]]] = {
 }
 
 ITEM_CHECKS: dict[str, Callable[[Estimate, Diagnostics], Iterable[Finding]]] = {
+    "reversed items": check_reversed,
     "item fit": _check_fit,
     "direction of items": _check_direction,
     "design": _check_design,
@@ -399,7 +399,8 @@ ITEM_CHECKS: dict[str, Callable[[Estimate, Diagnostics], Iterable[Finding]]] = {
 
 TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
     "labels of items": lambda diagnostics: tell_suspects(diagnostics.mislabelled),
-    "dimensionality": _check_dimensions,
+    "dimensionality": check_dimensions,
+    "errors of abilities": check_errors,
     "reliability": _check_reliability,
     "groups": _check_groups,
     "wrong options": _check_options,
@@ -411,6 +412,14 @@ TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
     "order of categories": check_averages,
 }
 
+CAUSES = ("reversed items", "labels of items")
+EXPLAINED = (
+    *("direction of items", "item fit", "dimensionality", "errors of abilities", "reliability"),
+    *("dependent items", "equal difficulties", "easier and harder", "unexpected persons"),
+    *("order of categories", "order of thresholds", "distances of steps"),
+)
+"""Checks of items that run against the others, and those whose findings such items explain."""
+
 STEP_CHECKS = ("order of thresholds", "rare categories", "order of categories")
 """Checks of items with steps."""
 
@@ -418,16 +427,38 @@ STEP_CHECKS = ("order of thresholds", "rare categories", "order of categories")
 def find_problems(
     estimate: Estimate, diagnostics: Diagnostics | None
 ) -> tuple[list[Finding], list[str]]:
-    """Run every check: the findings, most serious first, and the checks that found nothing."""
+    """Run every check: the findings, most serious first, and the checks that found nothing.
+
+    What another finding explains is among its consequences. Of fewer persons than a test of the
+    model needs, no check counts as one that found nothing.
+    """
     found = {name: [*check(estimate)] for name, check in ESTIMATE_CHECKS.items()}
     if diagnostics is not None:
         found |= {name: [*check(estimate, diagnostics)] for name, check in ITEM_CHECKS.items()}
         found |= {name: [*check(diagnostics)] for name, check in TEST_CHECKS.items()}
     for name in _list_unchecked(estimate, diagnostics):
         found.pop(name, None)
-    findings = [finding for some in found.values() for finding in some]
     fine = [name for name, some in found.items() if not some]
-    return sorted(findings, key=lambda finding: finding.severity), fine
+    if diagnostics is not None and has_many_reversed(estimate, diagnostics):
+        _fold_consequences(found)
+    findings = [finding for some in found.values() for finding in some]
+    few = [*check_number(estimate, diagnostics)]
+    return [*few, *sorted(findings, key=lambda one: one.severity)], [] if few else fine
+
+
+def _fold_consequences(found: dict[str, list[Finding]]) -> None:
+    """Put findings that items in the wrong direction explain under the finding about these."""
+    causes = [name for name in CAUSES if found.get(name)]
+    if not causes:
+        return
+    cause = found[causes[0]][0]
+    others = [one for name in (*causes[1:], *EXPLAINED) for one in found.pop(name, ())]
+    others.sort(key=lambda one: one.severity)
+    worst = min([cause.severity, *(one.severity for one in others)])
+    first = replace(cause, severity=worst, consequences=tuple(others))
+    found[causes[0]] = []
+    rest = {name: found.pop(name) for name in list(found)}
+    found |= {"cause": [first], **rest}
 
 
 def _list_unchecked(estimate: Estimate, diagnostics: Diagnostics | None) -> Iterator[str]:
@@ -443,5 +474,6 @@ def _list_unchecked(estimate: Estimate, diagnostics: Diagnostics | None) -> Iter
         "equal difficulties": "andersen",
         "easier and harder": "martin_loef",
         "distances of steps": "step_models",
+        "errors of abilities": "ability_errors",
     }
     yield from (name for name, one in needed.items() if getattr(diagnostics, one, None) is None)

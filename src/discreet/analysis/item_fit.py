@@ -10,6 +10,9 @@ Masters 1982, ch. 5). The expected point-measure correlation has ``cov(theta, p)
 ``var(p) + mean(w)`` as the variance of the answers below; the discrimination is ``1 + sum y (theta
 - b) / sum w (theta - b)^2``. With steps ``x`` is the category, ``p`` and ``w`` are mean and
 variance of the score, and the discrimination is that of a slope on all thresholds.
+
+One person can make an outfit large: an answer with a chance of 1 in 1000 adds about 1000 to a sum
+that is about the number of persons. So outfit is also given without the most unexpected persons.
 """
 
 from __future__ import annotations
@@ -21,9 +24,10 @@ import numpy as np
 
 from discreet.analysis.category_fit import CategoryFit, CategorySums, describe_categories
 from discreet.analysis.known import known_difficulties
-from discreet.analysis.many import is_many, sum_many
+from discreet.analysis.many import is_many, keep_largest, sum_many
 from discreet.analysis.persons import PersonScores
 from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
+from discreet.analysis.rules import FIT_HIGH
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.categories import slope_terms
 from discreet.results.estimate import Notice
@@ -34,6 +38,9 @@ MEASURED = "measured"
 MEAN_SQUARES = ("infit", "infit_t", "outfit", "outfit_t")
 NO_SPREAD = 1e-12
 SLOPES = ("point_measure", "point_measure_expected", "discrimination")
+TRIMMED = ("outfit_trimmed", "persons_trimmed")
+FEW_SHARE, MOST_FEW = 0.01, 10
+"""Persons that count as few: this share of those who answered an item, and at most so many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +63,10 @@ class ItemFit(Tabular):
         Answers of persons with right and wrong answers; extreme scores fit by construction.
     infit, infit_t, outfit, outfit_t
         Mean squares and standardised values.
+    outfit_trimmed, persons_trimmed
+        Outfit without the most unexpected persons, and how many that are: as few as bring it down
+        to 1.3. At least one person may be left out, and at most 1% of those who answered or 10.
+        Where the outfit is still above 1.3, more than a few persons make it so.
     point_measure, point_measure_expected
         Correlation of the answers with the abilities, and what it is when the model holds.
     discrimination
@@ -72,6 +83,8 @@ class ItemFit(Tabular):
     infit_t: FloatArray
     outfit: FloatArray
     outfit_t: FloatArray
+    outfit_trimmed: FloatArray
+    persons_trimmed: Int64Array
     point_measure: FloatArray
     point_measure_expected: FloatArray
     discrimination: FloatArray
@@ -81,7 +94,7 @@ class ItemFit(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
-        columns = list_columns(self, "answers", *MEAN_SQUARES, *SLOPES, "status")
+        columns = list_columns(self, "answers", *MEAN_SQUARES, *TRIMMED, *SLOPES, "status")
         return {"item": list(self.items), **columns}
 
 
@@ -202,7 +215,7 @@ class _Sums:
     def of(cls, chunk: ResidualChunk, axis: int) -> _Sums:
         w, y2 = chunk.variance, chunk.residual**2
         given = chunk.answered
-        ratio = np.divide(y2, w, out=np.zeros_like(w), where=given)
+        ratio = chunk.squares()
         kurtosis = np.divide(chunk.fourth, w * w, out=np.zeros_like(w), where=given)
         excess = np.where(given, chunk.fourth - w * w, 0.0)
         parts = (given.astype(np.float64), y2, ratio, w, kurtosis, excess)
@@ -211,6 +224,21 @@ class _Sums:
     def add(self, other: _Sums) -> None:
         for name in self.__dataclass_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def trim_outfit(self, largest: FloatArray) -> tuple[FloatArray, Int64Array]:
+        """Return outfits without the fewest persons that bring them to 1.3, and how many they are.
+
+        ``largest`` holds each item's largest squared standardised residuals, ``[item, person]``.
+        """
+        left_out = np.arange(largest.shape[1] + 1)
+        falling = -np.sort(-largest, axis=1)
+        total = self.standardised[:, None] - np.cumsum(np.pad(falling, ((0, 0), (1, 0))), axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            outfit = total / (self.count[:, None] - left_out)
+        allowed = np.clip(self.count * FEW_SHARE, 1, largest.shape[1]).astype(np.int64)
+        enough = (outfit <= FIT_HIGH) | (left_out >= allowed[:, None]) | np.isnan(outfit)
+        number = enough.argmax(axis=1)
+        return outfit[np.arange(len(outfit)), number], number
 
     def mean_squares(self) -> MeanSquares:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -289,9 +317,11 @@ def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
     items: _Sums | None = None
     persons: list[MeanSquares] = []
     moments = _Moments(*np.zeros((10, len(b))))
+    largest = np.zeros((len(b), MOST_FEW))
     categories = CategorySums.start(b)
     for chunk in prepared.chunks():
         part = _Sums.of(chunk, 0)
+        largest = keep_largest(largest, chunk.squares().T)
         if items is None:
             items = part
         else:
@@ -301,7 +331,7 @@ def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
         if categories is not None:
             categories.add(chunk, ability[chunk.persons], b)
     joined = [np.concatenate(columns) for columns in zip(*map(_columns, persons), strict=True)]
-    sums = {"sums": items, "moments": moments, "categories": categories}
+    sums = {"sums": items, "moments": moments, "categories": categories, "largest": largest}
     return sums, MeanSquares(*joined)
 
 
@@ -310,10 +340,12 @@ def _sum_many(
 ) -> tuple[dict[str, Any], MeanSquares]:
     """Do the same for very many right and wrong answers."""
     b, used = prepared.thresholds[:, 0], prepared.used
-    by_item, by_person = sum_many(prepared.responses.store, b, ability, used, centre)
+    store = prepared.responses.store
+    by_item, by_person, largest = sum_many(store, b, ability, used, centre, most=MOST_FEW)
     # A right answer is its own square.
     moments = _Moments(*np.insert(by_item[6:], 3, by_item[8], axis=0))
-    sums = {"sums": _Sums(*by_item[:6]), "moments": moments, "categories": None}
+    parts = _Sums(*by_item[:6])
+    sums = {"sums": parts, "moments": moments, "categories": None, "largest": largest}
     return sums, _Sums(*by_person).mean_squares()
 
 
@@ -334,8 +366,9 @@ def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
     status[where[constant]] = "no_variance"
     status[where[count == 0]] = "no_answers"
     squares = sums["sums"].mean_squares()
-    answers = np.zeros(len(names), dtype=np.int64)
-    answers[where] = count.astype(np.int64)
+    trimmed, left_out = sums["sums"].trim_outfit(sums["largest"])
+    answers, persons_trimmed = np.zeros((2, len(names)), dtype=np.int64)
+    answers[where], persons_trimmed[where] = count.astype(np.int64), left_out
 
     def spread_out(value: FloatArray) -> FloatArray:
         column = np.full(len(names), np.nan)
@@ -346,6 +379,8 @@ def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
         items=names,
         answers=answers,
         **{name: spread_out(getattr(squares, name)) for name in MEAN_SQUARES},
+        outfit_trimmed=spread_out(trimmed),
+        persons_trimmed=persons_trimmed,
         **{name: spread_out(value) for name, value in slopes.items()},
         status=tuple(status),
     )

@@ -81,11 +81,12 @@ def _add_up_chances(own, begin, end, item, odds, correction):
 
 
 @compiled_loop
-def sum_rows(first, stop, indptr, item, right, b, ability, used, centre, by_item, by_person):
+def sum_rows(first, stop, indptr, item, right, b, ability, used, centre, by_item, by_person, top):
     """Add up residuals of the persons ``first`` to ``stop`` who are used.
 
     ``by_item[item, 15]`` and ``by_person[6, person]`` get the sums in the order of ``_Sums``, the
-    former also those of ``_Moments`` of :mod:`discreet.analysis.item_fit`.
+    former also those of ``_Moments`` of :mod:`discreet.analysis.item_fit`. ``top[item, most]``
+    keeps the largest squared standardised residuals, the smallest of them first.
     """
     odds = np.exp(b)
     for person in range(first, stop):
@@ -116,3 +117,9 @@ def sum_rows(first, stop, indptr, item, right, b, ability, used, centre, by_item
             sums[12] += from_centre * chance
             sums[13] += residual * away
             sums[14] += variance * away * away
+            kept, place = top[column], 0
+            if parts[2] > kept[0]:
+                while place + 1 < len(kept) and kept[place + 1] < parts[2]:
+                    kept[place] = kept[place + 1]
+                    place += 1
+                kept[place] = parts[2]

@@ -16,12 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.analysis.abilities import (
+    HalvesTest,
     NormalPrior,
+    compare_halves,
     estimate_prior,
     posterior_moments,
     solve_likelihood,
 )
-from discreet.analysis.known import known_thresholds
+from discreet.analysis.known import KnownItems, known_thresholds
 from discreet.analysis.many import is_many, is_varied, solve_many
 from discreet.analysis.plausible import (
     LatentRegression,
@@ -29,6 +31,7 @@ from discreet.analysis.plausible import (
     fit_posterior,
     take_columns,
 )
+from discreet.analysis.rules import ANDERSEN_LEVEL
 from discreet.answers.opening import load_answers
 from discreet.answers.planes import AnswerStore
 from discreet.answers.responses import Responses
@@ -45,6 +48,9 @@ from discreet.types import FloatArray, Int64Array, ScoreMethod, Texts
 SCORINGS: tuple[str, ...] = get_args(ScoreMethod)
 CHUNK_CELLS = 1 << 20
 """Cells solved together: 8 MB of float64."""
+MOST_COMPARED = 2000
+"""Persons by whom easier and harder items are compared. With more of them the test would see what
+it neglects itself, terms of the order of one over the number of items."""
 
 
 class PersonStatus(StrEnum):
@@ -82,7 +88,10 @@ class PersonScores(Tabular):
     items
         Items that were used.
     warnings
-        What was ignored, and why.
+        What was ignored, and why; and where the standard errors are too small.
+    halves
+        Whether the easier and the harder items agree on the abilities as well as the standard
+        errors say; None where items or persons are too few.
     regression
         How abilities depend on what else is known of the persons, else ``None``.
     plausible
@@ -102,6 +111,7 @@ class PersonScores(Tabular):
     warnings: tuple[Notice, ...] = ()
     regression: LatentRegression | None = None
     plausible: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    halves: HalvesTest | None = None
 
     __repr__ = brief_repr
 
@@ -194,7 +204,9 @@ def score(
     Returns
     -------
     PersonScores
-        With a warning for every item of the answers that has no difficulty.
+        With a warning for every item of the answers that has no difficulty, and one where the
+        standard errors of the abilities are too small: persons' abilities on the easier and on
+        the harder items then differ by more than these errors allow.
 
     Examples
     --------
@@ -225,13 +237,45 @@ def score(
         else:
             found |= _solve_grouped(patterns, b, method, prior)
     LOG.info("scored %d persons on %d items, method %s", source.n_persons, len(b), method)
+    halves = _test_halves(chosen, known, found, is_mean=method == "posterior")
     return PersonScores(
         persons=source.persons,
         method=method,
         items=known.items,
-        warnings=warnings,
+        warnings=(*warnings, *_doubt_errors(halves)),
+        halves=halves,
         **found,
     )
+
+
+def _test_halves(
+    answers: Responses, known: KnownItems, found: Mapping[str, Any], *, is_mean: bool
+) -> HalvesTest | None:
+    """Compare the easier with the harder items, by some evenly chosen persons of very many."""
+    measured = np.flatnonzero(found["status"] == PersonStatus.MEASURED)
+    most = min(MOST_COMPARED, max(1, CHUNK_CELLS // known.thresholds.size))
+    if len(measured) > most:
+        measured = measured[np.linspace(0, len(measured) - 1, most).round().astype(np.intp)]
+    if not len(measured):
+        return None
+    store, ability = answers.store.take(measured), found["ability"][measured]
+    if is_mean:  # the mean of a posterior is drawn away from what the answers say
+        patterns = group_patterns(store, np.arange(len(known.items)))
+        ability = _solve_grouped(patterns, known.thresholds, "warm", None)["ability"]
+    return compare_halves(store.rows(0, len(measured)), known.thresholds, ability, known.se)
+
+
+def _doubt_errors(halves: HalvesTest | None) -> tuple[Notice, ...]:
+    """Warn where easier and harder items disagree by more than the standard errors allow."""
+    if halves is None or halves.p_value >= ANDERSEN_LEVEL:
+        return ()
+    sentence = (
+        "the standard errors of the abilities are too small. Abilities on the easier and on the "
+        f"harder half of the items differ {halves.times:.2f} times as much as these errors allow, "
+        f"and the difference depends on the ability (z {halves.z:.1f}). Guessing and unequal "
+        "slopes of the items do this. Do not rely on small differences between persons"
+    )
+    return (Notice(Kind.UNDERSTATED_ERRORS, sentence),)
 
 
 def _solve_each(store: AnswerStore, b: FloatArray, method: str) -> dict[str, Any]:

@@ -49,7 +49,8 @@ Optimizing rating scale category effectiveness)."""
 
 CONTRAST_CLEAR, CONTRAST_FAR, CONTRAST_ALARM = 1.1, 2.0, 4.0
 """First component of the residuals, as a multiple of what chance makes of it. In simulations with
-30 items and 500 persons two abilities that correlate at 0.8 give 1.1, at 0.5 1.5, at 0 2.0."""
+30 items and 500 persons two abilities that correlate at 0.8 give 1.1, at 0.5 1.5, at 0 2.0. A
+component beyond chance but below the first of these is told as small."""
 
 CONTRAST_SEEN = 1.3
 """Multiple from which on the correlation of the two ends of the component is believed."""
@@ -65,6 +66,18 @@ alarm for one in a hundred sound tests."""
 MISFIT_SHARE = 0.05
 """Share of persons with unexpected answers; in simulations where the model holds, with 5 to 100
 items, it is 0 to 0.025."""
+
+FEWEST_PERSONS = 30
+"""Persons with right and wrong answers below whom no test of the model can say that it holds: the
+standard error of a difficulty is then 0.4 or more."""
+
+REVERSED_SHARE = 0.1
+"""Share of items that run against the others from which on they explain other findings: they then
+distort every ability."""
+
+ERRORS_LARGE = 1.2
+"""Differences between abilities on easier and harder items, as a multiple of what their standard
+errors allow, from which on this is serious: a nominal 95% interval then covers 90%."""
 
 MANY_TIMES = 10
 """A test this many times as long is beyond what the formula can promise."""
@@ -88,12 +101,16 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong: what was found and what to do."""
+    """One thing that is wrong: what was found and what to do.
+
+    ``consequences`` are other findings that this one may explain.
+    """
 
     severity: Severity
     title: str
     found: str
     advice: str
+    consequences: tuple[Finding, ...] = ()
 
 
 def say_reliability(value: float | None) -> str:
