@@ -25,9 +25,9 @@ from discreet.analysis.model_findings import (
 )
 from discreet.analysis.rules import (
     ANDERSEN_LEVEL,
+    BOUNDED_HIGH,
     DEPENDENT,
     FIT_HIGH,
-    FIT_LOW,
     Finding,
     say_test,
 )
@@ -295,7 +295,7 @@ def _dependence(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
 def _item_fit(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest:
     columns = {
         "infit": diagnostics.infit,
-        "outfit": diagnostics.outfit_trimmed or diagnostics.outfit,
+        "outfit (bounded)": diagnostics.outfit_bounded or diagnostics.outfit,
     }
     known = {name: [one for one in column if one is not None] for name, column in columns.items()}
     ranges = [
@@ -305,7 +305,7 @@ def _item_fit(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest:
     ]
     numbers = (max(max(values, default=1.0) for values in known.values()), None, None)
     fine = (
-        f"Mean squares: {', '.join(ranges)}; {FIT_LOW:g} to {FIT_HIGH:g} is usual."
+        f"Mean squares: {', '.join(ranges)}; up to {FIT_HIGH:g} and {BOUNDED_HIGH:g} is usual."
         f"{tell_few(estimate, diagnostics)}"
     )
     asks = "Are answers to each item as predictable as the model says?"

@@ -90,8 +90,9 @@ class Diagnostics:
         where everybody got the same items or the persons are few.
     infit, infit_t, outfit, outfit_t, point_measure
         Per item, as :func:`measure_fit` gives them; ``None`` without a number.
-    outfit_trimmed, persons_trimmed
-        Outfit without a few most unexpected persons, and how many; empty in older files.
+    outfit_bounded, outfit_bounded_t, outfit_without_one
+        Outfit in which no answer counts for more than 9, and outfit without the most unexpected
+        answer; empty in older files.
     dependent
         Pairs of items whose residual correlation lies above the mean one by more than chance
         (5% over all pairs together): item, other, how far above, persons. The largest, and
@@ -179,8 +180,9 @@ class Diagnostics:
     mislabelled: tuple[Suspect, ...] = ()
     step_models: tuple[float, int, float] | None = None
     shares: Mapping[str, Shares] = field(default_factory=dict)
-    outfit_trimmed: tuple[float | None, ...] = ()
-    persons_trimmed: tuple[float | None, ...] = ()
+    outfit_bounded: tuple[float | None, ...] = ()
+    outfit_bounded_t: tuple[float | None, ...] = ()
+    outfit_without_one: tuple[float | None, ...] = ()
     andersen_split: str = ""
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ability_errors: tuple[float, float, float] | None = None

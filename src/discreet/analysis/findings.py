@@ -29,9 +29,12 @@ from discreet.analysis.model_findings import (
     list_reversed,
 )
 from discreet.analysis.rules import (
+    BOUNDED_BAD,
+    BOUNDED_HIGH,
     DEPENDENT,
     EXTREME_SHARE,
     FIT_BAD,
+    FIT_BOUND,
     FIT_HIGH,
     FIT_LOW,
     MANY_TIMES,
@@ -139,73 +142,100 @@ def _check_warnings(estimate: Estimate) -> Iterator[Finding]:
 
 
 def fit_remarks(diagnostics: Diagnostics, index: int) -> list[str]:
-    """Say whether one item is noisy or too predictable, or made to look noisy by a few persons."""
-    _, high, low = _surprising(diagnostics, index)
-    if high > FIT_HIGH:
+    """Say whether one item is noisy or too predictable, or made to look noisy by few answers."""
+    if _judge_noise(diagnostics, index) is not None:
         return ["noisy"]
-    if _few_behind(diagnostics, index):
-        return ["noisy for few persons"]
-    return ["too predictable"] if low < FIT_LOW else []
+    if _is_by_few(diagnostics, index):
+        return ["noisy by few persons"]
+    low = [value for _, value, t in _mean_squares(diagnostics, index) if t < -SURE_T]
+    return ["too predictable"] if min([1.0, *low]) < FIT_LOW else []
 
 
-def _surprising(diagnostics: Diagnostics, index: int) -> tuple[str, float, float]:
-    """Largest and smallest mean square of an item that chance alone does not explain; else 1.
+Square = tuple[str, float, float]
+"""Which mean square of an item it is, its value and its standardised value."""
 
-    An outfit counts as it is without a few most unexpected persons. The first value says which
-    mean square is the largest.
-    """
-    outfit = (diagnostics.outfit_trimmed or diagnostics.outfit)[index]
-    pairs = (
-        ("infit", diagnostics.infit[index], diagnostics.infit_t[index]),
-        ("outfit", outfit, diagnostics.outfit_t[index]),
-    )
-    sure = [
-        (v, name) for name, v, t in pairs if v is not None and t is not None and abs(t) > SURE_T
+
+def _mean_squares(diagnostics: Diagnostics, index: int) -> list[Square]:
+    """Return the mean squares of an item that have numbers; bounded ones are not in older files."""
+    names = ("infit", "outfit", "outfit_bounded")
+    found = [
+        (name, getattr(diagnostics, name)[index], getattr(diagnostics, f"{name}_t")[index])
+        for name in names
+        if getattr(diagnostics, name)
     ]
-    high, name = max([(1.0, ""), *sure])
-    return name, high, min([1.0, *(value for value, _ in sure)])
+    return [(name, value, t) for name, value, t in found if value is not None and t is not None]
 
 
-def _few_behind(diagnostics: Diagnostics, index: int) -> int:
-    """Return how many persons alone make an item's outfit large; 0 where it is not large."""
-    outfit, t = diagnostics.outfit[index], diagnostics.outfit_t[index]
-    if outfit is None or t is None or outfit <= FIT_HIGH or t <= SURE_T:
-        return 0
-    trimmed = diagnostics.outfit_trimmed[index] if diagnostics.outfit_trimmed else None
-    if trimmed is None or trimmed > FIT_HIGH:
-        return 0
-    return int(diagnostics.persons_trimmed[index] or 0)
+def _judge_noise(diagnostics: Diagnostics, index: int) -> tuple[float, Square] | None:
+    """Return the mean square that makes an item noisy, as a share of what is bad; else None.
+
+    That is the infit, or the bounded outfit: a few answers can make the plain one large.
+    """
+    limits = {"infit": (FIT_HIGH, FIT_BAD), "outfit_bounded": (BOUNDED_HIGH, BOUNDED_BAD)}
+    if not diagnostics.outfit_bounded:
+        limits["outfit"] = FIT_HIGH, FIT_BAD
+    noisy = [
+        (value / limits[name][1], (name, value, t))
+        for name, value, t in _mean_squares(diagnostics, index)
+        if name in limits and value > limits[name][0] and t > SURE_T
+    ]
+    return max(noisy, default=None)
+
+
+def _is_by_few(diagnostics: Diagnostics, index: int) -> bool:
+    """Say whether the outfit of an item is large by few answers only."""
+    squares = {name: (value, t) for name, value, t in _mean_squares(diagnostics, index)}
+    outfit, t = squares.get("outfit", (1.0, 0.0))
+    large = outfit > FIT_HIGH and t > SURE_T
+    return large and _judge_noise(diagnostics, index) is None
 
 
 def tell_few(estimate: Estimate, diagnostics: Diagnostics) -> str:
-    """Say which outfits are large because of a few persons; empty where none is."""
+    """Say which outfits are large because of few persons; empty where none is."""
     names = [
-        f"{item} ({diagnostics.outfit[i]:.2f}, without {count_of(few, 'person')} "
-        f"{diagnostics.outfit_trimmed[i]:.2f})"
+        f"{item} ({diagnostics.outfit[i]:.2f}; {_say_rest(diagnostics, i)})"
         for i, item in enumerate(estimate.items)
-        if (few := _few_behind(diagnostics, i))
+        if _is_by_few(diagnostics, i)
     ]
     if not names:
         return ""
     return (
-        f" Few persons make the outfit large of {name_some(names, NAMED)}: look at their answers, "
-        "not at the item."
+        f" Answers of few persons make the outfit large of {name_some(names, NAMED)}: look at "
+        "these persons, not at the item."
     )
 
 
+def _say_rest(diagnostics: Diagnostics, index: int) -> str:
+    """Say what an outfit is without one person, or with all answers bounded."""
+    rest = diagnostics.outfit_without_one[index]
+    if rest is not None and rest <= FIT_HIGH:
+        return f"{rest:.2f} without 1 person"
+    return f"{diagnostics.outfit_bounded[index]:.2f} with unexpected answers bounded"
+
+
+def _name_noise(estimate: Estimate, diagnostics: Diagnostics, index: int, square: Square) -> str:
+    """Name a noisy item with the number that makes it so."""
+    name, value, _ = square
+    if name != "outfit_bounded":
+        return f"{estimate.items[index]} ({name} {value:.2f})"
+    plain = diagnostics.outfit[index]
+    return f"{estimate.items[index]} (outfit {plain:.2f}, bounded {value:.2f})"
+
+
 def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
-    found = [_surprising(diagnostics, i) for i in range(len(estimate.items))]
-    high = np.array([value for _, value, _ in found])
-    noisy = np.argsort(-high, kind="stable")[: int((high > FIT_HIGH).sum())]
-    if len(noisy):
-        bad = int((high > FIT_BAD).sum())
-        share = f" ({bad} above {FIT_BAD:g})" if bad else ""
-        names = [f"{estimate.items[i]} ({found[i][0]} {high[i]:.2f})" for i in noisy]
+    judged = ((i, _judge_noise(diagnostics, i)) for i in range(len(estimate.items)))
+    noisy = sorted(
+        ((i, *noise) for i, noise in judged if noise is not None), key=lambda one: -one[1]
+    )
+    if noisy:
+        bad = sum(share > 1 for _, share, _ in noisy)
+        names = [_name_noise(estimate, diagnostics, i, square) for i, _, square in noisy]
         yield Finding(
             Severity.SERIOUS if bad else Severity.LOOK,
             f"{count_of(len(noisy))} answered less predictably than the model expects",
-            f"Infit or outfit above {FIT_HIGH:g}{share}, also without a few most unexpected "
-            f"persons: {name_some(names, NAMED)}.{tell_few(estimate, diagnostics)}",
+            f"Infit above {FIT_HIGH:g}, or outfit above {BOUNDED_HIGH:g} where no answer counts "
+            f"for more than {FIT_BOUND:g}: {name_some(names, NAMED)}."
+            f"{tell_few(estimate, diagnostics)}",
             f"{words_for(estimate).noise} Without these items, see whether the other "
             f"{words_for(estimate).numbers} change.",
         )

@@ -12,7 +12,8 @@ Masters 1982, ch. 5). The expected point-measure correlation has ``cov(theta, p)
 variance of the score, and the discrimination is that of a slope on all thresholds.
 
 One person can make an outfit large: an answer with a chance of 1 in 1000 adds about 1000 to a sum
-that is about the number of persons. So outfit is also given without the most unexpected persons.
+that is about the number of persons. The bounded outfit is ``sum min(y^2 / w, 9)`` over its mean by
+the model: no answer counts for more than three standard deviations.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ import numpy as np
 
 from discreet.analysis.category_fit import CategoryFit, CategorySums, describe_categories
 from discreet.analysis.known import known_difficulties
-from discreet.analysis.many import is_many, keep_largest, sum_many
+from discreet.analysis.many import is_many, sum_many
 from discreet.analysis.persons import PersonScores
 from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
-from discreet.analysis.rules import FIT_HIGH
+from discreet.analysis.rules import FIT_BOUND
 from discreet.markup import Tabular, brief_repr, list_columns
-from discreet.models.categories import slope_terms
+from discreet.models.categories import category_chances, slope_terms
 from discreet.results.estimate import Notice
 from discreet.tables.words import ReadingWords
 from discreet.types import FloatArray, Int64Array, ScoreMethod
@@ -38,9 +39,7 @@ MEASURED = "measured"
 MEAN_SQUARES = ("infit", "infit_t", "outfit", "outfit_t")
 NO_SPREAD = 1e-12
 SLOPES = ("point_measure", "point_measure_expected", "discrimination")
-TRIMMED = ("outfit_trimmed", "persons_trimmed")
-FEW_SHARE, MOST_FEW = 0.01, 10
-"""Persons that count as few: this share of those who answered an item, and at most so many."""
+BOUNDED = ("outfit_bounded", "outfit_bounded_t", "outfit_without_one")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +62,10 @@ class ItemFit(Tabular):
         Answers of persons with right and wrong answers; extreme scores fit by construction.
     infit, infit_t, outfit, outfit_t
         Mean squares and standardised values.
-    outfit_trimmed, persons_trimmed
-        Outfit without the most unexpected persons, and how many that are: as few as bring it down
-        to 1.3. At least one person may be left out, and at most 1% of those who answered or 10.
-        Where the outfit is still above 1.3, more than a few persons make it so.
+    outfit_bounded, outfit_bounded_t
+        Outfit in which no answer counts for more than 9, three standard deviations squared.
+    outfit_without_one
+        Outfit without the most unexpected answer.
     point_measure, point_measure_expected
         Correlation of the answers with the abilities, and what it is when the model holds.
     discrimination
@@ -83,8 +82,9 @@ class ItemFit(Tabular):
     infit_t: FloatArray
     outfit: FloatArray
     outfit_t: FloatArray
-    outfit_trimmed: FloatArray
-    persons_trimmed: Int64Array
+    outfit_bounded: FloatArray
+    outfit_bounded_t: FloatArray
+    outfit_without_one: FloatArray
     point_measure: FloatArray
     point_measure_expected: FloatArray
     discrimination: FloatArray
@@ -94,7 +94,7 @@ class ItemFit(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
-        columns = list_columns(self, "answers", *MEAN_SQUARES, *TRIMMED, *SLOPES, "status")
+        columns = list_columns(self, "answers", *MEAN_SQUARES, *BOUNDED, *SLOPES, "status")
         return {"item": list(self.items), **columns}
 
 
@@ -225,21 +225,6 @@ class _Sums:
         for name in self.__dataclass_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
-    def trim_outfit(self, largest: FloatArray) -> tuple[FloatArray, Int64Array]:
-        """Return outfits without the fewest persons that bring them to 1.3, and how many they are.
-
-        ``largest`` holds each item's largest squared standardised residuals, ``[item, person]``.
-        """
-        left_out = np.arange(largest.shape[1] + 1)
-        falling = -np.sort(-largest, axis=1)
-        total = self.standardised[:, None] - np.cumsum(np.pad(falling, ((0, 0), (1, 0))), axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            outfit = total / (self.count[:, None] - left_out)
-        allowed = np.clip(self.count * FEW_SHARE, 1, largest.shape[1]).astype(np.int64)
-        enough = (outfit <= FIT_HIGH) | (left_out >= allowed[:, None]) | np.isnan(outfit)
-        number = enough.argmax(axis=1)
-        return outfit[np.arange(len(outfit)), number], number
-
     def mean_squares(self) -> MeanSquares:
         with np.errstate(invalid="ignore", divide="ignore"):
             outfit, infit = self.standardised / self.count, self.squared / self.variance
@@ -248,6 +233,39 @@ class _Sums:
             return MeanSquares(
                 infit, _standardise(infit, infit_sd), outfit, _standardise(outfit, outfit_sd)
             )
+
+
+@dataclass(eq=False)
+class _BoundedSums:
+    """Sums over persons of bounded squares: observed, mean and variance by the model.
+
+    And the largest square, which is not bounded.
+    """
+
+    observed: FloatArray
+    expected: FloatArray
+    variance: FloatArray
+    largest: FloatArray
+
+    def add(self, chunk: ResidualChunk, ability: FloatArray, thresholds: FloatArray) -> None:
+        given, square = chunk.answered[..., None], chunk.squares()
+        chance = np.where(given, category_chances(ability, thresholds), 0.0)
+        category = np.arange(chance.shape[-1])
+        mean = (chunk.code - chunk.residual)[..., None]
+        scale = np.where(chunk.answered, chunk.variance, 1.0)[..., None]
+        bounded = np.minimum((category - mean) ** 2 / scale, FIT_BOUND)
+        expected = (chance * bounded).sum(axis=-1)
+        variance = (chance * bounded**2).sum(axis=-1) - expected**2
+        self.observed = self.observed + np.minimum(square, FIT_BOUND).sum(axis=0)
+        self.expected = self.expected + expected.sum(axis=0)
+        self.variance = self.variance + variance.sum(axis=0)
+        self.largest = np.maximum(self.largest, square.max(axis=0))
+
+    def outfit(self) -> tuple[FloatArray, FloatArray]:
+        """Return bounded outfits and their standardised values."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            outfit = self.observed / self.expected
+            return outfit, _standardise(outfit, np.sqrt(self.variance) / self.expected)
 
 
 @dataclass(eq=False)
@@ -317,21 +335,21 @@ def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
     items: _Sums | None = None
     persons: list[MeanSquares] = []
     moments = _Moments(*np.zeros((10, len(b))))
-    largest = np.zeros((len(b), MOST_FEW))
+    bounded = _BoundedSums(*np.zeros((4, len(b))))
     categories = CategorySums.start(b)
     for chunk in prepared.chunks():
         part = _Sums.of(chunk, 0)
-        largest = keep_largest(largest, chunk.squares().T)
         if items is None:
             items = part
         else:
             items.add(part)
         persons.append(_Sums.of(chunk, 1).mean_squares())
         moments.add(chunk, ability[chunk.persons], centre, b)
+        bounded.add(chunk, ability[chunk.persons], b)
         if categories is not None:
             categories.add(chunk, ability[chunk.persons], b)
     joined = [np.concatenate(columns) for columns in zip(*map(_columns, persons), strict=True)]
-    sums = {"sums": items, "moments": moments, "categories": categories, "largest": largest}
+    sums = {"sums": items, "moments": moments, "categories": categories, "bounded": bounded}
     return sums, MeanSquares(*joined)
 
 
@@ -340,12 +358,11 @@ def _sum_many(
 ) -> tuple[dict[str, Any], MeanSquares]:
     """Do the same for very many right and wrong answers."""
     b, used = prepared.thresholds[:, 0], prepared.used
-    store = prepared.responses.store
-    by_item, by_person, largest = sum_many(store, b, ability, used, centre, most=MOST_FEW)
+    by_item, by_person = sum_many(prepared.responses.store, b, ability, used, centre)
     # A right answer is its own square.
-    moments = _Moments(*np.insert(by_item[6:], 3, by_item[8], axis=0))
-    parts = _Sums(*by_item[:6])
-    sums = {"sums": parts, "moments": moments, "categories": None, "largest": largest}
+    moments = _Moments(*np.insert(by_item[6:15], 3, by_item[8], axis=0))
+    parts, bounded = _Sums(*by_item[:6]), _BoundedSums(*by_item[15:])
+    sums = {"sums": parts, "moments": moments, "categories": None, "bounded": bounded}
     return sums, _Sums(*by_person).mean_squares()
 
 
@@ -366,9 +383,11 @@ def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
     status[where[constant]] = "no_variance"
     status[where[count == 0]] = "no_answers"
     squares = sums["sums"].mean_squares()
-    trimmed, left_out = sums["sums"].trim_outfit(sums["largest"])
-    answers, persons_trimmed = np.zeros((2, len(names)), dtype=np.int64)
-    answers[where], persons_trimmed[where] = count.astype(np.int64), left_out
+    bounded, bounded_t = sums["bounded"].outfit()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rest = (sums["sums"].standardised - sums["bounded"].largest) / (count - 1)
+    answers = np.zeros(len(names), dtype=np.int64)
+    answers[where] = count.astype(np.int64)
 
     def spread_out(value: FloatArray) -> FloatArray:
         column = np.full(len(names), np.nan)
@@ -379,8 +398,9 @@ def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
         items=names,
         answers=answers,
         **{name: spread_out(getattr(squares, name)) for name in MEAN_SQUARES},
-        outfit_trimmed=spread_out(trimmed),
-        persons_trimmed=persons_trimmed,
+        outfit_bounded=spread_out(bounded),
+        outfit_bounded_t=spread_out(bounded_t),
+        outfit_without_one=spread_out(rest),
         **{name: spread_out(value) for name, value in slopes.items()},
         status=tuple(status),
     )

@@ -27,7 +27,7 @@ MANY_ANSWERS = 1_000_000
 SLAB_CELLS = 1 << 26
 """Cells of bit planes turned into rows together: at most 200 MB."""
 TASK_PERSONS = 4096
-ITEM_SUMS, PERSON_SUMS = 15, 6
+ITEM_SUMS, PERSON_SUMS = 19, 6
 
 
 def is_many(store: AnswerStore, thresholds: FloatArray) -> bool:
@@ -71,44 +71,31 @@ def solve_many(
 
 
 def sum_many(
-    store: AnswerStore,
-    b: FloatArray,
-    ability: FloatArray,
-    used: BoolArray,
-    centre: float,
-    *,
-    most: int,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return sums of residuals, ``[15, item]`` and ``[6, person]``, of the persons who are used.
+    store: AnswerStore, b: FloatArray, ability: FloatArray, used: BoolArray, centre: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return sums of residuals, ``[19, item]`` and ``[6, person]``, of the persons who are used.
 
-    Also the ``most`` largest squared standardised residuals of each item, ``[item, most]``.
+    The last of an item is no sum but the largest square.
     """
     from discreet.analysis.kernels import sum_rows
 
-    by_item, largest = np.zeros((store.n_items, ITEM_SUMS)), np.zeros((store.n_items, most))
+    by_item = np.zeros((store.n_items, ITEM_SUMS))
     by_person = np.zeros((PERSON_SUMS, store.n_persons))
     for start, rows in _list_slabs(store):
         span = slice(start, start + rows.n_persons)
         parts = _split(rows.n_persons, -(-rows.n_persons // thread_count()))
         # One sum per thread, added in order: the same machine always gives the same bits.
         sums, own = np.zeros((len(parts), *by_item.shape)), np.zeros((PERSON_SUMS, rows.n_persons))
-        tops = np.zeros((len(parts), *largest.shape))
         given = (rows.indptr, rows.item, rows.right, b, ability[span], used[span], centre)
         tasks = [
-            partial(_run, sum_rows, (*given, one, own, top), part)
-            for one, top, part in zip(sums, tops, parts, strict=True)
+            partial(_run, sum_rows, (*given, one, own), part)
+            for one, part in zip(sums, parts, strict=True)
         ]
         list(map_tasks(lambda task: task(), tasks))
-        by_item += sums.sum(axis=0)
+        by_item[:, :-1] += sums[..., :-1].sum(axis=0)
+        by_item[:, -1] = np.maximum(by_item[:, -1], sums[..., -1].max(axis=0))
         by_person[:, span] = own
-        largest = keep_largest(largest, np.hstack(list(tops)))
-    return by_item.T, by_person, largest
-
-
-def keep_largest(largest: FloatArray, more: FloatArray) -> FloatArray:
-    """Return the largest values of each row among those kept so far and more of them."""
-    most = largest.shape[1]
-    return np.asarray(np.partition(np.hstack([largest, more]), -most, axis=1)[:, -most:])
+    return by_item.T, by_person
 
 
 def _run(loop: Callable[..., Any], given: tuple[Any, ...], part: range) -> Any:

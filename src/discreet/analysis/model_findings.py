@@ -41,14 +41,12 @@ def check_number(estimate: Estimate, diagnostics: Diagnostics | None) -> Iterato
     persons = estimate.persons if diagnostics is None else diagnostics.measured
     if persons is None or persons >= FEWEST_PERSONS:
         return
-    who = (
-        "" if diagnostics is None else f" with answers that measure ({diagnostics.words.measured})"
-    )
+    who = "persons" if diagnostics is None else diagnostics.words.measured
     yield Finding(
         Severity.ALARM,
         f"Too few persons to judge: {persons}",
-        f"{count_of(persons, 'person')}{who}. Below {FEWEST_PERSONS} a test of the model misses "
-        "almost everything, so that nothing here means that the model holds.",
+        f"Number of {who}: {persons}. Below {FEWEST_PERSONS} a test of the model misses almost "
+        "everything, so that nothing here means that the model holds.",
         f"Collect answers of at least {FEWEST_PERSONS} persons, better of 100, before you rely on "
         "these items.",
     )

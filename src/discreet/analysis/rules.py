@@ -14,6 +14,14 @@ FIT_LOW, FIT_HIGH = 0.7, 1.3
 FIT_BAD = 1.5
 """From here on an item does not help to measure; from 2 on it harms (the same source)."""
 
+FIT_BOUND = 9.0
+"""The most that one answer counts for in the bounded outfit: three standard deviations squared."""
+
+BOUNDED_HIGH, BOUNDED_BAD = 1.2, 1.3
+"""The same limits for the bounded outfit, which varies less. In simulations 3% of sound tests have
+an item above the first, and an item with random answers is found as often as by the plain outfit
+above 1.3 (bench/verdicts.py)."""
+
 RELIABILITY_GOOD, RELIABILITY_LOW = 0.8, 0.5
 """Below 0.8 (separation 2) two levels of ability are hardly told apart, below 0.5 (separation
 1) noise is larger than the differences between persons (Fisher 1992, Linacre)."""

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from discreet.results.thresholds import Thresholds
 
 FIT_COLUMNS = (
-    *("infit", "infit_t", "outfit", "outfit_t", "outfit_trimmed", "persons_trimmed"),
-    *("point_measure", "point_measure_expected", "discrimination"),
+    *("infit", "infit_t", "outfit", "outfit_t", "outfit_bounded", "outfit_bounded_t"),
+    *("outfit_without_one", "point_measure", "point_measure_expected", "discrimination"),
 )
 """What is said of the fit of an item."""
 
@@ -63,8 +63,9 @@ COLUMN_WORDS = {
     "infit_t": Words("infit t", 1, "standardised; beyond 2 hardly chance"),
     "outfit": Words("outfit", 2, "mean square; 1 is expected"),
     "outfit_t": Words("outfit t", 1, "standardised; beyond 2 hardly chance"),
-    "outfit_trimmed": Words("outfit, trimmed", 2, "without a few most unexpected persons"),
-    "persons_trimmed": Words("persons left out", 0, "the fewest that bring the outfit to 1.3"),
+    "outfit_bounded": Words("outfit, bounded", 2, "no answer counts for more than 9"),
+    "outfit_bounded_t": Words("bounded t", 1, "standardised; beyond 2 hardly chance"),
+    "outfit_without_one": Words("without one", 2, "outfit without the most unexpected answer"),
     "point_measure": Words("corr.", 2, "of the answer with ability"),
     "point_measure_expected": Words("expected", 2, "what the correlation is by the model"),
     "discrimination": Words("discr.", 2, "slope as a multiple of the model's; 1 is expected"),

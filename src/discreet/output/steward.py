@@ -20,7 +20,7 @@ from discreet.analysis.diagnosis import Diagnosis, diagnose_test
 from discreet.analysis.diagnostics import Diagnostics
 from discreet.analysis.distractors import Distractors
 from discreet.analysis.model_findings import check_number
-from discreet.analysis.rules import Finding, Severity, say_reliability
+from discreet.analysis.rules import FEWEST_PERSONS, Finding, Severity, say_reliability
 from discreet.analysis.scale import Scale
 from discreet.analysis.tables import COLUMN_WORDS, Table, Words
 from discreet.analysis.words import words_for
@@ -174,7 +174,7 @@ def judge(findings: Sequence[Finding]) -> str:
 def _say_too_few(test: Diagnosis) -> str:
     """Say before everything else that there are too few persons; empty where there are enough."""
     few = next(check_number(test.estimate, test.statistics), None)
-    return "" if few is None else f"{few.title}. {few.found}"
+    return "" if few is None else f"{few.title}. At least {FEWEST_PERSONS} are needed."
 
 
 def _say_checked(test: Diagnosis) -> str:
