@@ -198,7 +198,7 @@ def _direction(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | None
         return None
     known = [value for value in diagnostics.point_measure if value is not None]
     asks = "Do all items point the same way?"
-    return _tell(DIRECTION, asks, (min(known), None, None), "", findings)
+    return _tell(DIRECTION, asks, (min(known, default=None), None, None), "", findings)
 
 
 Numbers = tuple[float | None, int | None, float | None]
