@@ -19,16 +19,17 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 
 from discreet import Responses, fit, score
-from discreet.analysis.diagnostics import diagnose
 from discreet.analysis.findings import ITEM_CHECKS
 from discreet.analysis.groups import LOW_HIGH, SCORE_SPLITS, run_andersen
+from discreet.analysis.item_fit import measure_fit as measure_items
 from discreet.analysis.martin_loef import run_martin_loef
 from discreet.analysis.rules import ANDERSEN_LEVEL, Severity
+from discreet.analysis.tables import FIT_COLUMNS
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.results.estimate import Kind
 
@@ -104,14 +105,18 @@ def measure_andersen(reps):
 
 
 def judge_items(answers):
-    """Return the worst item fit, with the trimmed and with the plain outfit."""
+    """Return the worst item fit by the plain outfit, as before, and by the bounded one."""
     responses = Responses.from_array(answers)
     estimate = fit(responses)
-    found = diagnose(responses, estimate)
-    plain = replace(found, outfit_bounded=(), outfit_bounded_t=())
-    both = [[*ITEM_CHECKS["item fit"](estimate, one)] for one in (plain, found)]
-    noisy = [[one for one in some if "less predictably" in one.title] for some in both]
-    return [min((one.severity for one in some), default=None) for some in noisy]
+    items = measure_items(responses, estimate).items
+    columns = {name: getattr(items, name).tolist() for name in FIT_COLUMNS}
+    plain = {**columns, "outfit_bounded": ()}
+    worst = []
+    for one in (plain, columns):
+        found = ITEM_CHECKS["item fit"](estimate, SimpleNamespace(**one))
+        noisy = [finding.severity for finding in found if "less predictably" in finding.title]
+        worst.append(min(noisy, default=None))
+    return worst
 
 
 def draw_spoilt(rng, persons, items, spread, fault):
