@@ -195,11 +195,13 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
     error = [float(np.mean(se[kept] ** 2)) if by == PERSONS else 0.0 for _, se in (first, second)]
     correlation, ratio = _compare_spread(first[0][kept], second[0][kept], error)
     drift = difference - centre.shift
+    chance = _test_agreement(first, second, kept)
     warnings = (
         *tell_other_steps(other),
         *_warn_of_persons(base, new),
         *_warn(items, flagged, by),
-        *_doubt_agreement(_Spread(correlation, ratio), _test_agreement(first, second, kept), by),
+        *_doubt_correlation(correlation, chance=chance.scatter, by=by),
+        *_doubt_spread(ratio, chance=chance.unit, by=by),
     )
     warn_of_dropped(warnings)
     return Link(
@@ -388,14 +390,6 @@ def _compare_spread(
 
 
 @dataclass(frozen=True)
-class _Spread:
-    """How the two calibrations of the kept items compare: correlation, ratio of SDs."""
-
-    correlation: float
-    ratio: float
-
-
-@dataclass(frozen=True)
 class _Agreement:
     """How likely chance makes two calibrations differ as much as these: in unit, and in scatter."""
 
@@ -450,26 +444,28 @@ def _warn(items: tuple[str, ...], flagged: BoolArray, by: str) -> tuple[Notice, 
     return tuple(found)
 
 
-def _doubt_agreement(spread: _Spread, chance: _Agreement, by: str) -> tuple[Notice, ...]:
-    """Warn of a correlation or a ratio beyond the usual limits that chance does not explain."""
-    found = []
-    if spread.correlation < CORRELATION and chance.scatter < CHANCE:
-        values = "abilities" if by == PERSONS else "difficulties"
-        sentence = (
-            f"{values} of the common {by} correlate by {_below(spread.correlation)} only (usual: "
-            f"at least {CORRELATION}), beyond chance (p {chance.scatter:.3f}); the calibrations "
-            "may not measure the same"
-        )
-        found.append(Notice(Kind.WEAK_LINK, sentence))
-    usual = np.isnan(spread.ratio) or SPREAD[0] <= spread.ratio <= SPREAD[1]
-    if not usual and chance.unit < CHANCE:
-        sentence = (
-            f"the common {by} spread {spread.ratio:.2f} times as much in the second calibration "
-            f"(usual: {SPREAD[0]} to {SPREAD[1]}), beyond chance (p {chance.unit:.3f}): one may be "
-            "in another unit, noisier, or not fit the Rasch model, and a shift cannot mend that"
-        )
-        found.append(Notice(Kind.WEAK_LINK, sentence))
-    return tuple(found)
+def _doubt_correlation(correlation: float, *, chance: float, by: str) -> tuple[Notice, ...]:
+    """Warn of a correlation below the usual limit that chance does not explain."""
+    if not (correlation < CORRELATION and chance < CHANCE):
+        return ()
+    values = "abilities" if by == PERSONS else "difficulties"
+    sentence = (
+        f"{values} of the common {by} correlate by {_below(correlation)} only (usual: at least "
+        f"{CORRELATION}), beyond chance (p {chance:.3f}); the calibrations may not measure the same"
+    )
+    return (Notice(Kind.WEAK_LINK, sentence),)
+
+
+def _doubt_spread(ratio: float, *, chance: float, by: str) -> tuple[Notice, ...]:
+    """Warn of a ratio of spreads beyond the usual limits that chance does not explain."""
+    if np.isnan(ratio) or SPREAD[0] <= ratio <= SPREAD[1] or chance >= CHANCE:
+        return ()
+    sentence = (
+        f"the common {by} spread {ratio:.2f} times as much in the second calibration (usual: "
+        f"{SPREAD[0]} to {SPREAD[1]}), beyond chance (p {chance:.3f}): one may be in another unit, "
+        "noisier, or not fit the Rasch model, and a shift cannot mend that"
+    )
+    return (Notice(Kind.WEAK_LINK, sentence),)
 
 
 def _warn_of_persons(base: Any, new: Any) -> tuple[Notice, ...]:
