@@ -18,9 +18,9 @@ FIT_BOUND = 9.0
 """The most that one answer counts for in the bounded outfit: three standard deviations squared."""
 
 BOUNDED_HIGH, BOUNDED_BAD = 1.2, 1.4
-"""The same limits for the bounded outfit, which varies less. In simulations 3% of sound tests have
-an item above the first, and an item with random answers is found as often as by the plain outfit
-above 1.3 (bench/verdicts.py)."""
+"""The same limits for the bounded outfit, which varies less. In simulations 2 to 8% of sound tests
+have an item above the first (6 to 16% by the plain outfit above 1.3), and an item with a quarter of
+random answers is found as often (bench/verdicts.py)."""
 
 RELIABILITY_GOOD, RELIABILITY_LOW = 0.8, 0.5
 """Below 0.8 (separation 2) two levels of ability are hardly told apart, below 0.5 (separation
