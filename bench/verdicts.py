@@ -11,8 +11,9 @@ before: Andersen's groups from mean ability, the plain outfit.
   random.
 - halves: Martin-Löf's test of easier and harder items, and of the true parts, where two abilities
   are on items of all difficulties.
-- errors: the warning that standard errors of abilities are too small, and what these are in truth:
-  coverage and the spread of z after a straight line from true to estimated abilities.
+- errors: the warning that the scale of abilities is distorted or, where easier and harder items
+  differ much, that standard errors are too small; and what these are in truth: coverage and the
+  spread of z after a straight line from true to estimated abilities.
 """
 
 from __future__ import annotations
@@ -187,8 +188,9 @@ def measure_errors(reps):
         print(f"Standard errors of abilities, {persons} persons x {items} items")
         for world, settings in worlds.items():
             runs = [check_errors(seed, persons, items, **settings) for seed in range(reps)]
-            warned, times, covered, spread = zip(*runs, strict=True)
+            warned, large, times, covered, spread = zip(*runs, strict=True)
             say_share(f"{world}: warned", warned)
+            say_share(f"{world}: errors said to be too small", large)
             print(f"    halves differ {np.mean(times):.2f} times as much as errors allow; true "
                   f"coverage {np.mean(covered):.3f}, sd of z {np.mean(spread):.2f}")  # fmt: skip
     print("Standard errors of abilities, Rasch, other designs")
@@ -198,15 +200,17 @@ def measure_errors(reps):
 
 
 def check_errors(seed, persons, items, **settings):
-    """Return whether there is a warning, its factor, and what coverage and spread are in truth."""
+    """Return whether there is a warning, of what, its factor, and coverage and spread in truth."""
     ability, _, answers = draw_rasch(np.random.default_rng([4, seed]), persons, items, **settings)
     responses = Responses.from_array(answers)
     found = score(responses, fit(responses, method="refined"))
     known = found.status == "measured"
     line = np.polyfit(ability[known], found.ability[known], 1)
     z = (found.ability[known] - np.polyval(line, ability[known])) / found.se[known]
-    warned = any(one.kind is Kind.UNDERSTATED_ERRORS for one in found.warnings)
-    return warned, found.halves.times, float((np.abs(z) < 1.96).mean()), float(z.std())
+    kinds = {one.kind for one in found.warnings}
+    large = Kind.UNDERSTATED_ERRORS in kinds
+    covered = float((np.abs(z) < 1.96).mean())
+    return bool(kinds), large, found.halves.times, covered, float(z.std())
 
 
 PARTS = {

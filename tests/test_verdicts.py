@@ -439,7 +439,7 @@ def test_too_small_errors_of_abilities_are_told_in_the_summary_and_the_report():
     answers = draw(60, 1000, 17, slopes=0.5, guess=0.25)
     estimate = discreet.fit(answers, method="refined")
     scores = discreet.score(answers, estimate)
-    assert "standard errors of the abilities are too small" in scores.summary()
+    assert "The standard errors of abilities are too small" in scores.summary()
     assert [str(one.kind) for one in scores.warnings] == ["understated_errors"]
     assert scores.halves.times > 1.2
     diagnostics = diagnose(answers, estimate)
@@ -455,7 +455,8 @@ def test_too_small_errors_of_abilities_are_told_in_the_summary_and_the_report():
 def test_guessing_is_seen_by_every_way_to_score(method):
     answers = draw(1000, 40, 18, guess=0.25)
     scores = discreet.score(answers, discreet.fit(answers, method="refined"), method=method)
-    assert [str(one.kind) for one in scores.warnings] == ["understated_errors"]
+    assert [str(one.kind) for one in scores.warnings] == ["distorted_scale"]
+    assert "The scale of abilities is distorted" in scores.summary()
     assert scores.halves.z > 0
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.analysis.rules import ANDERSEN_LEVEL, ERRORS_LARGE
 from discreet.errors import BadResponses, BadUsage, NotConverged
 from discreet.models.categories import as_thresholds, count_steps, log_totals, score_moments
 from discreet.models.patterns import Patterns
@@ -227,6 +228,38 @@ class HalvesTest:
     z: float
     p_value: float
     times: float
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the halves disagree beyond chance."""
+        return self.p_value < ANDERSEN_LEVEL
+
+    @property
+    def is_large(self) -> bool:
+        """Whether they disagree so much that standard errors are clearly too small."""
+        return self.times >= ERRORS_LARGE
+
+    @property
+    def title(self) -> str:
+        """What a disagreement means, in short."""
+        if self.is_large:
+            return "The standard errors of abilities are too small"
+        return "The scale of abilities is distorted"
+
+    def explain(self) -> tuple[str, str]:
+        """Return what was found, and what to do about it."""
+        found = (
+            "Abilities on the easier and on the harder half of the items differ "
+            f"{self.times:.2f} times as much as their standard errors allow, and the difference "
+            f"depends on the ability (z {self.z:.1f}). Guessing and unequal slopes of the items do "
+            "this."
+        )
+        if self.is_large:
+            return found, "Do not rely on small differences between persons."
+        return found, (
+            "Compare persons on this scale as usual; the standard errors serve for that. A logit "
+            "is not the same for low and for high abilities."
+        )
 
 
 def compare_halves(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from discreet.analysis.abilities import HalvesTest
 from discreet.analysis.mislabelled import weak_items
 from discreet.analysis.rules import (
     ANDERSEN_LEVEL,
@@ -17,7 +18,6 @@ from discreet.analysis.rules import (
     CONTRAST_SEEN,
     ENDS_APART,
     ENDS_DIFFER,
-    ERRORS_LARGE,
     FEWEST_PERSONS,
     FIT_HIGH,
     MISFIT_SHARE,
@@ -153,19 +153,13 @@ def _read_ends(found: Dimensionality) -> str:
 
 
 def check_errors(diagnostics: Diagnostics) -> Iterator[Finding]:
-    """Say whether the standard errors of abilities are too small."""
-    if diagnostics.ability_errors is None or diagnostics.ability_errors[1] >= ANDERSEN_LEVEL:
+    """Say whether easier and harder items disagree on abilities, and what that does to errors."""
+    if diagnostics.ability_errors is None:
         return
-    z, _, times = diagnostics.ability_errors
-    yield Finding(
-        Severity.SERIOUS if times >= ERRORS_LARGE else Severity.LOOK,
-        "The standard errors of abilities are too small",
-        "Abilities on the easier and on the harder half of the items differ "
-        f"{times:.2f} times as much as their standard errors allow, and the difference depends on "
-        f"the ability (z {minus(f'{z:.1f}')}).",
-        "Guessing and unequal slopes of the items do this. Do not rely on small differences "
-        "between persons, and do not read abilities as exact logits. Ranks suffer less.",
-    )
+    halves = HalvesTest(*diagnostics.ability_errors)
+    if halves.is_found:
+        severity = Severity.SERIOUS if halves.is_large else Severity.LOOK
+        yield Finding(severity, halves.title, *halves.explain())
 
 
 def check_equal(diagnostics: Diagnostics) -> Iterator[Finding]:

@@ -31,7 +31,6 @@ from discreet.analysis.plausible import (
     fit_posterior,
     take_columns,
 )
-from discreet.analysis.rules import ANDERSEN_LEVEL
 from discreet.answers.opening import load_answers
 from discreet.answers.planes import AnswerStore
 from discreet.answers.responses import Responses
@@ -205,8 +204,8 @@ def score(
     -------
     PersonScores
         With a warning for every item of the answers that has no difficulty, and one where the
-        standard errors of the abilities are too small: persons' abilities on the easier and on
-        the harder items then differ by more than these errors allow.
+        easier and the harder items disagree on the abilities: their scale is then distorted, and
+        where they disagree much the standard errors are too small.
 
     Examples
     --------
@@ -266,16 +265,11 @@ def _test_halves(
 
 
 def _doubt_errors(halves: HalvesTest | None) -> tuple[Notice, ...]:
-    """Warn where easier and harder items disagree by more than the standard errors allow."""
-    if halves is None or halves.p_value >= ANDERSEN_LEVEL:
+    """Warn where easier and harder items disagree by more than chance."""
+    if halves is None or not halves.is_found:
         return ()
-    sentence = (
-        "the standard errors of the abilities are too small. Abilities on the easier and on the "
-        f"harder half of the items differ {halves.times:.2f} times as much as these errors allow, "
-        f"and the difference depends on the ability (z {halves.z:.1f}). Guessing and unequal "
-        "slopes of the items do this. Do not rely on small differences between persons"
-    )
-    return (Notice(Kind.UNDERSTATED_ERRORS, sentence),)
+    kind = Kind.UNDERSTATED_ERRORS if halves.is_large else Kind.DISTORTED_SCALE
+    return (Notice(kind, ". ".join([halves.title, " ".join(halves.explain())])),)
 
 
 def _solve_each(store: AnswerStore, b: FloatArray, method: str) -> dict[str, Any]:

@@ -55,6 +55,7 @@ class Kind(StrEnum):
     INCOMPLETE = "incomplete"  # persons left out because answers are missing
     ROUGH = "rough"  # a p-value from a law that holds for more persons
     UNDERSTATED_ERRORS = "understated_errors"  # standard errors of abilities that are too small
+    DISTORTED_SCALE = "distorted_scale"  # easier and harder items disagree on abilities
     SAMPLED = "sampled"  # some persons only, because there are very many
     UNKNOWN = "unknown"  # read from a file that does not say
 
