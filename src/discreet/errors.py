@@ -15,15 +15,19 @@
     └── NotConverged               1   a solver stopped without an answer it can vouch for
 
     UserWarning
-    └── ItemsLeftOut                   items without a number, or that took no part
+    └── DiscreetWarning                something to know about the answers or the result
+        └── ItemsLeftOut               items without a number, or that took no part
 
-Every message says what was found, where, why it matters and what to do.
+Every message says what was found, where, why it matters and what to do. Messages repeat names from
+files, so each passes through :func:`hide_passwords` and :func:`escape_controls`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -50,6 +54,70 @@ def hide_passwords(text: str) -> str:
     "no file 'mysql://ann:***@host/db', host=h password=***"
     """
     return _NAMED.sub(r"\1***", _BEFORE_HOST.sub(r"\1:***@", text))
+
+
+ISOLATES = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
+"""The marks that we put around names in scripts that run from right to left."""
+_JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
+
+
+def escape_controls(text: str) -> str:
+    """Return text in one line that no terminal obeys: control characters as their escapes.
+
+    Line breaks, control characters, direction marks and other invisible characters are written as
+    Python writes them. Kept are blanks of any width, joiners inside words of scripts that need
+    them, and pairs of isolates, which keep a name from reordering its neighbours.
+
+    Examples
+    --------
+    >>> print(escape_controls("Q1" + chr(27) + "[2K" + chr(10) + "epsilon 0.1"))
+    Q1\\x1b[2K\\nepsilon 0.1
+    """
+    if text.isprintable():
+        return text
+    kept = ISOLATES if _has_paired_isolates(text) else ()
+    shown = (
+        sign
+        if sign.isprintable() or sign in kept or _is_blank_or_joiner(text, place)
+        else _escape(sign)
+        for place, sign in enumerate(text)
+    )
+    return "".join(shown)
+
+
+def escape_json(document: str) -> str:
+    """Return a JSON text whose strings hold no character that a terminal obeys.
+
+    Its own line breaks stay. Whoever parses it reads the same values.
+    """
+    if document.isprintable():
+        return document
+    return "".join(
+        sign
+        if sign.isprintable() or sign == "\n" or unicodedata.category(sign) == "Zs"
+        else json.dumps(sign)[1:-1]
+        for sign in document
+    )
+
+
+def _has_paired_isolates(text: str) -> bool:
+    depth = 0
+    for sign in text:
+        depth += (sign == ISOLATES[0]) - (sign == ISOLATES[1])
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _is_blank_or_joiner(text: str, place: int) -> bool:
+    around = text[place - 1 : place] + text[place + 1 : place + 2]
+    if text[place] in _JOINERS:
+        return len(around) == 2 and around.isprintable() and not any(map(str.isascii, around))
+    return unicodedata.category(text[place]) == "Zs"
+
+
+def _escape(sign: str) -> str:
+    return sign.encode("unicode_escape").decode("ascii")
 
 
 def looks_like_address(source: object) -> bool:
@@ -80,6 +148,11 @@ class Remedy:
     asks: str = ""
 
 
+def _clean(word: object) -> object:
+    """Return a part of a message as it may be shown; every message passes here."""
+    return escape_controls(hide_passwords(word)) if isinstance(word, str) else word
+
+
 class DiscreetError(Exception):
     """Root of every error that this library raises on purpose."""
 
@@ -87,8 +160,7 @@ class DiscreetError(Exception):
     remedies: tuple[Remedy, ...] = ()
 
     def __init__(self, *words: object) -> None:
-        # Here every message passes; no address in one may show its password.
-        super().__init__(*(hide_passwords(one) if isinstance(one, str) else one for one in words))
+        super().__init__(*map(_clean, words))
 
     def offering(self, *remedies: Remedy) -> Self:
         """Return this error with what may put it right, the likeliest first."""
@@ -150,7 +222,14 @@ class NotConverged(DiscreetError):
     """A solver stopped without an answer whose accuracy it can vouch for."""
 
 
-class ItemsLeftOut(UserWarning):
+class DiscreetWarning(UserWarning):
+    """Root of the warnings that repeat names from files."""
+
+    def __init__(self, *words: object) -> None:
+        super().__init__(*map(_clean, words))
+
+
+class ItemsLeftOut(DiscreetWarning):
     """Items have no number, or took no part; the warnings of the result say which and why.
 
     It is shown once for each place in a program, and turned off or into an error as any warning:

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 
 import typer
 
-from discreet.errors import DiscreetError, hide_passwords
+from discreet.errors import DiscreetError, escape_controls, hide_passwords
 
 USAGE = 2
 INTERRUPTED = 130
@@ -88,22 +88,22 @@ def guard() -> Iterator[None]:
         drop_output()
         raise typer.Exit(0) from None
     except KeyboardInterrupt as error:
-        _say(_with_notes("Interrupted. No output file was left half-written.", error))
+        _say("Interrupted. No output file was left half-written.", *_list_notes(error))
         raise typer.Exit(INTERRUPTED) from None
     except (DiscreetError, OSError, MemoryError) as error:
         code, message = describe(error)
-        _report(_with_notes(f"Error: {message}", error))
+        _report(f"Error: {message}", error)
         raise typer.Exit(code) from None
     except Exception as error:
         if _is_parser_error(error):
             raise
-        _report(_with_notes(_unexpected(error), error))
+        _report(_unexpected(error), error)
         raise typer.Exit(1) from None
 
 
-def _with_notes(message: str, error: BaseException) -> str:
-    """Add what whoever saw the error on its way had to say: above all, what was spent."""
-    return "\n".join([message, *getattr(error, "__notes__", ())])
+def _list_notes(error: BaseException) -> list[str]:
+    """Return what was added to an error on its way: above all, what was spent."""
+    return [*getattr(error, "__notes__", ())]
 
 
 def describe(error: DiscreetError | OSError | MemoryError) -> tuple[int, str]:
@@ -151,15 +151,16 @@ def _unexpected(error: Exception) -> str:
     )
 
 
-def _report(message: str) -> None:
+def _report(message: str, error: BaseException) -> None:
     if os.environ.get("DISCREET_DEBUG", "") not in ("", "0"):
-        _say(traceback.format_exc())
-    _say(message)
+        _say(*traceback.format_exc().split("\n"))
+    _say(message, *_list_notes(error))
 
 
-def _say(message: str) -> None:
+def _say(*lines: str) -> None:
     try:
-        print(hide_passwords(message), file=sys.stderr, flush=True)
+        for line in lines:
+            print(escape_controls(hide_passwords(line)), file=sys.stderr, flush=True)
     except OSError:
         # Standard error is gone too; the exit code is all that is left to say.
         return

@@ -28,7 +28,15 @@ from discreet.cli.options import (
     flag,
     option,
 )
-from discreet.cli.output import check_writable, json_text, note, print_columns, print_json, say
+from discreet.cli.output import (
+    check_writable,
+    json_text,
+    note,
+    print_columns,
+    print_json,
+    say,
+    say_lines,
+)
 from discreet.cli.release import Delivery, show_release
 from discreet.errors import BadUsage
 
@@ -216,7 +224,7 @@ def report_spending(
     if as_json:
         print_json(told)
     elif out is None:
-        say(write_spending_text(told).rstrip())
+        say_lines(write_spending_text(told))
     if out is not None:
         write_text(out, ways[out.suffix](told), private=False)
         note(f"Wrote {out} (may be published)")

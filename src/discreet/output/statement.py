@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.markup import markdown_table, markdown_text
 from discreet.output.points import (
     explain_ledger,
     explain_versions,
@@ -168,23 +169,21 @@ def warn(record: Mapping[str, Any]) -> str:
 def write_statement(record: Mapping[str, Any]) -> str:
     """Return the statement as Markdown."""
     made, tell = make_statement(record), speak(record)
-    rows = [f"| {as_cell(name)} | {as_cell(value)} |" for name, value in made.facts.items()]
-    points = [f"- **{name}.** {value}" for name, value in list_points(record).items()]
+    points = [
+        f"- **{markdown_text(name)}.** {markdown_text(value)}"
+        for name, value in list_points(record).items()
+    ]
     title = record.get("identity", {}).get("title")
+    first, *others = map(markdown_text, made.promise)
     parts = [
-        f"# {tell('Privacy statement')}" + (f": {as_cell(title)}" if title else ""),
+        f"# {tell('Privacy statement')}" + (f": {markdown_text(title)}" if title else ""),
         made.warning and f"**{tell('NOT PRIVATE.')}** {made.warning}",
-        made.promise[0],
-        "\n".join(["| | |", "|---|---|", *rows]),
-        *made.promise[1:],
+        first,
+        markdown_table(("", ""), made.facts.items()),
+        *others,
         *([f"## {tell('The points of NIST SP 800-226')}", "\n".join(points)] if points else []),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def as_cell(text: str) -> str:
-    """Return words of a steward as they stand in a table, whatever signs they have."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
 def explain_promise(record: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, escape_controls
 from discreet.markup import HtmlColumn, Tabular, count_of, make_frame, make_table, preview_table
 from discreet.results.thresholds import Thresholds
 from discreet.types import FloatArray, Int64Array
@@ -85,7 +85,7 @@ class Notice(str):
     items: tuple[str, ...]
 
     def __new__(cls, kind: Kind, sentence: str, items: Iterable[str] = ()) -> Self:
-        self = super().__new__(cls, sentence)
+        self = super().__new__(cls, escape_controls(sentence))
         self.kind, self.items = kind, tuple(items)
         return self
 
@@ -330,7 +330,7 @@ class Estimate(Tabular):
         return 1 - float(np.mean(self.se[known] ** 2)) / spread if spread > 0 else float("nan")
 
     def __repr__(self) -> str:
-        return f"<Estimate: {self._facts()}>"
+        return f"<Estimate: {escape_controls(self._facts())}>"
 
     def _facts(self) -> str:
         persons = "" if self.persons is None else f", {self.persons:,} persons"

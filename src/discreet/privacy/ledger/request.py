@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.atomic import write_text
-from discreet.errors import BadUsage, NotAllowed
+from discreet.errors import BadUsage, NotAllowed, escape_controls, escape_json
 from discreet.privacy.ledger.file import random_bytes
 from discreet.privacy.ledger.policy import Asked
 from discreet.privacy.ledger.signatures import check_public, shorten, sign
@@ -77,7 +77,7 @@ class Request:
 
     def __repr__(self) -> str:
         signed = f"{len(self.signatures)} signatures"
-        return f"Request({self.body['purpose']}, {self.body['nonce']}, {signed})"
+        return f"Request({self.body['purpose']}, {escape_controls(self.body['nonce'])}, {signed})"
 
     def __post_init__(self) -> None:
         _check_body(self.body)
@@ -142,7 +142,7 @@ class Request:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the request to a file, whole or not at all, readable by its owner only."""
         text = json.dumps(self.to_dict(), indent=2, sort_keys=True, ensure_ascii=False)
-        write_text(Path(path), f"{text}\n")
+        write_text(Path(path), f"{escape_json(text)}\n")
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Request:
@@ -160,6 +160,11 @@ class Request:
             return cls.from_dict(values)
         except (BadUsage, ValueError, RecursionError) as error:
             raise BadUsage(f"{path} is not a request: {error}.") from None
+
+
+def list_fields(request: Request) -> list[str]:
+    """Return the names of all fields of a request, in a fixed order."""
+    return [*COMMON, *TERMS[request.body["purpose"]]]
 
 
 def make_request(purpose: str, ledger: str, terms: Mapping[str, Any]) -> Request:
