@@ -62,7 +62,7 @@ _JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 
 
 def escape_controls(text: str) -> str:
-    """Return text in one line that no terminal obeys: control characters as their escapes.
+    r"""Return text in one line that no terminal obeys: control characters as their escapes.
 
     Line breaks, control characters, direction marks and other invisible characters are written as
     Python writes them. Kept are blanks of any width, joiners inside words of scripts that need
@@ -71,7 +71,7 @@ def escape_controls(text: str) -> str:
     Examples
     --------
     >>> print(escape_controls("Q1" + chr(27) + "[2K" + chr(10) + "epsilon 0.1"))
-    Q1\\x1b[2K\\nepsilon 0.1
+    Q1\x1b[2K\nepsilon 0.1
     """
     if text.isprintable():
         return text

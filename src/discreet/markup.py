@@ -172,8 +172,8 @@ def markdown_text(text: str) -> str:
 
     Examples
     --------
-    >>> print(markdown_text("<b>q_1</b> ![x](http://host/x.png)"))
-    &lt;b&gt;q_1&lt;/b&gt; !&#91;x&#93;(http://host/x.png)
+    >>> print(markdown_text("1 < 2, q_1 ![x](http://host/x.png)"))
+    1 &lt; 2, q_1 !&#91;x&#93;(http://host/x.png)
     """
     line = _MARKS.sub(lambda found: _as_entity(found[0]), escape_controls(text).strip())
     first = _FIRST.match(line)

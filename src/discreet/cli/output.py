@@ -108,7 +108,8 @@ def fold_line(line: str, width: int) -> list[str]:
 
     Characters beyond ASCII count twice, as wide as the widest of them are.
     """
-    parts, start, blank, used = [], 0, 0, 0
+    parts: list[str] = []
+    start = blank = used = 0
     for place, sign in enumerate(line):
         wide = 1 if sign.isascii() else 2
         if used + wide > width - 2 * bool(parts):

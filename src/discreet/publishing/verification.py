@@ -22,7 +22,7 @@ import numpy as np
 
 from discreet.answers.steps import MOST_STEPS
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, DiscreetWarning
 from discreet.markup import spreadsheet_cell
 from discreet.models.released import estimate_release
 from discreet.names import read_names
@@ -66,7 +66,7 @@ def verify(folder: str | PathLike[str]) -> None:
     ...     discreet.verify(folder + "/release")
     """
     if "files" not in check_bundle(folder):
-        warnings.warn(f"{folder}: {NO_CHECKSUMS}", stacklevel=2)
+        warnings.warn(f"{folder}: {NO_CHECKSUMS}", DiscreetWarning, stacklevel=2)
 
 
 NO_CHECKSUMS = (

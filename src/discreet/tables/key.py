@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, DiscreetWarning
 from discreet.tables.values import MISSING_WORDS, spell
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def check_named_items(reading: Reading, items: Sequence[str]) -> None:
         warnings.warn(
             f"The key names {_shorten(strange)}, which nobody answered here; the rest of it is "
             "used.",
-            UserWarning,
+            DiscreetWarning,
             stacklevel=2,
         )
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BadResponses, MissingExtra
+from discreet.errors import BadResponses, DiscreetWarning, MissingExtra
 from discreet.tables.cells import clean_cell, make_column, write_cell
 from discreet.tables.paths import explain_read_errors, is_gzip, open_bytes
 from discreet.tables.roles import Reading
@@ -182,7 +182,7 @@ class LabelledSource:
                 f"{self.path}: {total:,} answers are codes that the file declares missing "
                 f"({_shorten(codes)}) and are read as missing: "
                 f"{_shorten([f'{name} {count:,}' for name, count in dropped.items()])}.",
-                UserWarning,
+                DiscreetWarning,
                 stacklevel=2,
             )
         told = [one for one in columns if one.has_own_scores]
@@ -193,7 +193,7 @@ class LabelledSource:
             warnings.warn(
                 f"{self.path}: answers are read by their value labels, in {told[0].name}: "
                 f"{meaning}; columns: {_shorten([one.name for one in told])}.",
-                UserWarning,
+                DiscreetWarning,
                 stacklevel=2,
             )
 

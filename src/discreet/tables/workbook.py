@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
+from discreet.errors import BadResponses, BadUsage, DiscreetError, DiscreetWarning, MissingExtra
 from discreet.tables.cells import make_column, write_cell
 from discreet.tables.paths import explain_read_errors, open_bytes
 from discreet.tables.remedies import make_remedy
@@ -113,7 +113,7 @@ class WorkbookSource:
         warnings.warn(
             f"{self.name}: above the column names in row {header + 1} stands {listed}, which is "
             "taken for a title and not read.",
-            UserWarning,
+            DiscreetWarning,
             stacklevel=4,
         )
         return header
@@ -212,7 +212,7 @@ def _check_size(path: Path, file: io.BytesIO) -> None:
         warnings.warn(
             f"{path}: cells with an error such as #N/A or #DIV/0! are read as missing; it has "
             f"{broken:,}.",
-            UserWarning,
+            DiscreetWarning,
             stacklevel=5,
         )
 
