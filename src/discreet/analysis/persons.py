@@ -51,6 +51,11 @@ MOST_COMPARED = 2000
 """Persons by whom easier and harder items are compared. With more of them the test would see what
 it neglects itself, terms of the order of one over the number of items."""
 
+MOST_PLAUSIBLE = 1_000
+"""Plausible values per person; surveys publish 5 to 20."""
+MOST_DRAWN = 100_000_000
+"""Plausible values of all persons together: 0.8 GB."""
+
 
 class PersonStatus(StrEnum):
     """What kind of ability a person has, or why none."""
@@ -189,7 +194,7 @@ def score(
         For ``"posterior"``; estimated from these persons when left out.
     plausible
         How many plausible values to draw for each person: for statistics of groups, whose
-        differences and variances posterior means understate. 5 to 20 are usual.
+        differences and variances posterior means understate. 5 to 20 are usual, 1,000 the most.
     regress
         Group columns of the answers (one name or several) on which the mean of abilities may
         depend, or a mapping from names to one value for each person. Columns of up to 30
@@ -217,10 +222,11 @@ def score(
     latent = plausible != 0 or len(regress) > 0
     method = method or ("posterior" if latent else "warm")
     _check_method(method, prior)
-    source = load_answers(responses, reading, group=() if isinstance(regress, Mapping) else regress)
-    columns = take_columns(source.groups, regress)
     if latent:
         _check_latent(method, prior, plausible)
+    source = load_answers(responses, reading, group=() if isinstance(regress, Mapping) else regress)
+    columns = take_columns(source.groups, regress)
+    _check_draws(plausible, source.n_persons)
     known = known_thresholds(calibration)
     warnings = _compare_items(source, known.items)
     warn_of_dropped(warnings)
@@ -300,8 +306,11 @@ def _describe_entries(patterns: Patterns, b: FloatArray) -> dict[str, Any]:
 
 
 def _check_latent(method: str, prior: NormalPrior | None, plausible: int) -> None:
-    if plausible < 0:
-        raise BadUsage(f"plausible must be 0 or more, found {plausible}; 10 are usual")
+    if not 0 <= plausible <= MOST_PLAUSIBLE:
+        raise BadUsage(
+            f"plausible, the number of plausible values for each person, must be from 0 to "
+            f"{MOST_PLAUSIBLE:,}, found {plausible:,}; 10 are usual"
+        )
     if method != "posterior":
         raise BadUsage(
             f"plausible values and regressions belong to the method 'posterior', found {method!r}"
@@ -310,6 +319,15 @@ def _check_latent(method: str, prior: NormalPrior | None, plausible: int) -> Non
         raise BadUsage(
             "plausible values and regressions estimate the distribution of abilities themselves; "
             "leave out the prior"
+        )
+
+
+def _check_draws(plausible: int, persons: int) -> None:
+    if plausible * persons > MOST_DRAWN:
+        raise BadUsage(
+            f"{plausible:,} plausible values for each of {persons:,} persons are "
+            f"{plausible * persons:,} numbers, and at most {MOST_DRAWN:,} fit into memory. Ask for "
+            "fewer (plausible=, --plausible); 10 are usual"
         )
 
 

@@ -79,7 +79,8 @@ def plan(
     ] = "uniform",
     compare: Annotated[bool, flag("Also show every mechanism.", "--compare")] = False,
     simulate: Annotated[
-        int | None, option("RUNS", "Check the plan by so many releases.", min=2)
+        int | None,
+        option("RUNS", "Check the plan with RUNS simulated releases.", min=2, max=10_000),
     ] = None,
     page: Annotated[
         Path | None, option("FILE", "Write a page with sliders; takes a minute to compute.")
