@@ -1,5 +1,7 @@
 """Markdown files show what stewards and files say as text: no HTML, no images, no headings."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,7 +32,7 @@ def read_markdown(text):
     """Return every kind of mark that a reader of Markdown with HTML finds, and the headings."""
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(text)
     kinds = {one.type for token in tokens for one in (token, *(token.children or ()))}
-    heads = [after.content for one, after in zip(tokens, tokens[1:], strict=False)
+    heads = [after.content for one, after in pairwise(tokens)
              if one.type == "heading_open"]  # fmt: skip
     return kinds, heads
 
