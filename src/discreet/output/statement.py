@@ -329,7 +329,8 @@ def _describe_model(record: Mapping[str, Any]) -> dict[str, str]:
         "actors": f"Whoever holds the {kind.answers} is trusted with them; readers of the release "
         f"are not trusted. {BLANK}: who else can see the {kind.answers}",
         "release_type": "One release",
-        "release_type_details": f"{limit}{BLANK}: plans for further releases about these {kind.persons}",
+        "release_type_details": f"{limit}{BLANK}: plans for further releases about these "
+        f"{kind.persons}",
         "data_source_type": "Static",
         "access_type": "Non-interactive",
     }

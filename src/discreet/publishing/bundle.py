@@ -64,8 +64,8 @@ class Published:
     record
         The public facts of the release, as ``privacy.json`` holds them.
     noisy
-        The noisy values behind the estimate; ``None`` when read back from a bundle that does not
-        hold them.
+        The noisy values behind the estimate; ``None`` where the bundle does not hold them, because
+        they show which items were answered together (``randomized-response``).
     stored
         Where they wait on disk until the bundle is written; ``None`` without a ledger.
     """
@@ -77,6 +77,12 @@ class Published:
     stored: Path | None = None
 
     __repr__ = brief_repr
+
+    def __post_init__(self) -> None:
+        # Everybody may see this object, so it holds no more than the bundle does.
+        if self.noisy is not None and not may_show_values(self.noisy):
+            object.__setattr__(self, "noisy", None)
+            object.__setattr__(self, "estimate", replace(self.estimate, covariance=None))
 
     def _repr_html_(self) -> str:
         """Show the promise and the first items in a notebook."""
