@@ -10,7 +10,7 @@ help cost nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +108,23 @@ def find_mechanism(name: str) -> CompleteMechanism:
             what = "'auto' needs public parameters, the list and the cap"
         raise BadUsage(f"{what}; choose one of: {known}")
     return MECHANISMS[name]()
+
+
+TYPICAL = ("answers", "comparisons")
+"""Settings with the typical number of what a person contributes."""
+
+
+def set_typical(mechanism: CompleteMechanism, typical: float | None) -> CompleteMechanism:
+    """Return a mechanism that weights persons by a typical number of answers; None changes none."""
+    if typical is None:
+        return mechanism
+    for name in TYPICAL:
+        if is_dataclass(mechanism) and name in {one.name for one in fields(mechanism)}:
+            return replace(mechanism, **{name: typical})
+    raise BadUsage(
+        f"the mechanism {mechanism.name} gives every person the same weight, so that a typical "
+        "number of answers says nothing about it; leave that out"
+    )
 
 
 def choose_mechanism(

@@ -106,6 +106,8 @@ class CompleteMechanism(ABC):
     """Whether the promise also covers which items a person answered."""
     takes_steps: ClassVar[bool] = False
     """Whether items may have more than one step."""
+    takes_forms: ClassVar[bool] = False
+    """Whether what is released depends on forms and on the stated design."""
     growth: ClassVar[float] = 1.0
     """How far a group can be told apart grows with this power of its size: with the root where
     everybody's answers get noise of their own."""

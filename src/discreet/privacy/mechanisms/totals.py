@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -91,6 +91,7 @@ class Totals(AdditiveMechanism):
     """
 
     takes_steps: ClassVar[bool] = True
+    takes_forms: ClassVar[bool] = True
 
     name: str = "totals"
     answers: float | None = None
@@ -102,7 +103,7 @@ class Totals(AdditiveMechanism):
                 f"share, the part of the squared budget that the moments get, must be above 0 and "
                 f"below {1 - PERSONS_SHARE}, found {self.share}"
             )
-        if self.answers is not None and not self.answers >= 1:
+        if self.answers is not None and not 1 <= self.answers < inf:
             raise BadUsage(
                 f"answers, the typical number of answers per person, must be at least 1, "
                 f"found {self.answers}"
