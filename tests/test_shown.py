@@ -173,6 +173,14 @@ def test_no_error_sends_what_it_repeats_to_the_terminal(desk, monkeypatch, name)
     assert ended.err.count("\n") <= (4 if name in ("an option", "a value") else 1)
 
 
+def test_a_message_about_an_endless_name_ends(desk, monkeypatch):
+    monkeypatch.chdir(desk)
+    ended = run("compare-items", "1", NAMES[0], "x" * 300_000)
+    assert ended.code == 2
+    assert len(ended.err) < 5_000
+    assert "characters left out" in ended.err
+
+
 def test_a_fault_of_the_program_is_told_without_what_it_holds(monkeypatch):
     from discreet.cli import fit
 

@@ -85,6 +85,26 @@ def escape_controls(text: str) -> str:
     return "".join(shown)
 
 
+LONGEST_LINE = 4_000
+"""Characters of a message: names in files may have millions."""
+
+
+def write_line(message: str) -> str:
+    """Return a message as it is printed: without passwords and controls, the middle cut if long.
+
+    Examples
+    --------
+    >>> len(write_line("no item " + "x" * 9_000 + ", check its name"))
+    4037
+    """
+    line = escape_controls(hide_passwords(message))
+    beyond = len(line) - LONGEST_LINE
+    if beyond <= 0:
+        return line
+    half = LONGEST_LINE // 2
+    return f"{line[:half]} ... ({beyond:,} characters left out) ... {line[-half:]}"
+
+
 def escape_json(document: str) -> str:
     """Return a JSON text whose strings hold no character that a terminal obeys.
 

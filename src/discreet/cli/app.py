@@ -38,7 +38,7 @@ from discreet.cli.ranks import compare_items, top
 from discreet.cli.release import release, translate, verify
 from discreet.cli.simulate import demo, simulate
 from discreet.cli.studio import studio
-from discreet.errors import escape_controls, hide_passwords, looks_like_address
+from discreet.errors import looks_like_address, write_line
 
 SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 
@@ -147,7 +147,7 @@ def _hide_addresses(message: str, arguments: Sequence[str] | None) -> str:
         for one in (typed, typed.partition("=")[2]):
             if looks_like_address(one):
                 message = message.replace(repr(one)[1:-1], "***").replace(one, "***")
-    return escape_controls(hide_passwords(message))
+    return write_line(message)
 
 
 def _survive_odd_names() -> None:

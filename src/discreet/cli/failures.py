@@ -24,7 +24,7 @@ from contextlib import contextmanager
 
 import typer
 
-from discreet.errors import DiscreetError, escape_controls, hide_passwords
+from discreet.errors import DiscreetError, write_line
 
 USAGE = 2
 INTERRUPTED = 130
@@ -160,7 +160,7 @@ def _report(message: str, error: BaseException) -> None:
 def _say(*lines: str) -> None:
     try:
         for line in lines:
-            print(escape_controls(hide_passwords(line)), file=sys.stderr, flush=True)
+            print(write_line(line), file=sys.stderr, flush=True)
     except OSError:
         # Standard error is gone too; the exit code is all that is left to say.
         return

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.atomic import staged
-from discreet.errors import BadUsage, escape_controls, escape_json, hide_passwords
+from discreet.errors import BadUsage, escape_controls, escape_json, write_line
 from discreet.results.dropped import saying_it_otherwise
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def fold_line(line: str, width: int) -> list[str]:
 def note(line: str) -> None:
     """Print a remark on standard error."""
     if not _quiet.get():
-        print(escape_controls(hide_passwords(line)), file=sys.stderr)
+        print(write_line(line), file=sys.stderr)
 
 
 def note_choice(choice: str) -> None:

@@ -26,6 +26,7 @@ import numpy as np
 
 import discreet
 from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
+from discreet.errors import escape_json
 from discreet.markup import brief_repr, spreadsheet_cell
 from discreet.output.pages import write_public_page
 from discreet.output.statement import REFERENCE, write_registry_entry, write_statement
@@ -235,7 +236,7 @@ def seal_record(record: Mapping[str, Any], files: Mapping[str, str]) -> str:
     """Return the text of ``privacy.json``, with what the other files and itself hash to."""
     sealed = {**record, "files": dict(files)}
     sealed["record_sha256"] = hash_record(sealed)
-    return json.dumps(sealed, indent=2, ensure_ascii=False) + "\n"
+    return escape_json(json.dumps(sealed, indent=2, ensure_ascii=False)) + "\n"
 
 
 def hash_record(record: Mapping[str, Any]) -> str:
