@@ -188,8 +188,8 @@ def test_a_refused_release_draws_no_noise(answers, tmp_path):
 
 def test_a_mistake_in_the_data_charges_nothing(answers, tmp_path):
     ledger = discreet.Ledger.create(tmp_path / "spent.db", 1.0, 1e-6)
-    with pytest.raises(BadResponses, match="not on the item list"):
-        publish(answers, items=answers.items[:3], ledger=ledger)
+    with pytest.raises(BadResponses, match="none of the listed items is in the data"):
+        publish(answers, items=["Aufgabe 1", "Aufgabe 2"], ledger=ledger)
     holes = answers.to_array().astype(float)
     holes[0, 0] = np.nan
     incomplete = Responses.from_array(holes, items=answers.items)
@@ -371,9 +371,22 @@ def test_one_person_can_be_released():
     assert (made.estimate.se > 0.2).all()
 
 
-def test_items_outside_the_list_and_unknown_mechanisms_are_refused(answers):
-    with pytest.raises(BadResponses, match="not on the item list"):
-        publish(answers, items=answers.items[:3])
+def test_items_outside_the_list_are_ignored(answers):
+    made = publish(answers, items=answers.items[:3])
+    assert made.estimate.items == answers.items[:3]
+    assert made.record["persons"] == answers.n_persons
+    only = publish(answers.select(answers.items[:3]), items=answers.items[:3])
+    assert np.array_equal(made.estimate.difficulty, only.estimate.difficulty)
+
+
+def test_a_listed_item_that_the_data_spells_otherwise_is_refused(answers):
+    """It would be ignored without a word, and the release would be noise for this item."""
+    items = [answers.items[0].upper(), *answers.items[1:]]
+    with pytest.raises(BadResponses, match="would be ignored"):
+        publish(answers, items=items)
+
+
+def test_unknown_mechanisms_are_refused(answers):
     with pytest.raises(BadUsage, match="no mechanism called 'magic'"):
         publish(answers, "magic")
     with pytest.raises(BadUsage, match="list of item names"):

@@ -30,6 +30,7 @@ from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import Tally
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.secure import RandomSource
+from discreet.tables.detected import Detected
 from discreet.types import Int64Array, Texts
 
 if TYPE_CHECKING:
@@ -76,6 +77,11 @@ class DeviceAnswers(Held):
     def lowest(self) -> int:
         """The value that category 0 had where the answers were read."""
         return self._memory.lowest
+
+    @property
+    def detected(self) -> tuple[Detected, ...]:
+        """What the data decided about how they were read."""
+        return self._memory.detected
 
     @property
     def persons(self) -> Texts:
@@ -144,11 +150,20 @@ def open_on_device(source: Any, reading: Reading | None = None) -> Answers:
     reading
         How a file is read.
     """
-    if isinstance(source, Responses) or is_tensor(source):
+    if isinstance(source, Responses) or (is_tensor(source) and _is_plain(reading)):
         return DeviceAnswers(source)
     if isinstance(source, Held):
         return cast(Answers, source)
+    if is_tensor(source):
+        source = _as_tensor(source).cpu().numpy()
     return DeviceAnswers(open_memory(source, reading))
+
+
+def _is_plain(reading: Reading | None) -> bool:
+    """Say whether a tensor is read as it is: no codes, no steps, no item list."""
+    if reading is None:
+        return True
+    return not (reading.codes or reading.asked.is_said or reading.scale or reading.listed)
 
 
 def count_on_device(source: Any, weighting: Weighting | None, device: str) -> PairCounts:

@@ -28,8 +28,9 @@ from discreet.answers.select import flip_answers
 from discreet.answers.steps import Nodes, list_answers, pack_steps, step_store, store_steps
 from discreet.errors import BadResponses
 from discreet.tables.advice import refuse_wide
+from discreet.tables.detected import Detected, join_detected
 from discreet.tables.ids import IdCodes, read_ids
-from discreet.tables.opener import LongTable, RowPlaces, Source, assign_groups
+from discreet.tables.opener import LongTable, RowPlaces, Source, assign_groups, detect_reading
 from discreet.tables.order import OrderKeys, sort_keys
 from discreet.tables.remedies import make_remedy
 from discreet.tables.roles import Reading, WidePlan
@@ -40,12 +41,16 @@ Codes = npt.NDArray[np.int32]
 
 
 class RawTable(NamedTuple):
-    """Items, persons (Arrow ids, or None for those in order), answers, groups."""
+    """Items, persons (Arrow ids, or None for those in order), answers, groups.
+
+    ``detected`` is what the data decided about how they are read.
+    """
 
     items: tuple[str, ...]
     persons: Any
     store: AnswerStore
     groups: dict[str, npt.NDArray[np.object_]]
+    detected: tuple[Detected, ...] = ()
 
 
 def pack_table(table: LongTable | WideTable, reading: Reading) -> RawTable:
@@ -55,7 +60,7 @@ def pack_table(table: LongTable | WideTable, reading: Reading) -> RawTable:
     rows = table.finish()
     coded = rows.person, rows.item, rows.code
     store = store_answers(*coded, rows.persons, rows.items, reading, rows.place, rows.when)
-    return RawTable(rows.items, rows.persons, store, rows.groups)
+    return RawTable(rows.items, rows.persons, store, rows.groups, rows.detected)
 
 
 def store_answers(
@@ -138,6 +143,7 @@ class WideTable:
         self._segments: list[_Segment] = []
         self._buffer = np.zeros((0, 0), dtype=np.int8)
         self._used = 0
+        self._detected: tuple[Detected, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -147,6 +153,7 @@ class WideTable:
     def add_source(self, source: Source, plan: WidePlan) -> None:
         """Take in all rows of a source."""
         self._rows.begin(source)
+        self._detected = join_detected([self._detected, detect_reading(source, plan)])
         self._check_numbering(source, plan)
         items = tuple(source.names[number] for number in plan.items)
         if not self._segments or self._segments[-1].items != items:
@@ -230,9 +237,10 @@ class WideTable:
             store = step_store(_join_blocks([one.nodes for one in segment.blocks]), steps)
             if self._reading.one_means == "wrong":
                 store = flip_answers(store.nodes)
-            return RawTable(segment.items, kept, store, groups)
+            return RawTable(segment.items, kept, store, groups, self._detected)
         items = tuple(dict.fromkeys(name for segment in self._segments for name in segment.items))
-        return RawTable(items, kept, self._store_long(person, names, items), groups)
+        store = self._store_long(person, names, items)
+        return RawTable(items, kept, store, groups, self._detected)
 
     def _person_codes(self) -> tuple[npt.NDArray[Any], Any]:
         if self._numbered:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.answers.choices import read_choices
+from discreet.answers.choices import Choices, read_choices
 from discreet.answers.intake import RawTable, WideTable, pack_table
 from discreet.answers.pack import (
     BadCell,
@@ -28,6 +28,7 @@ from discreet.answers.select import flip_answers
 from discreet.errors import BadResponses
 from discreet.log import LOG, log_answers, name_source
 from discreet.tables.advice import BadAnswer, refuse_wide
+from discreet.tables.detected import join_detected
 from discreet.tables.ids import BadIds, encode_ids, find_numbers, plain_column
 from discreet.tables.key import KeyLike, check_named_items, settle_key
 from discreet.tables.opener import LongTable, Progress, Source, plan_source, read_tables
@@ -169,7 +170,14 @@ def read_planned(
 
     said, table = read_steps(said, lambda reading: read(partial(_take, reading), reading), read)
     check_named_items(said, table.items)
-    return Responses(*table, choices=read_choices(path, said, table), lowest=said.lowest)
+    return name_answers(table, said, read_choices(path, said, table))
+
+
+def name_answers(table: RawTable, reading: Reading, choices: Choices | None) -> Responses:
+    """Return a table as answers, which remember what the data decided about their reading."""
+    items, persons, store, groups, detected = table
+    found = join_detected([detected, reading.detected])
+    return Responses(items, persons, store, groups, choices, reading.lowest, found)
 
 
 def read_steps(
@@ -240,7 +248,7 @@ def read_frame(frame: Any, reading: Reading) -> Responses:
         lambda take, said: take(iter([source])),  # noqa: ARG005
     )
     check_named_items(reading, made.items)
-    return Responses(*made, choices=read_choices(whole, reading, made), lowest=reading.lowest)
+    return name_answers(made, reading, read_choices(whole, reading, made))
 
 
 def _take_frame(source: FrameSource, plan: LongPlan | WidePlan, reading: Reading) -> RawTable:

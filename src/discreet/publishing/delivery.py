@@ -17,15 +17,13 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Unpack
 
 from discreet.analysis.standing import PAIRED_ITEMS
-from discreet.answers.opening import opened
 from discreet.answers.protocol import Contributions
-from discreet.answers.read_judges import open_comparisons
 from discreet.atomic import Place, hold_place
 from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
 from discreet.log import LOG
@@ -45,7 +43,12 @@ from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order
 from discreet.privacy.wall import Release, release_statistics, restore_release
 from discreet.publishing.bundle import PUBLISHED, Published, bundle_files, describe_release
-from discreet.publishing.listing import Listing, list_public
+from discreet.publishing.listing import (
+    Listing,
+    list_public,
+    open_listed,
+    open_listed_comparisons,
+)
 from discreet.publishing.noisy import COVARIANCE_ITEMS
 from discreet.tables.words import ListedWords
 from discreet.types import Engine
@@ -57,8 +60,8 @@ every file. Measured: 19 kB with 5 items, 125 kB with 300, 507 kB with 1,500 of 
 Words = ListedWords | None
 Opener = Callable[[Any, str, Words, Listing], AbstractContextManager[Contributions]]
 OPENERS: dict[str, Opener] = {
-    "answers": lambda data, engine, words, listing: opened(data, engine, words, listing.read),
-    "comparisons": lambda data, _, words, __: nullcontext(open_comparisons(data, words)),
+    "answers": open_listed,
+    "comparisons": open_listed_comparisons,
 }
 """Opens what whole persons contribute to a release of each kind."""
 

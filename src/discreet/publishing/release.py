@@ -72,7 +72,8 @@ def release(
     source
         Answers, a data frame or an array of them, or where they are: a file, folder or pattern, a
         DuckDB database (``"file.duckdb::table"``) or a query, of any size; see
-        :func:`discreet.count_pairs`. Items that are not on the list are refused.
+        :func:`discreet.count_pairs`. Columns and rows of other items than the listed ones are
+        ignored; a person who answered none of the listed items still counts.
     budget
         Epsilon, delta and the neighbouring relation.
     items
@@ -168,8 +169,8 @@ def release_comparisons(
     Parameters
     ----------
     data
-        Comparisons, or a file or data frame with them. Objects that are not on the list are
-        refused.
+        Comparisons, or a file or data frame with them. Comparisons of objects that are not on the
+        list are ignored; a judge with no others still counts.
     budget
         Epsilon, delta and the neighbouring relation.
     items
@@ -270,7 +271,6 @@ def charge_and_release(
         check_audit(terms.about, order.name)
         if order.public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")
-        wanted.listing.check_lowest(data)
         check_estimator(order.name)
         check_noise(order.calibration)
         check_answers(data, order.public, order.require_mechanism())

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from discreet.errors import BadResponses
+from discreet.tables.detected import DeclaredSource
 from discreet.tables.jsonl import read_records
 from discreet.tables.paths import explain_read_errors, open_bytes
 from discreet.tables.roles import Reading
@@ -51,7 +52,7 @@ class Sample(NamedTuple):
     scores: Mapping[str, Any]
 
 
-class EvaluationSource:
+class EvaluationSource(DeclaredSource):
     """A log of an evaluation; see :class:`discreet.tables.opener.Source`.
 
     Parameters

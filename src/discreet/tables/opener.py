@@ -22,6 +22,7 @@ import numpy.typing as npt
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.advice import refuse_long
 from discreet.tables.cells import write_cell
+from discreet.tables.detected import Detected, join_detected
 from discreet.tables.evaluations import KINDS as LOGS
 from discreet.tables.evaluations import EvaluationSource
 from discreet.tables.form import Form
@@ -55,6 +56,13 @@ class Source(Protocol):
 
     def place(self, row: int) -> str:
         """Say where a row is, as a person would look for it; rows count from 0."""
+        ...
+
+    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
+        """Return what was detected in the data to read these columns of answers.
+
+        ``has_ids`` says whether another column holds the ids of persons.
+        """
         ...
 
 
@@ -274,10 +282,17 @@ def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
     return plan_columns(source.names, reading, source.name)
 
 
+def detect_reading(source: Source, plan: LongPlan | WidePlan) -> tuple[Detected, ...]:
+    """Return what was detected in a source about how to read its answers."""
+    columns = (plan.response,) if isinstance(plan, LongPlan) else plan.items
+    return source.detect(columns, has_ids=plan.person is not None)
+
+
 class CodedRows(NamedTuple):
     """One entry per answer: who, to what, the category; the names behind the codes, groups.
 
-    ``place`` says in words where an entry stands, ``when`` what it is ordered by, if anything.
+    ``place`` says in words where an entry stands, ``when`` what it is ordered by, if anything,
+    ``detected`` what the data decided about how they are read.
     """
 
     person: Int32Array
@@ -288,6 +303,7 @@ class CodedRows(NamedTuple):
     groups: dict[str, Texts]
     place: Callable[[int], str]
     when: FloatArray | None = None
+    detected: tuple[Detected, ...] = ()
 
 
 class LongTable:
@@ -300,6 +316,7 @@ class LongTable:
         self._groups = {name: IdCodes() for name in reading.group}
         self._order = OrderKeys()
         self._values: list[Int8Array] = []
+        self._detected: tuple[Detected, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -309,6 +326,7 @@ class LongTable:
     def add_source(self, source: Source, plan: LongPlan) -> None:
         """Take in all rows of a source."""
         self._rows.begin(source)
+        self._detected = join_detected([self._detected, detect_reading(source, plan)])
         columns = (plan.person, plan.item, plan.response, *plan.groups, *plan.order)
         names = [source.names[number] for number in columns]
         for batch in source.batches(columns):
@@ -355,7 +373,7 @@ class LongTable:
         def place(index: int) -> str:
             return self._rows.place(index if rows is None else int(rows[index]))
 
-        return CodedRows(person, item, values, names, items, groups, place, when)
+        return CodedRows(person, item, values, names, items, groups, place, when, self._detected)
 
 
 def assign_groups(

@@ -15,6 +15,7 @@ from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, Remedy
 from discreet.markup import name_some
+from discreet.tables.detected import Detected
 from discreet.tables.remedies import make_remedy
 from discreet.tables.values import EVERYWHERE, as_number
 
@@ -79,11 +80,14 @@ class Scale:
         By item, its highest category.
     lowest
         The lowest value of the scale, whichever category that is.
+    detected
+        What was detected in the answers and would change their categories.
     """
 
     codes: Mapping[str, Mapping[str, int]]
     steps: Mapping[str, int]
     lowest: int = 0
+    detected: tuple[Detected, ...] = ()
 
     @property
     def is_binary(self) -> bool:
@@ -339,7 +343,28 @@ def _build(
         joined = _join(values, [*asked.merge.get(EVERYWHERE, ()), *asked.merge.get(item, ())], item)
         codes[item] = {str(value): code for value, code in joined.items()}
         steps[item] = max(joined.values())
-    return Scale(codes, steps, lowest)
+    return Scale(codes, steps, lowest, _list_detected(asked, lowest, highest))
+
+
+def _list_detected(asked: AskedSteps, lowest: int, highest: int) -> tuple[Detected, ...]:
+    """Return what the values decided about the categories of other answers.
+
+    The highest value of an item that is not reversed decides about no other answer.
+    """
+    detected = []
+    if asked.lowest is None and lowest:
+        sentence = f"The lowest category, {lowest}, is the smallest answer that occurs."
+        before = "where the answers are read, state what the questionnaire has, such as"
+        detected.append(Detected("lowest", sentence, make_remedy(before, {"lowest": lowest})))
+    turned = [item for item in asked.reverse if not {item, EVERYWHERE} & asked.steps.keys()]
+    if turned:
+        sentence = f"{name_some(turned)}: reversed at {highest}, the highest answer that occurs."
+        remedy = Remedy(
+            "where the answers are read, state how many steps the questionnaire has with steps= "
+            "(--steps); or give the release the table itself with reverse= (--reverse)"
+        )
+        detected.append(Detected("steps", sentence, remedy))
+    return tuple(detected)
 
 
 def _find_most(

@@ -23,8 +23,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from discreet.errors import BadResponses, BadUsage, OutOfReach
+from discreet.errors import BadResponses, BadUsage, OutOfReach, Remedy
 from discreet.names import NumberName, name_id
+from discreet.tables.cells import write_cell
+from discreet.tables.detected import DeclaredSource, Detected, state_option
 from discreet.tables.form import Form
 from discreet.tables.ids import plain_column
 from discreet.tables.paths import (
@@ -38,6 +40,7 @@ from discreet.tables.paths import (
     open_text,
 )
 from discreet.tables.separators import (
+    declared_delimiter,
     find_delimiter,
     has_row_names,
     is_sep_line,
@@ -50,6 +53,9 @@ _BLOCK_BYTES = (1 << 21, 1 << 25)
 block of a table with 10,000 columns has a thousand rows and a column's overhead is paid rarely.
 """
 
+
+_DELIMITER_WORDS = {"\t": "tab", " ": "space"}
+"""Delimiters that are hard to type, as options name them."""
 
 _ROWS_LOOKED_AT = 5
 """To see whether rows have a name more than the header has."""
@@ -100,6 +106,7 @@ class DelimitedSource:
         said = form or Form()
         text = decode(path, head, self._encoding)
         self._delimiter = said.delimiter or find_delimiter(text, path)
+        self._is_declared = self._delimiter in (said.delimiter, declared_delimiter(text, path))
         self.decimal_comma = self._delimiter != ","
         with explain_read_errors(path), open_text(path, self._encoding) as lines:
             header, self._header_lines = _read_header(lines, self._delimiter, path)
@@ -109,6 +116,22 @@ class DelimitedSource:
         else:
             self._header_lines -= 1 + sum(name.count("\n") for name in header)
             self.names = [str(number) for number in range(1, len(header) + 1)]
+
+    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
+        """Return whether rows decided on the delimiter or on the encoding of the file."""
+        del columns, has_ids
+        detected = []
+        if not self._is_declared:
+            sentence = (
+                f"{self.path}: the first lines have {name_delimiter(self._delimiter)} between "
+                "their fields, where a comma is the rule."
+            )
+            options = {"delimiter": _DELIMITER_WORDS.get(self._delimiter, self._delimiter)}
+            detected.append(state_option("delimiter", sentence, options))
+        if self._encoding not in ("utf-8", "utf-16"):
+            sentence = f"{self.path} is not UTF-8 and was read as Windows-1252."
+            detected.append(Detected("encoding", sentence, Remedy("save the file as UTF-8")))
+        return tuple(detected)
 
     def _add_row_names(self) -> None:
         records = [fields for fields, _ in islice(self._records(), _ROWS_LOOKED_AT)]
@@ -238,7 +261,7 @@ _CELLS = 1 << 22
 """Cells of a batch: with few columns many rows, with 10,000 columns some hundred."""
 
 
-class FrameSource:
+class FrameSource(DeclaredSource):
     """A frame as an Arrow table; rows count from 0, as frames count them."""
 
     name = "The data frame"
@@ -280,7 +303,7 @@ def as_arrow(frame: Any) -> Any:
         return frame
     refuse_spark(frame)
     if is_records(frame):
-        return pa.Table.from_pylist(list(frame))
+        return _records_to_arrow(frame)
     if hasattr(frame, "iloc") and hasattr(frame, "index"):
         return _pandas_to_arrow(frame if hasattr(frame, "columns") else _unfold_series(frame))
     if not hasattr(frame, "__arrow_c_stream__"):
@@ -309,6 +332,22 @@ def refuse_spark(frame: Any) -> None:
 def is_records(source: Any) -> bool:
     """Say whether a source is a list of rows that name their columns."""
     return isinstance(source, list | tuple) and bool(source) and isinstance(source[0], Mapping)
+
+
+def _records_to_arrow(records: Sequence[Mapping[Any, Any]]) -> Any:
+    """Return rows that name their columns as an Arrow table; a row may lack some of them."""
+    names = list(dict.fromkeys(name for record in records for name in record))
+    columns = [_infer_column([record.get(name) for record in records]) for name in names]
+    return pa.Table.from_arrays(columns, names=[str(name) for name in names])
+
+
+def _infer_column(cells: Sequence[Any]) -> Any:
+    """Return cells as an Arrow column, text where they are of several kinds."""
+    try:
+        return pa.array(cells, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        # One cell of another kind must not change how the others are spelt: 7.0 stays 7.
+        return pa.array([write_cell(cell) for cell in cells], type=pa.string())
 
 
 def _unfold_series(series: Any) -> Any:
@@ -379,11 +418,10 @@ def _pandas_column(column: Any) -> Any:
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         # Mixed types: as text, so that the one value that is no answer can be named.
         empty = column.isna()
-        texts = [None if e else str(v) for v, e in zip(column, empty, strict=True)]
-        return pa.array(texts, type=pa.string())
+        return _infer_column([None if e else v for v, e in zip(column, empty, strict=True)])
 
 
-class ParquetSource:
+class ParquetSource(DeclaredSource):
     """A Parquet file."""
 
     def __init__(self, path: Path, progress: Callable[[int], None] | None = None) -> None:

@@ -19,8 +19,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BadResponses, BadUsage, DiscreetError, DiscreetWarning, MissingExtra
+from discreet.errors import (
+    BadResponses,
+    BadUsage,
+    DiscreetError,
+    DiscreetWarning,
+    MissingExtra,
+    Remedy,
+)
 from discreet.tables.cells import make_column, write_cell
+from discreet.tables.detected import Detected
 from discreet.tables.paths import explain_read_errors, open_bytes
 from discreet.tables.remedies import make_remedy
 
@@ -74,6 +82,9 @@ class WorkbookSource:
         self._refuse_merged(merged, first)
         self._first_row = first + header
         self._rows = _drop_empty_end(rows[self._first_row :])
+        self._has_titles = first > _first_filled(rows)
+        self._has_blank_ends = len(self._rows) < len(rows) - self._first_row
+        self._has_blank_ends |= not header and first > 0
         width = _width(rows[first:])
         self.names = (
             [(write_cell(cell) or "").strip() for cell in rows[first][:width]]
@@ -87,6 +98,20 @@ class WorkbookSource:
     def n_rows(self) -> int:
         """Rows below the header."""
         return len(self._rows)
+
+    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
+        """Return whether cells decided which row holds the names, or how many persons there are."""
+        del columns
+        detected = []
+        if self._has_titles:
+            sentence = f"{self.name}: row {self._first_row} was taken for the names of the columns."
+            remedy = Remedy("delete the rows above the names")
+            detected.append(Detected("header", sentence, remedy))
+        if self._has_blank_ends and not has_ids:
+            sentence = f"{self.name}: blank rows at the end were left out, and every row is a person."
+            remedy = Remedy("delete the blank rows, or give every person an id and state person=")
+            detected.append(Detected("person", sentence, remedy))
+        return tuple(detected)
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns of numbers, or of text."""

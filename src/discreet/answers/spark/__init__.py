@@ -46,6 +46,7 @@ from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import FoldCounts, Tally, afford_folds, join_sketches
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource
+from discreet.tables.detected import Detected
 from discreet.tables.ids import check_items
 from discreet.tables.roles import Reading
 from discreet.types import Int64Array, Vector
@@ -110,6 +111,11 @@ class SparkAnswers(Held):
     def lowest(self) -> int:
         """The value that category 0 has in the data."""
         return self._rows.layout.reading.lowest
+
+    @property
+    def detected(self) -> tuple[Detected, ...]:
+        """What the data decided about how they are read; a frame declares its columns."""
+        return self._rows.layout.reading.detected
 
     @cached_property
     def _totals(self) -> Int64Array:
