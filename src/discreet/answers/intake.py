@@ -26,7 +26,7 @@ from discreet.answers.planes import (
 )
 from discreet.answers.select import flip_answers
 from discreet.answers.steps import Nodes, list_answers, pack_steps, step_store, store_steps
-from discreet.errors import BadResponses
+from discreet.errors import BadResponses, Remedy
 from discreet.tables.advice import refuse_wide
 from discreet.tables.detected import Detected, join_detected
 from discreet.tables.ids import IdCodes, read_ids
@@ -43,7 +43,8 @@ Codes = npt.NDArray[np.int32]
 class RawTable(NamedTuple):
     """Items, persons (Arrow ids, or None for those in order), answers, groups.
 
-    ``detected`` is what the data decided about how they are read.
+    ``detected`` is what the data decided about how they are read, ``joined`` a sentence about
+    persons who stand in several rows of a wide table and lost answers by that.
     """
 
     items: tuple[str, ...]
@@ -51,6 +52,7 @@ class RawTable(NamedTuple):
     store: AnswerStore
     groups: dict[str, npt.NDArray[np.object_]]
     detected: tuple[Detected, ...] = ()
+    joined: str = ""
 
 
 def pack_table(table: LongTable | WideTable, reading: Reading) -> RawTable:
@@ -72,6 +74,7 @@ def store_answers(
     reading: Reading,
     place: Any,
     when: FloatArray | None = None,
+    column: str | None = None,
 ) -> AnswerStore:
     """Store answers; a person's second answer to an item is settled as the user said.
 
@@ -87,18 +90,23 @@ def store_answers(
         From the number of an entry to the words for its row.
     when
         What says which of repeated answers is the last; by default their order here.
+    column
+        The column of persons of a wide table, in which two persons may have one name.
     """
     try:
         store = store_steps(person, item, code, len(persons), reading.steps_of(items))
     except Repeated as again:
         if reading.repeats == "error":
             first, second = again.first_index, again.second_index
+            numbering = [] if column is None else [number_rows(column, reading)]
             raise BadResponses(
                 f"Person '{persons[int(person[first])]}' answered item "
                 f"'{items[int(item[first])]}' more than once: {place(first)} and {place(second)}. "
-                "Only one answer can count. Remove one, or keep the first or the last of them "
+                f"Only one answer can count. {''.join(f'{one.words}. ' for one in numbering)}"
+                "Remove one, or keep the first or the last of them "
                 "with repeats='first' or repeats='last' (--repeats first, --repeats last)."
             ).offering(
+                *numbering,
                 make_remedy("keep the first answer:", {"repeats": "first"}),
                 make_remedy("keep the last answer:", {"repeats": "last"}),
             ) from None
@@ -106,6 +114,14 @@ def store_answers(
         answers = person[kept], item[kept], code[kept]
         store = store_steps(*answers, len(persons), reading.steps_of(items))
     return store if reading.one_means == "right" else flip_answers(cast(Nodes, store))
+
+
+def number_rows(column: str, reading: Reading) -> Remedy:
+    """Return how two persons with one name are kept apart: every row is another person."""
+    told = make_remedy("If these are two persons, number the rows with", {"ignore": [column]})
+    if reading.person is None:
+        return told
+    return Remedy(f"{told.words} instead of person=", {**told.options, "person": None})
 
 
 def keep_one(
@@ -120,6 +136,7 @@ def keep_one(
 
 
 _BLOCK = 64 * BLOCK_WORDS
+_SHOWN = 5
 
 
 @dataclass
@@ -137,6 +154,7 @@ class WideTable:
         self._reading = reading
         self._rows = RowPlaces()
         self._persons = IdCodes()
+        self._column: str | None = None
         self._numbered = True
         self._groups = {name: IdCodes() for name in reading.group}
         self._order = OrderKeys()
@@ -164,7 +182,7 @@ class WideTable:
         facts = (*person, *plan.groups, *plan.order)
         for batch in source.batches((*facts, *plan.items)):
             if person:
-                name = source.names[person[0]]
+                self._column = name = source.names[person[0]]
                 self._persons.add(read_ids(batch[0], name, "person", self._rows), batch[0].type)
             groups = batch[len(person) : len(person) + len(plan.groups)]
             for (name, codes), column in zip(self._groups.items(), groups, strict=True):
@@ -239,8 +257,8 @@ class WideTable:
                 store = flip_answers(store.nodes)
             return RawTable(segment.items, kept, store, groups, self._detected)
         items = tuple(dict.fromkeys(name for segment in self._segments for name in segment.items))
-        store = self._store_long(person, names, items)
-        return RawTable(items, kept, store, groups, self._detected)
+        store, joined = self._store_long(person, names, items)
+        return RawTable(items, kept, store, groups, self._detected, joined)
 
     def _person_codes(self) -> tuple[npt.NDArray[Any], Any]:
         if self._numbered:
@@ -249,7 +267,7 @@ class WideTable:
 
     def _store_long(
         self, person: npt.NDArray[Any], names: Any, items: tuple[str, ...]
-    ) -> AnswerStore:
+    ) -> tuple[AnswerStore, str]:
         number = {name: code for code, name in enumerate(items)}
         parts, first = [], 0
         for segment in self._segments:
@@ -260,10 +278,32 @@ class WideTable:
                 first += block.n_persons
         row, item, code = (np.concatenate(column) for column in zip(*parts, strict=True))
         when = self._order.finish()
-        return store_answers(
+        store = store_answers(
             person[row], item, code, names, items, self._reading,
             lambda index: self._rows.place(int(row[index])), None if when is None else when[row],
+            self._column,
         )  # fmt: skip
+        lost = store.n_answers < len(row) and when is None
+        return store, self._tell_joined(person, names) if lost else ""
+
+    def _tell_joined(self, person: npt.NDArray[Any], names: Any) -> str:
+        """Tell who stands in several rows of one table."""
+        keys = self._rows.number_sources() * len(names) + person
+        _, first, code, times = np.unique(
+            keys, return_index=True, return_inverse=True, return_counts=True
+        )
+        joined = np.flatnonzero(times > 1)
+        if self._column is None or not joined.size:
+            return ""
+        told = []
+        for one in joined[np.argsort(first[joined])][:_SHOWN].tolist():
+            rows = [self._rows.place(row) for row in np.flatnonzero(code == one)[:_SHOWN].tolist()]
+            told.append(f"'{names[int(person[first[one]])]}' ({' and '.join(rows)})")
+        return (
+            "Persons with one id count as one, and their repeated answers were left out, "
+            f"{joined.size} of them: {'; '.join(told)}. "
+            f"{number_rows(self._column, self._reading).words}."
+        )
 
 
 class _Numbers:

@@ -7,6 +7,7 @@ a sparse matrix does not hold.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ from discreet.answers.pack import (
 from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.answers.steps import store_steps
 from discreet.errors import BadResponses
+from discreet.tables.advice import Found, list_scale_remedies
 from discreet.tables.roles import Reading
-from discreet.tables.scales import AskedSteps, Scale, Tally, find_scale
+from discreet.tables.scales import AskedSteps, BadScale, Scale, Tally, find_scale
 from discreet.tables.values import (
     BAD,
     MISSING,
@@ -91,15 +93,29 @@ def _try_categories(
     X: Any, items: tuple[str, ...] | None, asked: AskedSteps, bad: BadCell
 ) -> tuple[AnswerStore, Scale]:
     """Return answers with steps, or refuse the entry that is neither right nor wrong."""
-    told = bad.row, bad.column, bad.value, items
     try:
         found = None if asked.is_binary or asked.is_said else _store_categories(X, items, asked)
-    except BadResponses as reason:
+    except BadScale as reason:
         words = f"{str(reason)[0].upper()}{str(reason)[1:]}"
-        raise BadResponses(f"{_name_cell(*told)} {words}") from None
+        row, column, value = _locate_cell(X, items, reason.cells)
+        raise BadResponses(f"{_name_cell(row, column, value, items)} {words}") from None
     if found is None:
-        raise BadResponses(explain_cell(*told)) from None
+        raise BadResponses(explain_cell(bad.row, bad.column, bad.value, items)) from None
     return found
+
+
+def _locate_cell(
+    X: Any, items: tuple[str, ...] | None, cells: Mapping[str, frozenset[int]]
+) -> tuple[int, int, Any]:
+    """Return row, column and value of the first entry that holds one of these values, by item."""
+    person, item, values, (_, n_items) = _list_entries(X)
+    names = items or tuple(map(str, range(n_items)))
+    hit = np.zeros(len(values), dtype=np.bool_)
+    for column, name in enumerate(names):
+        if cells.get(name):
+            hit |= (item == column) & np.isin(values, list(cells[name]))
+    first = min(np.flatnonzero(hit).tolist(), key=lambda entry: (person[entry], item[entry]))
+    return int(person[first]), int(item[first]), values[first]
 
 
 def _store_categories(
@@ -133,12 +149,14 @@ def _check_listed(tally: Tally, scale: Scale) -> Scale:
             raise BadResponses(f"column {item!r} is not on the item list")
         unlisted = [value for value in own if value not in scale.codes.get(item, {})]
         if unlisted:
-            known = ", ".join(scale.codes[item])
+            known, words = ", ".join(scale.codes[item]), tuple(own)
+            found = Found("", item, unlisted[0], False, words, tally, is_listed=True)
+            remedies = list_scale_remedies(found, scale.codes[item])
+            told = " ".join(f"{one.words[0].upper()}{one.words[1:]}." for one in remedies)
             raise BadResponses(
                 f"item {item!r} has the answer {unlisted[0]}, which is none of its categories: "
-                f"{known}. Correct it, name codes for missing answers with missing=, or say the "
-                "lowest category with lowest="
-            )
+                f"{known}. {told}"
+            ).offering(*remedies)
     return scale
 
 

@@ -34,7 +34,7 @@ from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
 from discreet.tables.separators import refuse_answers_as_names
 from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
 from discreet.tables.values import BAD
-from discreet.types import FloatArray, Int8Array, Int32Array, Texts
+from discreet.types import FloatArray, Int8Array, Int32Array, Int64Array, Texts
 
 
 class Source(Protocol):
@@ -78,6 +78,11 @@ class RowPlaces:
         """Say that the rows from here on belong to this source."""
         self._sources.append(source)
         self._starts.append(self.n_rows)
+
+    def number_sources(self) -> Int64Array:
+        """Return the number of every row's source."""
+        ends = np.array([*self._starts[1:], self.n_rows])
+        return np.repeat(np.arange(len(ends)), ends - np.array(self._starts))
 
     def place(self, row: int) -> str:
         """Return file and line of a row."""

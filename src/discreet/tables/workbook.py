@@ -108,7 +108,7 @@ class WorkbookSource:
             remedy = Remedy("delete the rows above the names")
             detected.append(Detected("header", sentence, remedy))
         if self._has_blank_ends and not has_ids:
-            sentence = f"{self.name}: blank rows at the end were left out, and every row is a person."
+            sentence = f"{self.name}: every row is a person; blank rows at the end were dropped."
             remedy = Remedy("delete the blank rows, or give every person an id and state person=")
             detected.append(Detected("person", sentence, remedy))
         return tuple(detected)

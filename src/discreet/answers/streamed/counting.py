@@ -151,7 +151,8 @@ def _fingerprint(passes: Passes, weighting: Weighting | None, tally: Tally | Non
         ) from None
     identity = [shard.identity for shard in passes.dataset.shards]
     facts = [identity, asdict(passes.reading), passes.listed, STATE_VERSION]
-    return hashlib.sha256(json.dumps(facts).encode() + weights).hexdigest()
+    told = json.dumps(facts, default=sorted)  # sets have no order of their own
+    return hashlib.sha256(told.encode() + weights).hexdigest()
 
 
 class Checkpoint:
@@ -215,7 +216,8 @@ class Checkpoint:
 
     def save(self, counts: PairCounts, place: Place, scale: Scale | None) -> None:
         """Write counts and place in one step, and which steps were found in all rows."""
-        found = None if scale is None else asdict(scale)
+        # What was detected matters to a release, and none is made of counts.
+        found = None if scale is None else asdict(replace(scale, detected=()))
         note = {"fingerprint": self._fingerprint, "state": asdict(place), "scale": found}
         began = time.monotonic()
         counts.save(self._file, note=note)

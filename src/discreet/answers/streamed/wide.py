@@ -154,8 +154,8 @@ class WideRows:
         )
         table = WideTable(self._reading)
         table.add_source(_Rows(source, columns, batch, at), local)
-        items, persons, store, groups, _ = table.finish()
-        return Responses(items, persons, store, groups)
+        made = table.finish()
+        return Responses(made.items, made.persons, made.store, made.groups)
 
     def find_answer(self, person: str, item: str, number: int) -> str:
         """Return the place of a person's first, second, ... answer to an item, for a message."""
