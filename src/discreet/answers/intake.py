@@ -171,8 +171,11 @@ class WideTable:
     def add_source(self, source: Source, plan: WidePlan) -> None:
         """Take in all rows of a source."""
         self._rows.begin(source)
-        self._detected = join_detected([self._detected, detect_reading(source, plan)])
+        found = detect_reading(source, plan, self._reading)
+        self._detected = join_detected([self._detected, found])
         self._check_numbering(source, plan)
+        if not plan.groups:  # out of memory nobody asks for them
+            self._groups = {}
         items = tuple(source.names[number] for number in plan.items)
         if not self._segments or self._segments[-1].items != items:
             self._flush()

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from discreet.cli.answers import Reading, list_words
+from discreet.cli.answers import ReleaseReading, list_words
 from discreet.cli.failures import drop_output
 from discreet.cli.options import argument, flag, option
 from discreet.cli.output import say, say_field
@@ -33,7 +33,7 @@ def propose(
     study: Study,
     terms: Terms,
     out: NewRequest,
-    reading: Reading,
+    reading: ReleaseReading,
 ) -> None:
     """Write down a release for others to approve. No data is touched."""
     words = {**list_words(tell_apart(reading)), "model": None}

@@ -16,7 +16,7 @@ from discreet.cli.answers import (
     AnswersFile,
     Columns,
     Limits,
-    Reading,
+    ReleaseReading,
     check_engine,
     open_answers,
 )
@@ -161,7 +161,7 @@ class Delivery:
         return {"out": self.out, "force": self.force}
 
 
-def tell_apart(reading: Reading) -> Reading:
+def tell_apart(reading: ReleaseReading) -> ReleaseReading:
     """Return how a file is read, without what the list of items says."""
     return replace(reading, lowest=None, model="auto")
 
@@ -217,7 +217,7 @@ def release(
     terms: Terms,
     delivery: Delivery,
     limits: Limits,
-    reading: Reading,
+    reading: ReleaseReading,
 ) -> None:
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
@@ -283,7 +283,7 @@ def open_request(context: typer.Context, file: Path, terms: Terms, kind: str) ->
 
 def _refuse_beside(context: typer.Context) -> None:
     """Refuse options about what is released and how it is read: only what was approved is."""
-    groups = (Terms, Study, Reading, Columns)
+    groups = (Terms, Study, ReleaseReading, Columns)
     told = {one.name for group in groups for one in fields(group)} - {"ledger"}
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.advice import refuse_long
 from discreet.tables.cells import write_cell
-from discreet.tables.detected import Detected, join_detected
+from discreet.tables.detected import Detected, join_detected, refuse_detected
 from discreet.tables.evaluations import KINDS as LOGS
 from discreet.tables.evaluations import EvaluationSource
 from discreet.tables.form import Form
@@ -190,7 +190,9 @@ def open_file(
     source = (
         _open_workbook(file, said, progress)
         if kind == "workbook"
-        else DelimitedSource(file, head, encoding, progress, said)
+        else DelimitedSource(
+            file, head, encoding, progress, said, one_line=bool(reading and reading.listed)
+        )
     )
     if reading is not None and said.header:
         refuse_answers_as_names(source.names, reading.layout, source.name)
@@ -287,10 +289,15 @@ def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
     return plan_columns(source.names, reading, source.name)
 
 
-def detect_reading(source: Source, plan: LongPlan | WidePlan) -> tuple[Detected, ...]:
-    """Return what was detected in a source about how to read its answers."""
+def detect_reading(
+    source: Source, plan: LongPlan | WidePlan, reading: Reading
+) -> tuple[Detected, ...]:
+    """Return what was detected in a source about how to read its answers; a release refuses it."""
     columns = (plan.response,) if isinstance(plan, LongPlan) else plan.items
-    return source.detect(columns, has_ids=plan.person is not None)
+    found = source.detect(columns, has_ids=plan.person is not None)
+    if reading.listed:
+        refuse_detected(found)
+    return found
 
 
 class CodedRows(NamedTuple):
@@ -331,7 +338,8 @@ class LongTable:
     def add_source(self, source: Source, plan: LongPlan) -> None:
         """Take in all rows of a source."""
         self._rows.begin(source)
-        self._detected = join_detected([self._detected, detect_reading(source, plan)])
+        found = detect_reading(source, plan, self._reading)
+        self._detected = join_detected([self._detected, found])
         columns = (plan.person, plan.item, plan.response, *plan.groups, *plan.order)
         names = [source.names[number] for number in columns]
         for batch in source.batches(columns):

@@ -15,7 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,9 @@ block of a table with 10,000 columns has a thousand rows and a column's overhead
 _DELIMITER_WORDS = {"\t": "tab", " ": "space"}
 """Delimiters that are hard to type, as options name them."""
 
+_END = "\x1fend of the file"
+"""Stands behind the last line, where no quoted text may reach."""
+
 _ROWS_LOOKED_AT = 5
 """To see whether rows have a name more than the header has."""
 
@@ -84,6 +87,9 @@ class DelimitedSource:
         Called with the bytes of the file read so far.
     form
         What the user said about delimiter and header.
+    one_line
+        Whether every row must stand in one line, as in a release: a quoted text that goes on in
+        the next line could take in other persons' rows.
 
     Attributes
     ----------
@@ -98,9 +104,12 @@ class DelimitedSource:
         encoding: str | None,
         progress: Callable[[int], None] | None = None,
         form: Form | None = None,
+        *,
+        one_line: bool = False,
     ) -> None:
         self.path = path
         self.name = str(path)
+        self._one_line = one_line
         self._encoding = encoding or find_encoding(path, head)
         self._progress = progress
         said = form or Form()
@@ -148,6 +157,7 @@ class DelimitedSource:
                     yield [batch.column(name) for name in wanted]
                     if self._progress is not None:
                         self._progress(raw.tell())
+                self._check_quotes()
             except pa.ArrowInvalid as error:
                 self._explain(error)
             except UnicodeDecodeError:
@@ -203,6 +213,35 @@ class DelimitedSource:
                     )
                 ) from None
         raise BadResponses(f"{self.path} cannot be read as a table: {text}.") from None
+
+    def _check_quotes(self) -> None:
+        """Refuse a quotation mark that is never closed: the rows behind it would be lost."""
+        quotes = 0
+        with open_bytes(self.path) as stream:
+            while chunk := stream.read(1 << 22):
+                quotes += chunk.count(b'"')
+        if quotes and (self._one_line or quotes % 2):
+            with open_text(self.path, self._encoding) as text:
+                self._check_lines(text)
+
+    def _check_lines(self, text: Any) -> None:
+        reader, line = csv.reader(chain(text, [_END]), delimiter=self._delimiter), 1
+        try:
+            for fields in reader:
+                is_open = bool(fields) and _END in fields[-1] and fields != [_END]
+                if is_open or (self._one_line and reader.line_num > line):
+                    raise self._refuse_quote(line)
+                line = reader.line_num + 1
+        except csv.Error:  # a field beyond all measure
+            raise self._refuse_quote(line) from None
+
+    def _refuse_quote(self, line: int) -> BadResponses:
+        why = " In a release every row stands in one line, or one person's text could take in the "
+        return BadResponses(
+            f"{self.path}, line {line}: a quotation mark is not closed in its line, so that the "
+            f"rows below it may be lost.{why + 'rows of others.' if self._one_line else ''} Close "
+            "it, or remove it."
+        )
 
     def place(self, row: int) -> str:
         """Return file and line of a row, counted as an editor counts lines."""

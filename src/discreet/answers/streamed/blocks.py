@@ -93,7 +93,7 @@ def plan_shards(
                 "one by one, or say layout='long' or layout='wide' (--layout) if this is a mistake."
             )
         plans.append(plan)
-        detected = join_detected([detected, detect_reading(source, plan)])
+        detected = join_detected([detected, detect_reading(source, plan, reading)])
     return plans, detected
 
 
