@@ -1,4 +1,4 @@
-"""Advice that makes no number wrong, refusals that point at the trouble, rows that are no persons."""
+"""Advice that makes no number wrong, refusals that name the trouble, rows that are no persons."""
 
 import json
 import re
@@ -173,7 +173,7 @@ def test_a_refusal_points_at_the_word_among_numbers(tmp_path):
         fit(write(tmp_path / "survey.csv", X))
     X = draw_scale(1, 5, n=50)
     X[20, 1] = 9
-    with pytest.raises(BadResponses, match="Row 20, column 1 .*: found 9"):
+    with pytest.raises(BadResponses, match=r"Row 20, column 1 .*: found 9"):
         Responses.from_array(X)
 
 

@@ -10,6 +10,7 @@ from discreet import Budget, Responses, read_responses, release
 from discreet.errors import BadResponses
 
 BUDGET = Budget(1.0, 1e-6)
+NAMES = ["q1", "q2", "q3", "q4"]
 RULE = "A release reads answers by stated rules"
 
 
@@ -17,8 +18,8 @@ RULE = "A release reads answers by stated rules"
 
 
 def draw_survey(n=200):
-    """Answers from 0 to 3 to three items, and one person who alone may choose 4."""
-    X = np.random.default_rng(7).integers(0, 4, (n, 3)).astype(float)
+    """Answers from 0 to 3 to four items, and one person who alone may choose 4."""
+    X = np.random.default_rng(7).integers(0, 4, (n, 4)).astype(float)
     X[0] = 3
     other = X.copy()
     other[0, 0] = 4
@@ -32,9 +33,9 @@ def squared_distance(one, other):
 
 
 HOLE = {
-    "an array": lambda X, folder, **words: Responses.from_array(X, ["q1", "q2", "q3"], **words),
+    "an array": lambda X, folder, **words: Responses.from_array(X, NAMES, **words),
     "a frame": lambda X, folder, **words: Responses.from_dataframe(
-        pd.DataFrame(X, columns=["q1", "q2", "q3"]), **words
+        pd.DataFrame(X, columns=NAMES), **words
     ),
     "a file": lambda X, folder, **words: read_responses(write_matrix(X, folder), **words),
 }
@@ -42,7 +43,7 @@ HOLE = {
 
 def write_matrix(X, folder):
     path = folder / "survey.csv"
-    pd.DataFrame(X.astype(int), columns=["q1", "q2", "q3"]).to_csv(path, index=False)
+    pd.DataFrame(X.astype(int), columns=NAMES).to_csv(path, index=False)
     return path
 
 
@@ -50,10 +51,10 @@ def write_matrix(X, folder):
 def test_items_reversed_at_the_highest_answer_that_occurs_are_not_released(kind, tmp_path):
     """One answer moved all answers to a reversed item by a category: no noise covers that."""
     X, other = draw_survey()
-    items = {"q1": 4, "q2": 4, "q3": 4}
+    items = dict.fromkeys(NAMES, 4)
     both = [HOLE[kind](one, tmp_path, reverse=["q1"]) for one in (X, other)]
     moved = squared_distance(*(one.to_array() for one in both))
-    assert moved > 1000  # where 2 S = 6 is covered: three answers, each in one of two categories
+    assert moved > 1000  # where 2 S = 8 is covered: four answers, each in one of two categories
     for answers in both:
         with pytest.raises(BadResponses, match=r"steps= \(--steps\)"):
             release(answers, BUDGET, items=items, design="complete")
@@ -66,13 +67,13 @@ def test_a_request_refuses_a_reading_that_was_detected(tmp_path):
     _, other = draw_survey()
     book = discreet.Ledger.create(tmp_path / "spent.db", epsilon=2.0)
     request = discreet.propose(
-        Budget(1.0), items={"q1": 4, "q2": 4, "q3": 4}, ledger=book, design="complete"
+        Budget(1.0), items=dict.fromkeys(NAMES, 4), ledger=book, design="complete"
     )
-    answers = Responses.from_array(other, ["q1", "q2", "q3"], reverse=["q1"])
+    answers = Responses.from_array(other, NAMES, reverse=["q1"])
     with pytest.raises(BadResponses, match=RULE):
         discreet.release_request(answers, request)
     path = tmp_path / "survey.csv"
-    path.write_text("q1;q2;q3\n" + "1;2;3\n" * 20)
+    path.write_text("q1;q2;q3;q4\n" + "1;2;3;4\n" * 20)
     with pytest.raises(BadResponses, match="--delimiter ';'"):
         discreet.release_request(path, request)
     assert book.releases() == ()
@@ -144,7 +145,6 @@ def test_ordinary_tables_need_no_statement(tmp_path):
     X = plain[["q1", "q2"]].to_numpy()
     plain.to_csv(tmp_path / "wide.csv", index=False)
     plain.drop(columns="id").to_csv(tmp_path / "numbered.csv", index=False)
-    plain.to_csv(tmp_path / "rows.csv")
     long.to_csv(tmp_path / "long.tsv", sep="\t", index=False)
     long.to_parquet(tmp_path / "long.parquet")
     long.to_json(tmp_path / "long.jsonl", orient="records", lines=True)
