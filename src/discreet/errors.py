@@ -16,7 +16,8 @@
 
     UserWarning
     └── DiscreetWarning                something to know about the answers or the result
-        └── ItemsLeftOut               items without a number, or that took no part
+        ├── ItemsLeftOut               items without a number, or that took no part
+        └── NoStandardErrors           items with a number whose standard error is not known
 
 Every message says what was found, where, why it matters and what to do. Messages repeat names from
 files, so each passes through :func:`hide_passwords` and :func:`escape_controls`.
@@ -255,6 +256,10 @@ class ItemsLeftOut(DiscreetWarning):
     It is shown once for each place in a program, and turned off or into an error as any warning:
     ``warnings.simplefilter("error", discreet.errors.ItemsLeftOut)``.
     """
+
+
+class NoStandardErrors(DiscreetWarning):
+    """Standard errors of some or all items are missing; the message says why and what to do."""
 
 
 def refuse_address(path: object) -> None:

@@ -129,7 +129,7 @@ def say_folds(counts: PairCounts, tally: Tally | None) -> PairCounts:
     """Return the counts, and warn where not all folds fitted into memory."""
     kept = 0 if counts.folds is None else counts.folds.number
     if tally is not None and kept != tally.folds:
-        warnings.warn(explain_folds(tally.folds, kept, len(counts.items)), stacklevel=3)
+        warnings.warn(explain_folds(tally.folds, kept, counts.steps), stacklevel=3)
     return counts
 
 

@@ -273,7 +273,7 @@ class PairCounts:
             right=right,
             persons=self.persons,
             weighting=self.weighting,
-            folds=_select_folds(self.folds, old),
+            folds=_select_folds(self.folds, old, steps),
             sketch=self.sketch,
             repeated=self.repeated,
             steps=steps,
@@ -364,13 +364,15 @@ def _add_persons(ours: PairCounts, theirs: PairCounts) -> dict[str, Any]:
     return {"folds": folds, "sketch": sketch, "repeated": repeated}
 
 
-def _select_folds(folds: FoldCounts | None, old: Int64Array) -> FoldCounts | None:
+def _select_folds(
+    folds: FoldCounts | None, old: Int64Array, steps: tuple[int, ...]
+) -> FoldCounts | None:
     if folds is None:
         return None
     kept = folds.select(old)
     number = 0 if kept is None else kept.number
     if number != folds.number:
-        warnings.warn(explain_folds(folds.asked, number, len(old)), stacklevel=4)
+        warnings.warn(explain_folds(folds.asked, number, steps), stacklevel=4)
     return kept
 
 
