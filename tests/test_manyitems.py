@@ -21,7 +21,7 @@ from discreet.counts import PairCounts, matrix, merge_counts
 from discreet.counts import sparse_rows as compressed
 from discreet.counts.folds import PersonWeight
 from discreet.counts.matrix import prefers_sparse
-from discreet.errors import BadResponses, BadUsage, NotConverged
+from discreet.errors import BadResponses, BadUsage, NoStandardErrors, NotConverged
 from discreet.models import laplacian as hierarchy
 from discreet.models import random_sign_se as columns
 from discreet.models import random_sign_se as multipliers
@@ -516,7 +516,8 @@ def test_standard_errors_that_nobody_can_vouch_for_are_left_out(many, monkeypatc
         (columns, "MANY_ROUNDS", 1), (hierarchy, "COARSEST", 5),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
-    estimate = fit(answers, method="refined")
+    with pytest.warns(NoStandardErrors, match="no standard errors"):
+        estimate = fit(answers, method="refined")
     assert np.isfinite(estimate.difficulty[estimate.estimated]).all()
     assert np.isnan(estimate.se).all()
     assert any(text.startswith("no standard errors") for text in estimate.warnings)

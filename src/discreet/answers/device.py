@@ -28,6 +28,7 @@ from discreet.answers.responses import Responses
 from discreet.answers.select import CELLS
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import Tally
+from discreet.counts.matrix import check_room
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.secure import RandomSource
 from discreet.tables.detected import Detected
@@ -117,6 +118,7 @@ class DeviceAnswers(Held):
         if reason is not None:
             warnings.warn(f"{reason}; the pairs are counted in memory instead", stacklevel=3)
             return self._memory.count(weighting)
+        check_room(self.steps, len(self.items) ** 2)
         return count_on_device(self._source, weighting, "cuda")
 
     @property

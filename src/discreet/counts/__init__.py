@@ -212,6 +212,12 @@ class PairCounts:
         # sum() begins with 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
+    def check_room(self) -> None:
+        """Refuse counts for whose use, such as a fit, there is not enough memory."""
+        if len(self.answers) > form.SPARSE_ITEMS:
+            values = _values(self.right_wrong)
+            form.check_room(self.steps, int(np.count_nonzero(values)), values.nbytes)
+
     def dense(self, purpose: str) -> Int64Array:
         """Return ``right_wrong`` as an array, for what cannot do without one.
 

@@ -47,12 +47,17 @@ def name_nodes(items: Sequence[str], steps: Sequence[int]) -> tuple[str, ...]:
 
 
 def clear_within(right_wrong: Any, steps: Sequence[int]) -> Any:
-    """Return counts of pairs of nodes without those of one item, which depend on the ability."""
+    """Return counts of pairs of nodes without those of one item, which depend on the ability.
+
+    An array is changed in place: with many steps a second one would fill the memory.
+    """
     if all(step == 1 for step in steps):
         return right_wrong
     item = item_of_nodes(steps)
     if isinstance(right_wrong, np.ndarray):
-        return np.where(item[:, None] == item, 0, right_wrong)
+        for end, step in zip(np.cumsum(steps).tolist(), steps, strict=True):
+            right_wrong[end - step : end, end - step : end] = 0
+        return right_wrong
     entries = right_wrong.tocoo()
     entries.data[item[entries.row] == item[entries.col]] = 0
     cleared = entries.tocsr()

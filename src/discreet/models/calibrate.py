@@ -17,6 +17,7 @@ from discreet.answers.opening import name_model, opened, plan_words
 from discreet.answers.protocol import Answers, Job
 from discreet.counts import PairCounts, holds_counts, name_weighting
 from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
+from discreet.counts.matrix import DENSE_FITTING, FITTING, planning
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, name_source
 from discreet.markup import count_of
@@ -24,7 +25,7 @@ from discreet.models.connection import Chain, ItemFacts, doubt_shape
 from discreet.models.jackknife import leave_folds_out
 from discreet.models.methods import ANSWER_METHODS, AUTO, METHOD_WORDS, METHODS, PAIR_METHODS
 from discreet.models.patterns import GroupPatterns
-from discreet.models.steps import plan_steps
+from discreet.models.steps import RATING_SCALE, plan_steps
 from discreet.models.uncertainty import (
     COVARIANCE_LIMIT,
     Sandwich,
@@ -168,11 +169,14 @@ def _tell_model(found: Estimate) -> str:
 
 def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Estimate:
     """Fit counts, or answers wherever they are."""
+    use = DENSE_FITTING if request.model == RATING_SCALE else FITTING
     if isinstance(data, PairCounts) or holds_counts(data):
         counts = data if isinstance(data, PairCounts) else PairCounts.load(data)
         plan_words(counts, cast(ReadingWords, reading))
-        return _fit_counts(counts, _decide(request, counts))
-    with opened(data, engine, name_model(data, request.model, reading)) as answers:
+        with planning(use):
+            return _fit_counts(counts, _decide(request, counts))
+    words = name_model(data, request.model, reading)
+    with planning(use), opened(data, engine, words) as answers:
         request = _decide(request, answers)
         way = _fit_pairs if answers.lasts else _fit_once
         found = (_fit_answers if request.method in ANSWER_METHODS else way)(answers, request)
@@ -203,6 +207,7 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
     """
     method = PAIR_METHODS[request.method]
     counts, weighting = _count_weighted(answers, method.weighting)
+    counts.check_room()
     counts, plan = plan_steps(counts, request.model)
     chain = plan.link(counts, request.regularisation * _unit(weighting, counts))
     nodes = counts.as_nodes()
@@ -336,6 +341,7 @@ def _fit_counts(counts: PairCounts, request: _Request, advice: str = NO_FOLDS) -
     if request.method in ANSWER_METHODS:
         raise _needs_answers(request.method)
     method = PAIR_METHODS[request.method]
+    counts.check_room()
     folds = _usable_folds(counts, method.weighting)
     if folds is not None:
         # The integers of a fit of the answers, and so its difficulties to the last bit.

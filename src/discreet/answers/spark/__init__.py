@@ -44,6 +44,7 @@ from discreet.answers.spark.workers import check_workers
 from discreet.answers.steps import step_store
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import FoldCounts, Tally, afford_folds, join_sketches
+from discreet.counts.matrix import check_room
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource
 from discreet.tables.detected import Detected
@@ -140,6 +141,7 @@ class SparkAnswers(Held):
 
     def _count(self, weighting: Weighting | None) -> PairCounts:
         m = sum(self.steps)
+        check_room(self.steps, m * m)
         function = partial(ask_store, partial(count_vector, weighting=weighting))
         total = self._sum_up(function, m * m + 2 * m + 1, np.int64)
         return PairCounts(

@@ -202,8 +202,8 @@ class _Source:
             # A query that nobody has asked before is counted as it comes, without a copy.
             return count_passes(self.passes, weighting, tally)
         sums = self.passes.fold(
-            lambda: Accumulator(weighting, tally),
-            lambda sums, batch: sums.add(batch.items, batch.store, batch.persons),
+            lambda: Accumulator(weighting, tally, rows=self.passes.dataset.rows),
+            lambda sums, batch: sums.add(batch.items, batch.store, batch.persons, batch.rows),
         )
         counts = sums.counts()
         self.learn(total_counts(counts))
