@@ -600,7 +600,7 @@ def test_the_command_names_the_extra_that_it_needs(monkeypatch):
     monkeypatch.setattr("discreet.cli.studio.find_spec", lambda name: None)
     ended = discreet("studio", "--no-browser")
     assert ended.code == 2
-    assert "discreet[studio]" in ended.err
+    assert "pip install '.[studio]'" in ended.err
 
 
 def test_no_module_reaches_out():

@@ -201,7 +201,7 @@ class MissingExtra(BadUsage):
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
             f"{feature} needs the optional dependency group '{extra}', which is not installed. "
-            f"Install it with: pip install 'discreet[{extra}]'"
+            f"Install it in the folder of your clone with: pip install '.[{extra}]'"
         )
 
 

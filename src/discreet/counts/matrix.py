@@ -270,7 +270,7 @@ def _explain_room(
 
 
 def _show_size(size: float) -> str:
-    return f"{size / 1e9:,.1f} GB"
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
 
 
 def _name_machine(needed: float) -> str:
