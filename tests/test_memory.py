@@ -99,9 +99,7 @@ def test_the_refusal_names_sizes_and_remedies(free):
 
 def test_right_and_wrong_answers_are_told_to_take_fewer_items(free):
     free(ARRAY)
-    with pytest.raises(
-        OutOfReach, match=r"60 items make 60 x 60 pairs.*take fewer items; or"
-    ):
+    with pytest.raises(OutOfReach, match=r"60 items make 60 x 60 pairs.*take fewer items; or"):
         discreet.fit(np.eye(60))
 
 
