@@ -5,6 +5,7 @@ Every test here holds a result against its definition, written out in another wa
 
 from dataclasses import replace
 from fractions import Fraction
+from statistics import NormalDist
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +20,7 @@ from discreet.analysis.equate import link_calibrations
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.counts.folds import FoldCounts
-from discreet.models import jackknife, score_plan
+from discreet.models import jackknife, routing, score_plan
 from discreet.models.refined import solve_refined
 from discreet.models.uncertainty import match_abilities
 from discreet.privacy.mechanisms import response
@@ -274,3 +275,61 @@ def test_an_item_rests_as_soon_as_it_was_given_to_its_share_of_persons():
     ]
     assert exposure.after(["rested"]).given == {"rested": 2, "due": 2, "often": 3}
     assert exposure.after([]).allows("due")  # 2 of 9 persons are less than a quarter
+
+
+# -- moved calibrations, bars of rankings ------------------------------------------------------
+
+
+def test_a_moved_calibration_has_the_error_of_the_link_in_common():
+    covariance = np.array([[0.04, 0.01, 0.0], [0.01, 0.09, -0.02], [0.0, -0.02, 0.16]])
+    base = make_estimate([0.5, 0.1, -0.9], [0.1, 0.2, 0.3])
+    new = make_estimate([0.2, 0.0, -1.0], np.sqrt(covariance.diagonal()), covariance)
+    link = link_calibrations(base, new)
+    moved = link.move(new)
+    assert moved.covariance == pytest.approx(covariance + link.se**2)
+    assert moved.se == pytest.approx(np.sqrt(covariance.diagonal() + link.se**2))
+    # A difference between two moved items is as sure as before.
+    apart = moved.covariance[0, 0] + moved.covariance[1, 1] - 2 * moved.covariance[0, 1]
+    assert apart == pytest.approx(0.04 + 0.09 - 0.02)
+
+
+@pytest.mark.parametrize(("top", "comparisons"), [(1, 8), (2, 14), (4, 20), (7, 14)])
+def test_a_top_needs_as_much_as_the_comparisons_across_its_line(top, comparisons):
+    estimate = make_estimate(np.linspace(2, -2, 9), np.linspace(0.1, 0.3, 9))
+    bar = NormalDist().inv_cdf(1 - 0.05 / comparisons)
+    assert rank(estimate, top).bar == pytest.approx(bar)
+
+
+# -- routing -----------------------------------------------------------------------------------
+
+
+def test_the_dispersion_of_scores_has_the_freedom_that_the_features_leave():
+    rng = np.random.default_rng(6)
+    difficulty = rng.normal(size=30)
+    chosen = [np.sort(rng.choice(30, rng.integers(6, 12), replace=False)) for _ in range(40)]
+    starts = np.concatenate([[0], np.cumsum([len(items) for items in chosen])])
+    rows = routing._Rows(starts, np.concatenate(chosen), rng.random(starts[-1]) < 0.5)
+    ratio, error = routing._measure_dispersion(rows, difficulty)
+    b, answered = difficulty[rows.item], np.diff(starts)
+    score = rows.sums(rows.right)
+    spread = np.sqrt(routing._score_variance(rows, b, answered, score))
+    design = routing._describe_items(rows, b, answered) / spread[:, None]
+    rank_ = np.linalg.matrix_rank(design)
+    left = score / spread - design @ np.linalg.pinv(design) @ (score / spread)
+    assert 40 - rank_ <= 32
+    assert ratio == pytest.approx((left**2).sum() / (40 - rank_))
+    assert error == pytest.approx((left**2).std() / np.sqrt(40 - rank_))
+
+
+def test_the_smallest_of_several_p_values_is_multiplied_by_their_number(monkeypatch):
+    """Everybody answers three items; a third also easier, a third also harder ones."""
+    person = np.repeat(np.arange(300), np.repeat([3, 4, 4], 100))
+    others = np.repeat([3, 4], 100)
+    extra = iter(others.tolist())
+    item = [[0, 1, 2]] * 100 + [[0, 1, 2, next(extra)] for _ in range(200)]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(person))])
+    rows = routing._Rows(starts, np.concatenate(item), np.arange(starts[-1]) % 2 == 0)
+    found = iter([0.2, 0.03, 0.5])
+    monkeypatch.setattr(routing, "_test_mixture", lambda *_: next(found))
+    difficulty = np.array([0.0, 0.1, 0.2, -1.0, 1.0])
+    assert routing._test_core(rows, difficulty) == pytest.approx(0.09)
