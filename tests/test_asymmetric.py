@@ -5,6 +5,7 @@ Every test here holds a result against its definition, written out in another wa
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from statistics import NormalDist
 from types import SimpleNamespace
 
@@ -13,10 +14,13 @@ import pytest
 
 import discreet
 from discreet.adaptive import Exposure
-from discreet.analysis import plausible
+from discreet.analysis import mislabelled, plausible
+from discreet.analysis.anchoring import _displaced
 from discreet.analysis.contrasts import Contrasts, Points, contrast
 from discreet.analysis.dif import LARGE, NEGLIGIBLE, _classify
 from discreet.analysis.equate import link_calibrations
+from discreet.analysis.grounded import solve_grounded, sum_products
+from discreet.analysis.predict import _scatter
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.counts.folds import FoldCounts
@@ -24,7 +28,8 @@ from discreet.models import jackknife, routing, score_plan
 from discreet.models.refined import solve_refined
 from discreet.models.uncertainty import match_abilities
 from discreet.privacy.mechanisms import response
-from discreet.results.estimate import Estimate, Solution, Status
+from discreet.results.estimate import Estimate, Solution, Status, draw_errors
+from discreet.results.rank_ranges import find_probability
 from discreet.results.ranking import rank
 
 
@@ -333,3 +338,130 @@ def test_the_smallest_of_several_p_values_is_multiplied_by_their_number(monkeypa
     monkeypatch.setattr(routing, "_test_mixture", lambda *_: next(found))
     difficulty = np.array([0.0, 0.1, 0.2, -1.0, 1.0])
     assert routing._test_core(rows, difficulty) == pytest.approx(0.09)
+
+
+# -- probabilities and draws with degrees of freedom -------------------------------------------
+
+
+def test_the_probability_of_an_order_is_students_where_errors_have_degrees_of_freedom():
+    from scipy.stats import t
+
+    for degrees in (2, 7, 31):
+        found = find_probability(0.6, 0.4, degrees)
+        assert found == pytest.approx(t.cdf(1.5, degrees), rel=1e-9)
+        assert find_probability(-0.6, 0.4, degrees) == pytest.approx(1 - found)
+    assert find_probability(0.6, 0.4, 2) < find_probability(0.6, 0.4, 31) < 0.9333
+
+
+def test_students_errors_of_all_items_have_one_denominator():
+    """Errors of independent items are large together: the folds that say so are the same."""
+    draws = draw_errors(np.diag([1.0, 4.0]), None, degrees=2)
+    size = np.log(np.abs(draws))
+    # trigamma(1) / 4 of pi^2 / 8 + trigamma(1) / 4; without a common denominator zero.
+    assert np.corrcoef(size.T)[0, 1] == pytest.approx(0.25, abs=0.03)
+
+
+def test_the_reliability_of_items_is_what_squared_errors_leave_of_their_variance():
+    estimate = make_estimate([1.0, 0.2, -0.4, -0.8], [0.1, 0.2, 0.3, 0.5])
+    variance = sum((value - 0.0) ** 2 for value in (1.0, 0.2, -0.4, -0.8)) / 3
+    error = (0.01 + 0.04 + 0.09 + 0.25) / 4
+    assert estimate.reliability == pytest.approx(1 - error / variance)
+
+
+# -- plans -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answers", [3, 6, 20])
+def test_items_of_equal_difficulty_scatter_as_their_slope_says(answers):
+    """Two pairs of one item share half of their variance, whatever the ability."""
+    node = np.array([-1.0, 0.2, 1.7])
+    right = np.tile(1 / (1 + np.exp(0.3 - node)), (5, 1))
+    weight = np.array([0.2, 0.5, 0.3])
+    assert _scatter(np.full(5, 0.3), right, weight, answers) == pytest.approx(np.ones(5))
+
+
+def test_unequal_difficulties_scatter_as_enumerated_answers_do():
+    """Three items and one ability: all eight patterns, each with its probability."""
+    difficulty, ability = np.array([-0.8, 0.1, 1.3]), 0.4
+    chance = 1 / (1 + np.exp(difficulty - ability))
+    tanh = np.tanh((difficulty[None, :] - difficulty[:, None]) / 2)
+    total, slope = np.zeros((2, 3))
+    for pattern in product((0, 1), repeat=3):
+        x = np.array(pattern)
+        share = np.prod(np.where(x == 1, chance, 1 - chance))
+        for i in range(3):
+            own = [
+                (1 - tanh[i, j]) * x[i] * (1 - x[j]) - (1 + tanh[i, j]) * x[j] * (1 - x[i])
+                for j in range(3)
+                if j != i
+            ]
+            total[i] += share * np.mean(own) ** 2
+            apart = [(1 - tanh[i, j] ** 2) * (x[i] != x[j]) for j in range(3) if j != i]
+            slope[i] += share * np.mean(apart) / 2
+    # A person's mean over two other items has 2 / 3 of the weight that the ratio is about.
+    expected = total / slope * 2 / 3
+    found = _scatter(difficulty, chance[:, None], np.ones(1), 3)
+    assert found == pytest.approx(expected, rel=0.02)
+
+
+# -- mislabelled items -------------------------------------------------------------------------
+
+
+def test_slopes_are_weighed_by_likelihoods_with_the_intercept_integrated_out():
+    rng = np.random.default_rng(7)
+    ability = rng.normal(size=(24, 1))
+    half = 12
+    n = rng.integers(1, 4, size=(24, 1)).astype(float)
+    right = n.copy()
+    right[half:] = 0
+    found = np.array(mislabelled._trace_slopes(ability, n, right, 1.0))[:, 0]
+    grid = np.linspace(-12, 12, 4001)
+    exact = []
+    for slope in np.exp(mislabelled.LOG_SLOPES):
+        lean = slope * ability + grid
+        log = (right * lean).sum(axis=0) - (n * np.logaddexp(0, lean)).sum(axis=0)
+        log -= (grid / mislabelled.INTERCEPT_SD) ** 2 / 2
+        exact.append(np.log(np.exp(log - log.max()).sum()) + log.max())
+    apart = (found - found[0]) - (np.array(exact) - exact[0])
+    assert np.abs(apart).max() < 0.06
+
+
+def test_suspects_are_flagged_while_the_mean_chance_of_a_false_alarm_is_small():
+    probability = np.array([0.90, 0.2, 0.99, 0.84, 0.55])
+    # Chances of being sound, the surest first: .01, .10, .16; means .01, .055, .09.
+    assert mislabelled._flag(probability, 0.06).tolist() == [True, False, True, False, False]
+    assert mislabelled._flag(probability, 0.095).tolist() == [True, False, True, True, False]
+    assert mislabelled._flag(probability, 0.9).tolist() == [True, False, True, True, True]
+
+
+# -- anchors -----------------------------------------------------------------------------------
+
+
+def test_an_anchor_is_displaced_if_it_is_far_off_and_surely_so():
+    moved, error = np.array([0.6, 0.6, -0.9, 0.4, np.nan]), np.array([0.1, 0.3, 0.2, 0.01, 0.1])
+    (notice,) = _displaced(tuple("abcde"), moved, error)
+    assert notice.items == ("a", "c")
+
+
+def test_the_scores_of_anchors_vary_about_their_mean(monkeypatch):
+    """Anchors that the answers disagree with pull all one way; that is no variance."""
+    monkeypatch.setattr(score_plan, "MAX_LEVERAGE", 0.0)
+    rng = np.random.default_rng(8)
+    answers = (rng.normal(size=(80, 1)) > [-1.0, -0.3, 0.2, 1.1]).astype(float)
+    answers = np.abs(answers - (rng.random((80, 4)) < 0.2))
+    responses = Responses.from_array(answers)
+    held = np.array([True, True, False, False])
+    counts = count_pairs(responses)
+    fitted = solve_grounded(counts.right_wrong, held, np.array([1.0, -1.0, np.nan, np.nan]))
+    assert np.abs(fitted.residual[:2]).min() > 5
+    scores = np.zeros((80, 4))
+    b = fitted.difficulty
+    for person, row in enumerate(answers):
+        for i in np.flatnonzero(row == 1):
+            for j in np.flatnonzero(row == 0):
+                pull = 1 / (1 + np.exp(b[j] - b[i]))
+                scores[person, i] += pull
+                scores[person, j] -= pull
+    centred = scores - scores.mean(axis=0)
+    found = sum_products(responses, fitted, None)
+    assert found == pytest.approx(centred.T @ centred, rel=1e-9, abs=1e-9)
