@@ -124,6 +124,34 @@ def fit_counts(counts):
     return discreet.fit(counts, standard_errors=False)
 
 
+@pytest.mark.parametrize("mechanism", ["pairs", "margins"])
+def test_a_release_is_refused_by_the_number_of_items_whatever_the_answers_are(
+    free, monkeypatch, mechanism
+):
+    """How many pairs were compared is confidential, and so whether sparse counts would fit."""
+    monkeypatch.setattr(matrix, "SPARSE_FILL", 0.5)
+    names, refusals = [f"i{item}" for item in range(60)], set()
+    for filled in (60, 3):
+        codes = np.full((50, 60), -1)
+        codes[:, :filled] = np.arange(50)[:, None] % 2 == np.arange(filled) % 2
+        answers = Responses.from_array(codes, items=names)
+        free(3.9 * ARRAY)
+        with pytest.raises(OutOfReach) as refusal:
+            release(answers, mechanism)
+        refusals.add(str(refusal.value))
+        free(4.1 * ARRAY)
+        assert len(release(answers, mechanism).estimate.items) == 60
+    (said,) = refusals
+    assert "60 items make 60 x 60 pairs. A release needs about" in said
+
+
+def release(answers, mechanism):
+    budget = discreet.Budget(5, 1e-6)
+    return discreet.release(
+        answers, budget, items=answers.items, max_answers=60, mechanism=mechanism
+    )
+
+
 def test_enough_memory_changes_nothing(free):
     answers = make()
     before = discreet.fit(answers, method="refined")
