@@ -97,6 +97,18 @@ def test_the_refusal_names_sizes_and_remedies(free):
     assert refusal.value.exit_code == 2
 
 
+def test_a_remedy_that_would_need_more_memory_is_not_named(free):
+    """With few compared pairs 20,000 steps are sparse; half of them could fill an array."""
+    free(1e9)
+    with (
+        matrix.planning(matrix.FITTING),
+        pytest.raises(OutOfReach, match=r"needs about 3\.8 GB") as refusal,
+    ):
+        matrix.check_room([4] * 5000, 36_500_000)
+    assert "at_least= (--at-least): about 1.4 GB; or a machine" in str(refusal.value)
+    assert "merge=" not in str(refusal.value)
+
+
 def test_right_and_wrong_answers_are_told_to_take_fewer_items(free):
     free(ARRAY)
     with pytest.raises(OutOfReach, match=r"60 items make 60 x 60 pairs.*take fewer items; or"):

@@ -252,22 +252,28 @@ def _explain_room(
 ) -> str:
     nodes, items = sum(steps), len(steps)
     what = f"{items:,} items" if nodes == items else f"{items:,} items with {nodes:,} steps in all"
-    helps = ["take fewer items"]
-    if nodes > items:
-        halves = sum((step + 1) // 2 for step in steps)
-        fewer = use.find_bytes(halves, min(pairs, halves**2))
-        binary = use.find_bytes(items, min(pairs, items**2))
-        helps = [
-            f"count answers from some score on as right, with at_least= (--at-least): "
-            f"about {_show_size(binary)}",
-            f"merge categories, with merge= (--merge): about {_show_size(fewer)} with half of the "
-            "steps",
-        ]
+    helps = _list_remedies(use, steps, pairs, needed) if nodes > items else []
+    helps = helps or ["take fewer items"]
     return (
         f"{what} make {nodes:,} x {nodes:,} pairs. {use.name} needs about {_show_size(needed)} of "
         f"memory, and {_show_size(free)} are free here. What helps: {'; '.join(helps)}; or a "
         f"machine with {_name_machine(needed)} of memory"
     )
+
+
+def _list_remedies(use: MatrixUse, steps: Sequence[int], pairs: int, needed: float) -> list[str]:
+    """Return which ways to fewer steps need less memory, and how much."""
+    halves = sum((step + 1) // 2 for step in steps)
+    remedies = [
+        ("count answers from some score on as right, with at_least= (--at-least)", len(steps), ""),
+        ("merge categories, with merge= (--merge)", halves, " with half of the steps"),
+    ]
+    sizes = [use.find_bytes(nodes, min(pairs, nodes**2)) for _, nodes, _ in remedies]
+    return [
+        f"{what}: about {_show_size(size)}{which}"
+        for (what, _, which), size in zip(remedies, sizes, strict=True)
+        if size < needed
+    ]
 
 
 def _show_size(size: float) -> str:
