@@ -239,11 +239,17 @@ def find_calibration(path: Path) -> Any:
 
 def _is_calibration(path: Path) -> bool:
     from discreet.analysis.bank import is_bank
-    from discreet.keeping import FORMAT as SAVED
 
     if path.name == CALIBRATION_FILE or is_bank(path):
         return True
-    return path.suffix == ".json" and f'"{SAVED}"' in _first_line(path)[:100]
+    return path.suffix == ".json" and is_saved_result(path)
+
+
+def is_saved_result(path: Path) -> bool:
+    """Say whether a JSON file was written by the `save` of a result."""
+    from discreet.keeping import FORMAT
+
+    return f'"{FORMAT}"' in _first_line(path)[:100]
 
 
 def is_item_file(path: Path) -> bool:
@@ -298,10 +304,9 @@ def _read_folder(folder: Path) -> Any:
 
 
 def _read_estimate(path: Path) -> Estimate:
-    from discreet.keeping import FORMAT as SAVED
     from discreet.results.estimate import Estimate
 
-    if f'"{SAVED}"' in _first_line(path)[:100]:
+    if is_saved_result(path):
         return Estimate.load(path)
     document = read_document(path)
     with explaining_damage(path):

@@ -60,11 +60,11 @@ def build_scale(stored: Mapping[str, float] | None) -> Scale | None:
 
 def stored_scale(calibration: Path) -> Scale | None:
     """Return the scale of a calibration of ``fit --out --scale``; other ones have none."""
-    from discreet.cli.calibrations import CALIBRATION_FILE
+    from discreet.cli.calibrations import CALIBRATION_FILE, is_saved_result
     from discreet.cli.documents import explaining_damage, read_document
 
     file = calibration / CALIBRATION_FILE if calibration.is_dir() else calibration
-    if file.suffix != ".json" or not file.is_file():
+    if file.suffix != ".json" or not file.is_file() or is_saved_result(file):
         return None
     document = read_document(file)
     with explaining_damage(file):
