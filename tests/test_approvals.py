@@ -6,6 +6,7 @@ import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -349,6 +350,41 @@ def test_a_key_is_for_its_owner_and_never_overwritten(tmp_path):
             read_public(tmp_path / "bad.key")
     with pytest.raises(BadUsage, match="holds no signing key"):
         read_public(tmp_path / "nowhere.key")
+
+
+@pytest.mark.parametrize("failing", ["my.key", "my.key.pub"])
+def test_a_key_on_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch, failing):
+    """Neither an empty key, which would never be overwritten, nor one without its public key."""
+    real = Path.open
+
+    def full(self, mode="r", *given, **named):
+        opened = real(self, mode, *given, **named)
+        if "w" in mode and (failing == "my.key") != (self.name == "my.key.pub"):
+            opened.close()
+            raise OSError(28, "No space left on device")
+        return opened
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", full)
+        ended = run("key", tmp_path / "my.key")
+    assert ended.code == 1
+    assert "the disk is full" in ended.err
+    assert list(tmp_path.iterdir()) == []
+    assert run("key", tmp_path / "my.key").code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["my.key", "my.key.pub"]
+
+
+def test_a_key_on_a_disk_without_links_is_whole_and_never_overwritten(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refuse)
+    public = write_key(tmp_path / "my.key")
+    assert read_public(tmp_path / "my.key") == public
+    assert stat.S_IMODE((tmp_path / "my.key").stat().st_mode) == 0o600
+    with pytest.raises(BadUsage, match="never overwritten"):
+        write_key(tmp_path / "my.key")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["my.key", "my.key.pub"]
 
 
 def test_without_the_extra_the_error_names_it(desk, monkeypatch):
