@@ -251,7 +251,7 @@ def test_a_release_that_stopped_is_resumed_with_its_approvals(desk, monkeypatch)
 
     request = signed(desk, "ada", "bob")
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.privacy.ledger.file.Vault.keep", stop)
+        patch.setattr(Ledger, "store", stop)
         with pytest.raises(KeyboardInterrupt):
             release(desk, request, lsat())
     (entry,) = book(desk).releases()
@@ -294,7 +294,7 @@ def test_a_ledger_without_approvals_takes_a_request_too(tmp_path):
 
 def test_what_is_signed_has_one_form(desk):
     request = signed(desk, "ada", "bob", about={"title": "größe"})
-    assert request.content.startswith(b'discreet request 1\n{"about":{"identity":{"title":"gr\xc3')
+    assert request.content.startswith(b'discreet request 2\n{"about":{"identity":{"title":"gr\xc3')
     assert b'"delta":"0.000001"' in request.content
     assert b"1e-06" not in request.content
     request.save(desk / "request.json")
@@ -322,7 +322,7 @@ def test_a_number_is_written_exactly(number):
         (lambda text: text.replace('"lowest": 0', '"lowest": true'), "lowest is True"),
         (lambda text: text.replace('"lowest"', '"lowesd"'), "lowesd"),
         (lambda text: text.replace('"nonce"', '"nonce": "a", "nonce"'), "stands there twice"),
-        (lambda text: text.replace("request 1", "request 9"), "format"),
+        (lambda text: text.replace("request 2", "request 9"), "format"),
         (lambda text: text.replace('"release"', '"cake"'), "no request is for"),
         (lambda text: text.replace('"A test"', r'"\ud800"'), "is no text"),
         (lambda text: text.replace('"signatures"', '"names"'), "and nothing else"),

@@ -15,7 +15,9 @@ from discreet.cli.calibrations import CALIBRATION_FILE
 from discreet.errors import BadUsage, LedgerError, NotAllowed
 from discreet.keeping import read_result
 from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger import values as ledger_values
 from discreet.privacy.ledger.approvers import Approver
+from discreet.privacy.ledger.file import seal
 from discreet.privacy.ledger.signatures import write_key
 
 DATA = Path(__file__).parent / "data" / "version-0.2"
@@ -104,6 +106,65 @@ def test_a_finished_release_and_one_whose_values_are_lost_are_never_drawn_again(
         library.resume_release("unfinished.db", 6, "answers.csv")
 
 
+def test_recovery_files_are_read_once_when_the_ledger_is_migrated(desk):
+    states = [one.state for one in Ledger.open("unfinished.db").releases()]
+    assert states == [
+        *("completed", "charged", "stored", "stored"),
+        *("completed", "void", "charged", "stored"),
+    ]
+    for name in ("unfinished", "populations", "board"):
+        Ledger.open(f"{name}.db")
+        assert not Path(f"{name}.db.recovery").exists()
+    released = library.resume_release("unfinished.db", 3, out="out")
+    same_values(released, EXPECTED["values"]["unfinished.db"]["3"])
+    library.check_ledger("unfinished.db", "out")
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_migration_that_fails_leaves_ledger_and_recovery_files_as_they_are(
+    desk, monkeypatch, inside
+):
+    monkeypatch.setattr(ledger_values, "INSIDE_BYTES", 10**6 if inside else 10)
+    before = {path: path.read_bytes() for path in desk.glob("unfinished.db.recovery/*")}
+    ledger = Path("unfinished.db").read_bytes()
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("discreet.privacy.ledger.file.write_inside", die)
+        with pytest.raises(KeyboardInterrupt):
+            Ledger.open("unfinished.db")
+    assert Path("unfinished.db").read_bytes() == ledger
+    assert {path: path.read_bytes() for path in desk.glob("unfinished.db.recovery/*")} == before
+    released = library.resume_release("unfinished.db", 3, out="out")
+    same_values(released, EXPECTED["values"]["unfinished.db"]["3"])
+
+
+def test_a_reservation_that_is_a_path_reads_no_recovery_file_outside(desk):
+    """Version 0.2.0 took any name for a reservation."""
+    connection = sqlite3.connect("unfinished.db")
+    with connection:
+        (key, settings) = connection.execute("SELECT key, settings FROM ledger").fetchone()
+        tag = seal(key, settings)
+        rows = connection.execute("SELECT number, body FROM releases ORDER BY number").fetchall()
+        for number, body in rows:
+            values = json.loads(body)
+            if number == 3:
+                Path(f"unfinished.db.recovery/{values['reservation']}").rename("outside")
+                values["reservation"] = "../outside"
+            body = json.dumps(values, sort_keys=True)
+            tag = seal(key, tag + body)
+            changed = (values["reservation"], body, tag, number)
+            connection.execute(
+                "UPDATE releases SET reservation = ?, body = ?, tag = ? WHERE number = ?", changed
+            )
+        connection.execute("UPDATE ledger SET head = ?", (tag,))
+    connection.close()
+    assert Ledger.open("unfinished.db").releases()[2].state == "void"
+    assert Path("outside").exists()
+
+
 def test_a_ledger_with_a_policy_and_remembered_persons_goes_on(desk):
     library.resume_release("populations.db", 1, out="out")
     library.verify("out")
@@ -136,6 +197,8 @@ def test_a_signed_request_is_released_once(desk, request_file, file):
     library.verify("out")
     record = json.loads(Path("out/privacy.json").read_text())
     assert [one["name"] for one in record["approval"]["approvers"]] == ["ada", "bob"]
+    assert record["chosen_by"] == "unknown"  # nobody wrote it down
+    assert record["choice"].endswith(": named in the request")
     with pytest.raises(NotAllowed, match="carried out already"):
         library.release_request(file, request_file)
 
@@ -147,6 +210,7 @@ def test_a_request_that_was_charged_is_resumed_and_not_charged_again(desk):
     library.verify("out")
     record = json.loads(Path("out/privacy.json").read_text())
     assert [one["name"] for one in record["approval"]["approvers"]] == ["ada", "bob"]
+    assert record["choice"] == "pairs: named in the request"
 
 
 def test_a_proposed_request_is_shown_signed_and_released(desk):

@@ -23,6 +23,7 @@ from discreet.cli.compare import release as release_ranking
 from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
 from discreet.cli.fit import fit, report
 from discreet.cli.ledger import (
+    check_ledger,
     create_ledger,
     declare_population,
     report_spending,
@@ -94,6 +95,7 @@ register(ledger, change_approver, "approver")
 register(ledger, show_ledger, "show")
 register(ledger, report_spending, "report")
 register(ledger, resume)
+register(ledger, check_ledger, "check")
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

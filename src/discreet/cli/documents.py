@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from discreet.results.thresholds import Thresholds
     from discreet.types import FloatArray
 
-FORMAT, VERSION = "discreet-calibration", 2
-READ_VERSIONS = (1, 2)
-"""Version 1 has no model, choice of the method, steps, thresholds and covariance."""
+FORMAT, VERSION = "discreet-calibration", 3
+READ_VERSIONS = (1, 2, 3)
+"""Version 1 has no model, choice of the method, steps, thresholds and covariance, version 2 no
+``reading``: how the answers were stated to be read."""
 COVARIANCE_ITEMS = 100
 """Items, or thresholds, up to which the covariance is kept: below 200 kB."""
 
@@ -78,6 +79,7 @@ def write_document(
         **calibration_document(estimate),
         **name_scale(scale),
         "degrees": estimate.degrees,
+        "reading": {},
         "items": _list_items(estimate),
         "covariance": _keep_covariance(estimate.covariance),
         **steps,
@@ -130,7 +132,7 @@ def read_document(path: Path) -> dict[str, Any]:
     if document.get("version") not in READ_VERSIONS:
         raise BadUsage(
             f"{path} has version {document.get('version')}; this version of discreet reads "
-            f"{' and '.join(map(str, READ_VERSIONS))}."
+            f"{READ_VERSIONS[0]} to {READ_VERSIONS[-1]}."
         )
     from discreet.types import MODELS
 

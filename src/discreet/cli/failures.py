@@ -120,7 +120,9 @@ def describe(error: DiscreetError | OSError | MemoryError) -> tuple[int, str]:
         return USAGE, f"{where}: {_WRONG_PATH[error.errno]}. Check the path and try again."
     if error.errno == errno.ENOSPC:
         drop_output()
-        again = "" if hasattr(error, "__notes__") else " and run the command again"
+        # Where the result cannot be shown, the work is done: doing it again may cost again.
+        is_undone = error.filename is not None and not hasattr(error, "__notes__")
+        again = " and run the command again" if is_undone else ""
         return 1, f"{where}: the disk is full. Nothing was left half-written; make room{again}."
     drop_output()
     return 1, f"{where}: {error.strerror or error}"

@@ -23,7 +23,9 @@ from discreet.privacy.ledger.file import random_bytes
 from discreet.privacy.ledger.policy import Asked
 from discreet.privacy.ledger.signatures import check_public, shorten, sign
 
-FORMAT = "discreet request 1"
+FORMAT = "discreet request 2"
+FORMER = {"discreet request 1": ("estimator", "chosen_by", "looked")}
+"""Formats that are read too, and what requests of each do not hold yet."""
 COMMON = {"format": str, "purpose": str, "ledger": str, "nonce": str, "date": str}
 TERMS: dict[str, dict[str, Any]] = {
     "release": {
@@ -44,11 +46,19 @@ TERMS: dict[str, dict[str, Any]] = {
         "population": str,
         "ledger_file": str,
         "about": dict,
+        "estimator": str,
+        "chosen_by": str,
+        "looked": bool,
     },
     "approver": {"name": str, "public_key": str, "retires": bool},
 }
 """What a request holds, by what it is for; all of it, and nothing else."""
-IN_ORDER = ("kind", "items", "steps", "forms", "design", "lowest", "max_answers")
+VALUES = {"estimator": ("noise-aware",), "chosen_by": ("auto", "steward")}
+"""What may stand there and no other."""
+IN_ORDER = (
+    *("kind", "items", "steps", "forms", "design", "lowest", "max_answers"),
+    *("estimator", "chosen_by", "looked"),
+)
 """What a release's order in the ledger says in the same words."""
 
 
@@ -86,7 +96,7 @@ class Request:
     def content(self) -> bytes:
         """The one form of the body that is signed."""
         text = json.dumps(self.body, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-        return f"{FORMAT}\n{text}".encode()
+        return f"{self.body['format']}\n{text}".encode()
 
     @property
     def digest(self) -> str:
@@ -111,7 +121,7 @@ class Request:
             "mechanism": asked.mechanism,
             "persons": asked.persons,
             "population": population,
-            **({} if order is None else {name: order[name] for name in IN_ORDER}),
+            **({} if order is None else {name: order[name] for name in IN_ORDER if name in body}),
         }
         others = [name for name, value in told.items() if body[name] != value]
         for name, value in (("epsilon", asked.epsilon), ("delta", asked.delta)):
@@ -210,9 +220,11 @@ def unpack(value: Any) -> Any:
 
 def _check_body(body: Mapping[str, Any]) -> None:
     """Refuse a body that holds less, more or other than a request does."""
-    if body.get("format") != FORMAT:
+    if body.get("format") not in (FORMAT, *FORMER):
         raise BadUsage(f"its format is {body.get('format')!r}, this version reads {FORMAT!r}")
-    wanted = {**COMMON, **TERMS.get(str(body.get("purpose")), {})}
+    missing = FORMER.get(body["format"], ())
+    terms = TERMS.get(str(body.get("purpose")), {})
+    wanted = {**COMMON, **{name: terms[name] for name in terms if name not in missing}}
     if len(wanted) == len(COMMON):
         raise BadUsage(f"it is for {body.get('purpose')!r}, which no request is for")
     for name in sorted({*wanted} ^ {*body}):
@@ -222,6 +234,9 @@ def _check_body(body: Mapping[str, Any]) -> None:
         is_wrong = isinstance(found, bool) and kind is not bool
         if is_wrong or not isinstance(found, kind):
             raise BadUsage(f"its {name} is {found!r}, which cannot be")
+        if name in VALUES and found not in VALUES[name]:
+            known = " or ".join(map(repr, VALUES[name]))
+            raise BadUsage(f"its {name} is {found!r}; it must be {known}")
     _check_plain(body)
 
 

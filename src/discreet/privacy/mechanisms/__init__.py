@@ -19,6 +19,7 @@ from discreet.errors import BadUsage
 if TYPE_CHECKING:
     from discreet.privacy.mechanisms.base import CompleteMechanism
     from discreet.privacy.protocol import Public
+    from discreet.types import Chooser
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,16 @@ def choose_mechanism(
     from discreet.privacy.mechanisms.comparisons import pick_comparison_mechanism
 
     return pick_comparison_mechanism(public)
+
+
+def describe_choice(name: str, public: Public, kind: str, chosen_by: Chooser) -> str:
+    """Say who chose a mechanism that a request names; why is found anew, never read."""
+    if chosen_by == "steward":
+        return f"{name}: named by the steward"
+    if chosen_by == "unknown":
+        return f"{name}: named in the request"
+    picked, choice = choose_mechanism(AUTO, public, kind)
+    return choice if picked.name == name else f"auto: {name}, chosen by an earlier version"
 
 
 def check_steps_taken(mechanism: CompleteMechanism, public: Public) -> None:
