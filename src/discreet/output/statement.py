@@ -39,6 +39,11 @@ RELATION = {
         "{person}'s {answers} had been replaced by others, or by none (the number of {persons} is "
         "public and was fixed in advance)."
     ),
+    "stated number": mark_of(
+        "It was made with differential privacy: nothing in it would look much different if any one "
+        "{person}'s {answers} had been replaced by others, or by none (the number of {persons} is "
+        "public, and was stated after the {answers} had been looked at)."
+    ),
     "add-remove": mark_of(
         "It was made with differential privacy: nothing in it would look much different if any one "
         "{person} had not taken part."
@@ -119,8 +124,21 @@ def _say_published(record: Mapping[str, Any]) -> str:
 
 
 def _explain_choices(record: Mapping[str, Any]) -> str:
-    """Say what has to be chosen without looking."""
+    """Say what has to be chosen without looking, or that somebody looked before."""
     tell = speak(record)
+    if record.get("looked") and has_steps(record):
+        return tell(
+            "The answers were looked at before the item list with its steps, the cap on answers, "
+            "epsilon, delta and the mechanism were set. If any of them was chosen because of what "
+            "was seen, this promise is void."
+        )
+    if record.get("looked"):
+        return tell.of(
+            find_kind(record),
+            "The {answers} were looked at before the {listed}, the cap on {answers}, epsilon, "
+            "delta and the mechanism were set. If any of them was chosen because of what was seen, "
+            "this promise is void.",
+        )
     if has_steps(record):
         return tell(
             "The item list with its steps, the cap on answers, epsilon, delta and the mechanism "
@@ -196,10 +214,10 @@ def explain_promise(record: Mapping[str, Any]) -> str:
 def _compare(record: Mapping[str, Any]) -> list[str]:
     if not record["guarantee"]["is_private"]:
         return []
-    fixed = record.get("number_fixed")
-    relation = RELATION["fixed number" if fixed else record["guarantee"]["neighbours"]]
-    tell = speak(record)
-    return [tell.of(find_kind(record), relation)]
+    relation, tell = record["guarantee"]["neighbours"], speak(record)
+    if record.get("number_fixed"):
+        relation = "stated number" if record.get("looked") else "fixed number"
+    return [tell.of(find_kind(record), RELATION[relation])]
 
 
 def _facts(record: Mapping[str, Any]) -> dict[str, str]:
@@ -228,7 +246,12 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
             count=len(record["forms"]),
         )
     if record.get("design", "unknown") != "unknown":
-        stated = tell("who answered what, as stated in advance")
+        looked = record.get("looked")
+        stated = (
+            tell("who answered what, as stated")
+            if looked
+            else tell("who answered what, as stated in advance")
+        )
         facts[stated] = tell.term(DESIGNS[record["design"]])
     return facts
 

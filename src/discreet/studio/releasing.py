@@ -69,6 +69,7 @@ def make(
             ledger=ledger,
             out=out,
             reservation=reservation,
+            looked=terms.looked,
         )
     return out.name
 
