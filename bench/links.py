@@ -4,6 +4,12 @@ Run ``python -m bench.links [--reps 2000]``. Two calibrations with standard erro
 many common items; all of them are sound, or one has drifted by so many standard errors of its
 difference. Columns: share of the sound items that is flagged, share of runs in which the drifted
 one is, and the root mean square error of the shift over that without any drift and without a flag.
+
+``python -m bench.links --spread [--reps 200]`` asks about the warnings that the common items spread
+more in one calibration, or correlate too little. Two tests of the same items (and five more each)
+are simulated and calibrated; the second has the same unit, or a smaller one: its slopes are all
+0.8 or 0.7. Columns: share of links with either warning, now, and by the limits 0.9 to 1.1 and 0.95
+alone, as in the version before; each with its Monte Carlo standard error.
 """
 
 from __future__ import annotations
@@ -14,7 +20,8 @@ import sys
 
 import numpy as np
 
-from discreet.analysis.equate import link_calibrations
+from discreet import Responses, fit
+from discreet.analysis.equate import CORRELATION, SPREAD, link_calibrations
 from discreet.errors import DisconnectedItems
 
 ERROR = 0.1
@@ -47,10 +54,63 @@ def replicate(rng, items, drift, flag_at):
     return found.flagged, found.shift
 
 
+LINKS = [(700, 700, 10, 0.62), (300, 300, 6, 1.0), (2000, 500, 15, 1.0), (700, 700, 10, 1.5)]
+"""Persons of the first and the second test, common items, and how far these reach from zero."""
+
+
+def calibrate_answers(rng, persons, common, mean, unit, name):
+    """Return a calibration of simulated answers to common items and five others."""
+    difficulty = np.concatenate([common, rng.normal(size=5)])
+    away = unit * (rng.normal(mean, 1, size=(persons, 1)) - difficulty)
+    answers = (rng.random(away.shape) < 1 / (1 + np.exp(-away))).astype(np.int8)
+    names = [f"common {k}" for k in range(len(common))] + [f"{name} {k}" for k in range(5)]
+    return fit(Responses.from_array(answers, items=names), method="refined")
+
+
+def link_tests(rng, design, unit):
+    """Return whether a link is warned about: spread now and before, correlation now and before."""
+    first, second, items, reach = design
+    common = np.linspace(-reach, reach, items)
+    found = link_calibrations(
+        calibrate_answers(rng, first, common, 0.0, 1.0, "first"),
+        calibrate_answers(rng, second, common, 0.3, unit, "second"),
+    )
+    said = " ".join(map(str, found.warnings))
+    return (
+        "times as much" in said,
+        not SPREAD[0] <= found.spread_ratio <= SPREAD[1],
+        "correlate by" in said,
+        found.correlation < CORRELATION,
+    )
+
+
+def measure_spread(reps):
+    table = csv.writer(sys.stdout)
+    names = ["spread_now", "spread_before", "correlation_now", "correlation_before"]
+    columns = [f"{name}{part}" for name in names for part in ("", "_error")]
+    table.writerow(["first", "second", "items", "reach", "unit", *columns])
+    for number, design in enumerate(LINKS):
+        for unit in (1.0, 0.8, 0.7):
+            rng = np.random.default_rng(number)
+            share = np.mean([link_tests(rng, design, unit) for _ in range(reps)], axis=0)
+            error = np.sqrt(share * (1 - share) / reps)
+            numbers = np.column_stack([share, error]).reshape(-1)
+            table.writerow([*design, unit, *(f"{one:.3f}" for one in numbers)])
+            sys.stdout.flush()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reps", type=int, default=2000)
-    reps = parser.parse_args().reps
+    parser.add_argument("--spread", action="store_true")
+    asked = parser.parse_args()
+    if asked.spread:
+        measure_spread(asked.reps)
+    else:
+        measure_drift(asked.reps)
+
+
+def measure_drift(reps):
     table = csv.writer(sys.stdout)
     table.writerow(["items", "drift", "flag_at", "sound_flagged", "drifted_found", "error_ratio"])
     for items in COMMON:

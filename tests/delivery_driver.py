@@ -1,7 +1,8 @@
 """Run by test_delivery.py as its own program: releases that are killed, compete, or lack room.
 
 Each release runs in a child of its own, as the command line runs it. Prints one JSON document. An
-empty list of troubles means: no charge without its bundle, none lost, none overspent.
+empty list of troubles means: no charge without its bundle, none lost, none overspent; and in
+`rounds`, no charge with two draws that nobody finds.
 """
 
 import contextlib
@@ -10,17 +11,22 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import discreet
 import discreet.publishing.delivery
 from discreet.cli import main
-from discreet.privacy.ledger.file import find_vault, has_values
+from discreet.privacy.ledger import values as ledger_values
+from discreet.privacy.wall import pack_release
 
 ITEMS = [f"q{number}" for number in range(4)]
 ROWS = ["1,0,1,0", "0,0,1,1", "1,1,1,0", "0,1,0,0", "1,0,0,1"] * 8
@@ -74,7 +80,7 @@ def fetch_all(desk: Path, ledger: Path, outs: list[Path]) -> list[str]:
     troubles = []
     book = discreet.Ledger.open(ledger)
     for entry in book.releases():
-        values = has_values(find_vault(ledger, entry.reservation))
+        values = entry.has_values
         if entry.completed_at is not None and not values:
             continue
         fetched = desk / f"fetched-{entry.number}"
@@ -98,12 +104,13 @@ def fetch_all(desk: Path, ledger: Path, outs: list[Path]) -> list[str]:
         troubles.append("half a bundle")
     if book.spent()[0] > book.limit.epsilon:
         troubles.append("overspent")
-    if find_vault(ledger, "").exists() and any(map(has_values, find_vault(ledger, "").iterdir())):
+    if any(entry.has_values for entry in book.releases()):
         troubles.append("stored values stay behind")
     return troubles
 
 
 STEPS = [
+    (os, "link"),
     (os, "fsync"),
     (os, "open"),
     (os, "write"),
@@ -114,23 +121,29 @@ STEPS = [
     (Path, "rmdir"),
     (shutil, "rmtree"),
     (discreet.Ledger, "reserve"),
-    (discreet.Ledger, "note_stored"),
+    (discreet.Ledger, "store"),
+    (discreet.Ledger, "fetch"),
     (discreet.Ledger, "complete"),
 ]
 
 
-def die_at(step: int) -> None:
-    """Let this process kill itself at a step: before or after what changes a file."""
+def die_at(step: int | str, end: int = signal.SIGKILL) -> None:
+    """Let this process kill itself (or stop) at a step: before or after what changes a file.
+
+    A step is a number, or the name of a function when it is first called.
+    """
     left = [step]
 
-    def count_down() -> None:
-        if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        left[0] -= 1
+    def count_down(name: str = "") -> None:
+        if left[0] in (0, name):
+            os.kill(os.getpid(), end)
+            left[0] = -1
+        elif isinstance(left[0], int):
+            left[0] -= 1
 
-    def wrap(real: Callable[..., object]) -> Callable[..., object]:
+    def wrap(real: Callable[..., object], name: str = "") -> Callable[..., object]:
         def wrapped(*given: object, **named: object) -> object:
-            count_down()
+            count_down(name)
             result = real(*given, **named)
             count_down()
             return result
@@ -138,7 +151,18 @@ def die_at(step: int) -> None:
         return wrapped
 
     for home, name in STEPS:
-        setattr(home, name, wrap(getattr(home, name)))
+        setattr(home, name, wrap(getattr(home, name), name))
+
+    class Counting(sqlite3.Connection):
+        """Every statement is a step too, and a lock is not waited for long."""
+
+        def execute(self, *given: Any) -> sqlite3.Cursor:
+            return wrap(super().execute)(*given)
+
+    real = sqlite3.connect
+    sqlite3.connect = lambda *given, **named: real(
+        *given, **{**named, "factory": Counting, "timeout": 0.2}
+    )
 
 
 def kill_at_every_step(folder: str, stride: str) -> dict[str, object]:
@@ -200,6 +224,215 @@ def compete(folder: str, processes: str, places: str) -> dict[str, object]:
     return {"troubles": troubles, "charged": charged, "codes": sorted(set(codes))}
 
 
+# --- rounds: kills, deletions and copies at random moments -------------------------------------
+
+MOST_STEPS = 420
+"""About as many as a release has; the charge comes after half of them."""
+
+
+@dataclass
+class Round:
+    """One ledger and everything that was ever published from it or from a copy."""
+
+    desk: Path
+    rng: random.Random
+    beside: bool
+    done: Counter[str]
+    published: int = 0
+
+    @property
+    def ledger(self) -> Path:
+        return self.desk / "work" / "spent.db"
+
+    @property
+    def archive(self) -> Path:
+        return self.desk / "published"
+
+    def act(
+        self, action: Callable[[], int], step: int | str = -1, end: int = signal.SIGKILL
+    ) -> int:
+        """Start an action in a child that may die or stop at a step."""
+
+        def prepared() -> int:
+            if self.beside:  # as if the values were large
+                ledger_values.INSIDE_BYTES = 10
+            die_at(step, end)
+            return action()
+
+        return child(prepared)
+
+    def release(self, step: int | str, end: int) -> int:
+        out = self.desk / "work" / f"out-{self.rng.randrange(10**9)}"
+        return self.act(lambda: release(self.desk, out, self.ledger), step, end)
+
+    def publish(self) -> None:
+        """Put every bundle that is whole where readers have it."""
+        for path in sorted((self.desk / "work").glob("*/privacy.json")):
+            if is_whole(path.parent):
+                self.published += 1
+                shutil.move(path.parent, self.archive / str(self.published))
+
+    def delete(self) -> None:
+        """Remove everything beside the ledger; a journal is part of it."""
+        self.done["deletions"] += 1
+        self.publish()
+        for path in (self.desk / "work").iterdir():
+            if path.name not in ("spent.db", "spent.db-journal"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def resume(self) -> None:
+        """Ask for everything that has no bundle, as a steward would."""
+        try:
+            entries = discreet.Ledger.open(self.ledger, timeout=0.2).releases()
+        except discreet.errors.LedgerError:
+            return  # locked by a release that was stopped in the middle of a transaction
+        for entry in entries:
+            out = self.desk / "work" / f"out-{self.rng.randrange(10**9)}"
+            typed = ["ledger", "resume", str(self.ledger), str(entry.number), "--out", str(out)]
+            typed += ["--answers", str(self.desk / "answers.csv"), "--quiet"]
+            self.done["resumes"] += wait(self.act(lambda typed=typed: main(typed))) == 0
+
+    def settle(self) -> list[str]:
+        """Resume until nothing waits; list charges that are neither delivered nor void."""
+        self.resume()
+        self.publish()
+        entries = discreet.Ledger.open(self.ledger).releases()
+        states = [state_of(entry) for entry in entries]
+        self.done["charges"] += len(states)
+        self.done["void"] += states.count("void")
+        if discreet.Ledger.open(self.ledger).spent()[0] > 1.0:
+            return ["overspent"]
+        return [f"release {n} is {one}" for n, one in enumerate(states, 1) if one not in SETTLED]
+
+    def find_second_draws(self) -> list[tuple[Path, Path]]:
+        """Return pairs of bundles with one number and different noise."""
+        by_number: dict[int, dict[bytes, Path]] = {}
+        for path in sorted(self.archive.iterdir()):
+            self.done["bundles"] += 1
+            record = json.loads((path / "privacy.json").read_text())
+            number = (record.get("charge") or record["account"] or {}).get("release", 1)
+            values = discreet.read_release(path).noisy.values
+            content = b"".join(values[name].tobytes() for name in sorted(values))
+            by_number.setdefault(number, {}).setdefault(content, path)
+        return [
+            (first, other)
+            for draws in by_number.values()
+            for first, *others in [[*draws.values()]]
+            for other in others
+        ]
+
+
+SETTLED = ("completed", "void")
+
+
+def state_of(entry: Any) -> str:
+    return getattr(entry, "state", "completed" if entry.completed_at else "unfinished")
+
+
+def disturb(one: Round, process: int) -> bool:
+    """While a release stands still, do what nobody should; say whether the ledger was copied."""
+    copied = one.desk / "copy.db"
+    if one.rng.random() < 0.6:
+        one.delete()
+    if one.rng.random() < 0.4:
+        shutil.copy(one.ledger, copied)
+    if one.rng.random() < 0.5:
+        one.resume()
+    if one.rng.random() < 0.3:
+        one.delete()
+    kill = one.rng.random() < 0.5
+    one.done["kills"] += kill
+    os.kill(process, signal.SIGKILL if kill else signal.SIGCONT)
+    wait(process)
+    return copied.exists()
+
+
+def restore(one: Round) -> list[str]:
+    """Settle the ledger, put the old copy in its place, and settle that one too."""
+    troubles = one.settle()
+    shutil.move(one.ledger, one.desk / "first.db")
+    for path in (one.desk / "work").iterdir():
+        if path.name.startswith("spent.db"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.move(one.desk / "copy.db", one.ledger)
+    one.done["restored"] += 1
+    try:
+        troubles += one.settle()
+    except discreet.errors.LedgerError as error:
+        one.done["torn"] += 1  # copied in the middle of a transaction
+        if "damaged" not in str(error):
+            troubles.append(str(error))
+    shutil.move(one.ledger, one.desk / "second.db")
+    return troubles
+
+
+def names_both(one: Round, pair: tuple[Path, Path]) -> bool:
+    """Say whether either ledger, compared with all that was published, names two bundles."""
+    for ledger in (one.desk / "first.db", one.desk / "second.db"):
+        try:
+            discreet.check_ledger(ledger, one.archive)
+        except discreet.errors.BadResponses as error:
+            if not all(str(path) in str(error) for path in pair):
+                return False
+        else:
+            return False
+    return True
+
+
+def find_uncommitted(one: Round) -> list[str]:
+    """Return bundles whose draw neither ledger file committed; each commits one per charge."""
+    committed = set()
+    for ledger in (one.desk / "first.db", one.desk / "second.db"):
+        with contextlib.suppress(discreet.errors.LedgerError):  # a torn copy
+            entries = discreet.Ledger.open(ledger).releases()
+            committed |= {entry.stored.get("sha256") for entry in entries}
+    return [
+        f"{path.name} holds a draw that no ledger committed"
+        for path in sorted(one.archive.iterdir())
+        if digest_draw(path) not in committed
+    ]
+
+
+def digest_draw(bundle: Path) -> str:
+    parts = pack_release(discreet.read_release(bundle).noisy)
+    return ledger_values.describe_values(parts)["sha256"]
+
+
+def play(one: Round) -> list[str]:
+    anywhere = max(one.rng.randrange(MOST_STEPS), one.rng.randrange(MOST_STEPS))
+    step = one.rng.choice([anywhere, anywhere, "store", "fetch", "complete"])
+    process = one.release(step, signal.SIGSTOP)
+    stopped = os.WIFSTOPPED(os.waitpid(process, os.WUNTRACED)[1])
+    one.done["stopped"] += stopped
+    copied = disturb(one, process) if stopped else False
+    if not copied:
+        troubles = one.settle()
+        if one.find_second_draws():
+            troubles.append("two draws for one charge")
+        return troubles
+    troubles = restore(one) + find_uncommitted(one)
+    for pair in one.find_second_draws():
+        one.done["second draws"] += 1
+        if not names_both(one, pair):
+            troubles.append(f"{pair} are not named")
+    return troubles
+
+
+def rounds(folder: str, number: str, seed: str = "25") -> dict[str, object]:
+    """Release, stop at a random step, delete, copy, resume, kill or go on, settle, compare."""
+    troubles, done = [], Counter()
+    for turn in range(int(number)):
+        desk = Path(folder) / str(turn)
+        make_desk(desk, limit=9.0)
+        (desk / "work").mkdir()
+        (desk / "published").mkdir()
+        (desk / "spent.db").rename(desk / "work" / "spent.db")
+        one = Round(desk, random.Random(f"{seed} {turn}"), bool(turn % 2), done)
+        troubles += [f"round {turn}: {trouble}" for trouble in play(one)]
+        shutil.rmtree(desk)
+    return {"troubles": troubles, "rounds": int(number), **dict(sorted(done.items()))}
+
+
 @contextlib.contextmanager
 def small_disk(place: Path) -> Iterator[Path]:
     place.mkdir()
@@ -244,6 +477,7 @@ def lack_room(folder: str, what: str, *kilobytes: str) -> dict[str, object]:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     actions = {
-        one.__name__: one for one in (kill_at_every_step, kill_at_random, compete, lack_room)
+        one.__name__: one
+        for one in (kill_at_every_step, kill_at_random, compete, lack_room, rounds)
     }
     print(json.dumps(actions[sys.argv[1]](*sys.argv[2:])))

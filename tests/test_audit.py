@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from math import inf
+from math import ceil, inf
 from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 from scipy.stats import binom
 
+from commandline import discreet as typed
 from discreet.answers.category_totals import CategoryTotals
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
@@ -24,15 +26,23 @@ from discreet.privacy.audit import (
 )
 from discreet.privacy.audit.attacks import Size, make_attacks
 from discreet.privacy.audit.statistics import MATTERS
-from discreet.privacy.mechanisms import MECHANISMS, find_mechanism, total_tables, totals
+from discreet.privacy.mechanisms import (
+    MECHANISMS,
+    find_mechanism,
+    set_typical,
+    total_moves,
+    total_tables,
+    totals,
+)
 from discreet.privacy.mechanisms.comparisons import NetWins
-from discreet.privacy.mechanisms.pairs import SparsePairs
-from discreet.privacy.mechanisms.total_tables import GRID
+from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
+from discreet.privacy.mechanisms.total_tables import GRID, MOMENT_GRID
 from discreet.privacy.mechanisms.totals import Totals
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import NoiseLaw
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
+from discreet.types import Design
 
 PURE = {"laplace-pairs", "laplace-margins", "randomized-response"}
 ADDITIVE = sorted(set(MECHANISMS) - {"randomized-response"})
@@ -199,6 +209,159 @@ def test_totals_without_weights_are_caught(monkeypatch):
             return release_statistics(data, **rest)
 
     assert run(Totals(answers=2), forgets_weights, size=size).verdict is Verdict.REFUTED
+
+
+# --- forms, the design, typical answers -----------------------------------------------------------
+
+FORMS = tuple(tuple(f"{form}{item}" for item in range(4)) for form in "ab")
+
+
+def formed(design="random", **more):
+    return Size(forms=FORMS, max_answers=4, design=design, **more)
+
+
+def forgets_forms(shapes, steps, neighbours, released=("takers", "persons")):
+    """Take everybody for staying in one form: moments and numbers of persons move in one only."""
+    found = total_moves.longest_moves(shapes, steps, neighbours, released)
+    within = max(total_moves.find_diameter(shape.corners()) for shape in shapes)
+    found["moment"] = ceil((within * MOMENT_GRID) ** 2)
+    return found | ({"persons": GRID**2} if "persons" in found else {})
+
+
+@pytest.mark.parametrize("design", ["random", "complete"])
+def test_a_sensitivity_that_forgets_that_a_person_may_change_the_form_is_refuted(
+    design, monkeypatch
+):
+    monkeypatch.setattr(totals, "longest_moves", forgets_forms)
+    report = run("totals", size=formed(design), runs=20)
+    assert report.verdict is Verdict.REFUTED
+    assert report.attack == "the declared noise, by arithmetic"
+    # It is no fault without forms, and an audit without them cannot see it.
+    assert run("totals", size=Size(8, 4, design="random"), runs=20).lower_bound <= 1
+
+
+def shows_persons_of_forms(data, *, noise, guarantee, **rest):
+    """Take it for public who has which form."""
+    made = release_statistics(data, noise=noise, guarantee=guarantee, **rest)
+    if not rest["public"].forms:
+        return made
+    return SimpleNamespace(values={**made.values, "persons": exact_cells(data, **rest)["persons"]})
+
+
+@pytest.mark.parametrize("design", get_args(Design))
+def test_numbers_of_persons_without_noise_are_seen_where_there_are_forms(design):
+    size = formed(design)
+    report = run("totals", shows_persons_of_forms, size=size, runs=40)
+    assert report.verdict is Verdict.REFUTED
+    assert run("totals", shows_persons_of_forms, size=SMALL, runs=40).lower_bound <= 1
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+@pytest.mark.parametrize("design", get_args(Design))
+def test_honest_totals_with_forms_are_not_refuted_and_the_bound_comes_close(design, relation):
+    report = run("totals", relation=relation, size=formed(design, steps=2), runs=60)
+    assert report.verdict is Verdict.INCONCLUSIVE
+    assert 0.3 < report.lower_bound <= 1
+    assert (report.items, report.forms, report.design) == (8, 2, design)
+
+
+def test_too_little_noise_in_one_form_is_caught():
+    fault = less_noise(3, only_if=lambda public: len(public.forms) == 2)
+    assert run("totals", fault, size=formed("unknown"), runs=60).verdict is Verdict.REFUTED
+    assert run("totals", fault, size=SMALL, runs=60).verdict is not Verdict.REFUTED
+
+
+@pytest.mark.parametrize("design", get_args(Design))
+def test_two_persons_in_two_forms_reach_what_the_accountant_allows(design):
+    attack = make_attacks(Totals(), budget_for("totals"), formed(design), SeededSource(2))[0]
+    assert 0.95 < attack.statistic.excess <= 1 + 1e-9
+    assert design == "unknown" or attack.statistic.excess > 0.99
+
+
+def test_mechanisms_that_take_no_notice_of_forms_are_not_attacked_with_them():
+    for size in (formed(), Size(8, design="complete")):
+        with pytest.raises(BadUsage, match="takes no notice of forms"):
+            run("pairs", size=size)
+
+
+@pytest.mark.parametrize("name", ["margins", "laplace-margins", "totals", "net-wins"])
+def test_a_typical_number_of_answers_is_set_where_there_are_weights(name):
+    made = set_typical(find_mechanism(name), 3.0)
+    assert (getattr(made, "answers", None) or made.comparisons) == 3.0
+    assert set_typical(made, None) is made
+    with pytest.raises(BadUsage, match="at least"):
+        set_typical(made, inf)
+    with pytest.raises(BadUsage, match="the same weight"):
+        set_typical(find_mechanism("pairs"), 3.0)
+
+
+@pytest.fixture
+def type_audit(monkeypatch):
+    """Type a short audit of totals; its noise is the same every time."""
+    monkeypatch.setattr("discreet.privacy.audit.ExactNoise", lambda: ExactNoise(SeededSource(3)))
+    return lambda *more: typed(
+        "audit", "--mechanism", "totals", "--epsilon", 1, "--runs", 100, *more
+    )
+
+
+def test_weights_that_are_not_applied_are_refuted_from_the_command_line(type_audit, monkeypatch):
+    """Six answers count fully where two are typical; where six are typical, they should."""
+    make = total_tables.make_job
+
+    def unweighted(*args, **options):
+        job = make(*args, **options)
+        forms = [replace(one, weight=np.where(one.weight > 0, GRID, 0)) for one in job.forms]
+        return CategoryTotals(job.cells.steps, forms)
+
+    asked = ["--items", 6, "--max-answers", 6]
+    assert type_audit(*asked, "--typical-answers", 2).code == 0
+    monkeypatch.setattr(totals, "make_job", unweighted)
+    assert type_audit(*asked).code == 0
+    ended = type_audit(*asked, "--typical-answers", 2, "--json")
+    assert ended.code == 1
+    assert ended.document["verdict"] == "refuted"
+    assert ended.document["typical_answers"] == 2
+
+
+def test_forms_that_are_forgotten_are_refuted_from_the_command_line(
+    type_audit, tmp_path, monkeypatch
+):
+    rows = [f"{form[0][0]},{item}\n" for form in FORMS for item in form]
+    (tmp_path / "forms.csv").write_text("form,item\n" + "".join(rows))
+    asked = ["--forms", tmp_path / "forms.csv", "--design", "random", "--max-answers", 4]
+    ended = type_audit(*asked)
+    assert ended.code == 0
+    assert "8 items in 2 forms, at most 4 answers each, design random" in ended.out
+    monkeypatch.setattr(totals, "longest_moves", forgets_forms)
+    assert type_audit(*asked).code == 1
+    assert type_audit("--items", 8, "--max-answers", 4).code == 0
+    refused = type_audit(*asked, "--items", 8)
+    assert (refused.code, "leave out --items" in refused.err) == (2, True)
+
+
+# --- declared noise, by arithmetic ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+@pytest.mark.parametrize("name", sorted({*ADDITIVE} - {"sparse-pairs"}))
+def test_the_declared_noise_of_every_mechanism_is_enough_by_arithmetic(name, relation):
+    for size in (SMALL, Size(8, 8), Size(12, 3)):
+        assert 0.4 < attacks_on(name, relation, size)[0].statistic.excess <= 1 + 1e-9
+
+
+def test_declared_noise_that_is_a_little_too_small_is_refuted_without_chance():
+    """Less than a thousandth: no number of releases would show it."""
+
+    class Careless(DensePairs):
+        def calibrate(self, public, budget, source):
+            made = super().calibrate(public, budget, source)
+            laws = {k: replace(law, scale=law.scale * 999 / 1000) for k, law in made.laws.items()}
+            return replace(made, laws=laws)
+
+    assert run("pairs", runs=20).lower_bound <= 1
+    report = run(Careless(), runs=20)
+    assert report.verdict is Verdict.REFUTED
+    assert 1 < report.lower_bound < 1.01
 
 
 def test_a_mechanism_for_right_and_wrong_is_not_attacked_with_steps():

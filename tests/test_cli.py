@@ -424,7 +424,7 @@ def test_json_has_one_line_per_entry_and_no_number_that_is_not_json():
 def test_names_cannot_tear_a_table_apart(monkeypatch):
     names = ["a\nb", "[bold]c[/bold]", "\x1b[31mred"]
     out = capture(lambda: output.print_table([output.Column("item", names)]), monkeypatch)
-    assert out.splitlines()[1:] == ["a b", "[bold]c[/bold]", " [31mred"]
+    assert out.splitlines()[1:] == ["a\\nb", "[bold]c[/bold]", "\\x1b[31mred"]
 
 
 def test_markup_in_names_is_shown_as_it_is_on_a_terminal(monkeypatch):

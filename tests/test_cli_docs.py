@@ -11,7 +11,7 @@ import pytest
 from typer.main import get_command
 
 from commandline import PAGES_WITH_OUTPUT, WORKFLOW, discreet, type_page
-from discreet.cli.answers import Columns, Limits, Reading
+from discreet.cli.answers import Columns, Limits, Reading, ReleaseReading
 from discreet.cli.app import app
 from discreet.cli.options import Everywhere
 from discreet.cli.release import Delivery, Terms
@@ -71,7 +71,8 @@ def test_help_names_every_command(name):
     ("group", "names"),
     [
         (Everywhere, COMMANDS),
-        (Reading, ["fit", "report", "top", "score", "dif", "release", "counts", "ledger resume"]),
+        (Reading, ["fit", "report", "top", "score", "dif", "counts", "ledger resume"]),
+        (ReleaseReading, ["release", "propose", "fit"]),
         (Limits, ["release", "counts", "ledger resume"]),
         (Columns, ["compare rank", "compare release", "ledger resume"]),
         (Terms, ["release", "compare release"]),

@@ -196,8 +196,9 @@ def test_outcomes_may_name_the_winner_or_be_numbers():
 
 def test_many_batches_keep_left_and_right_apart():
     from discreet.answers.read_judges import Roles, _Table
+    from discreet.tables.detected import DeclaredSource
 
-    class Pieces:
+    class Pieces(DeclaredSource):
         name, names = "pieces", ["judge", "winner", "loser"]
 
         def batches(self, columns):

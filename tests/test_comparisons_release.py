@@ -265,8 +265,8 @@ def test_the_ledger_recognises_the_same_comparisons_in_another_order(tmp_path):
 def test_nothing_is_charged_for_a_mistake(tmp_path):
     book = Ledger.create(tmp_path / "spent.db", epsilon=9.0, delta=1e-6)
     data = made_votes().comparisons
-    with pytest.raises(BadResponses, match="not on the item list"):
-        release(data, ledger=book, items=data.items[:-1])
+    with pytest.raises(BadResponses, match="no comparison is of two listed objects"):
+        release(data, ledger=book, items=["ash", "elm"])
     with pytest.raises(BadUsage, match="no mechanism for comparisons"):
         release(data, ledger=book, mechanism="margins")
     with pytest.raises(BadUsage, match="one string"):
@@ -274,6 +274,19 @@ def test_nothing_is_charged_for_a_mistake(tmp_path):
     with pytest.raises(BadBudget, match="at least 1"):
         release(data, ledger=book, max_comparisons=0)
     assert not book.releases()
+
+
+def test_comparisons_of_objects_outside_the_list_are_ignored():
+    """Judge by judge: whoever compared no two listed objects still counts."""
+    votes = Comparisons.from_codes(
+        [0, 0, 1, 2, 2], [0, 1, 2, 0, 3], [1, 2, 3, 3, 1], items=["a", "b", "c", "d"]
+    )
+    kept = votes.keep(["b", "a"])
+    assert (kept.items, kept.n_judges) == (("b", "a"), 3)
+    assert kept.count().wins.tolist() == [[0, 0], [1, 0]]
+    released = release(votes, items=["a", "b"])
+    assert released.record["judges"] == 3
+    assert released.strengths.items == ("a", "b")
 
 
 def test_judges_above_the_cap_are_cut_to_it():

@@ -21,6 +21,7 @@ DOCUMENTS = sorted(
 BLOCK = re.compile(
     r"(?P<skip><!-- not run: [^>]+ -->\n+)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.M | re.S
 )
+THEORY = sorted((ROOT / "experiments").glob("theory_*.py"))
 RELEASES = {"release", "release_comparisons"}
 LINK = re.compile(r"\[[^\]]*\]\((?!https?:|mailto:|#)(?P<target>[^)#\s]+)")
 
@@ -84,6 +85,21 @@ def test_links_in_a_document_lead_somewhere(path):
     for match in LINK.finditer(path.read_text()):
         target = (path.parent / match["target"]).resolve()
         assert target.exists(), f"{path}: broken link to {match['target']}"
+
+
+def test_no_document_or_message_installs_from_an_index():
+    """The package is on no index: its extras are installed from a clone."""
+    paths = [*DOCUMENTS, *(ROOT / "src").rglob("*.py")]
+    by_name = re.compile(r"pip install\s[^`\n]*\bdiscreet\[")
+    assert [str(path) for path in paths if by_name.search(path.read_text())] == []
+
+
+@pytest.mark.parametrize("script", THEORY, ids=lambda path: path.stem)
+def test_the_theory_page_shows_every_figure_and_its_command(script):
+    page = (ROOT / "docs" / "theory.md").read_text()
+    picture = f"images/{script.stem.replace('_', '-')}.png"
+    assert f"]({picture})\n\n`python -m experiments.{script.stem} --quick`" in page
+    assert (ROOT / "docs" / picture).stat().st_size > 10_000
 
 
 def test_the_api_page_lists_every_public_name():

@@ -10,17 +10,17 @@ from scipy.stats import ttest_ind_from_stats
 
 import discreet
 from commandline import discreet as command
-from discreet.analysis.drift import Drift, adjust_holm, find_drift, spread_errors
+from discreet.analysis.drift import Drift, adjust_holm, find_drift
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
-from discreet.errors import BadUsage, DisconnectedItems
+from discreet.errors import BadUsage, DisconnectedItems, ItemsLeftOut
 from discreet.models.calibrate import fit
 from discreet.results.estimate import Estimate, Kind, Solution, Status
 
 
-def draw(seed, difficulty, persons=800, answered=0.7, mean=0.0):
+def draw(seed, difficulty, persons=800, answered=0.7, mean=0.0, slope=1.0):
     rng = np.random.default_rng(seed)
-    chance = 1 / (1 + np.exp(difficulty - rng.normal(mean, size=(persons, 1))))
+    chance = 1 / (1 + np.exp(slope * (difficulty - rng.normal(mean, size=(persons, 1)))))
     cells = (rng.random(chance.shape) < chance).astype(np.int8)
     cells[rng.random(chance.shape) > answered] = -1
     return Responses.from_array(
@@ -50,7 +50,12 @@ def easier(by, item=-1):
     return moved
 
 
-@pytest.mark.parametrize("prepare", [fit, lambda day: count_pairs(day, folds=32)])
+def keep(day):
+    """Answers are compared as they are."""
+    return day
+
+
+@pytest.mark.parametrize("prepare", [keep, fit, lambda day: count_pairs(day, folds=32)])
 def test_an_item_that_becomes_easier_is_found_and_no_other(prepare):
     days = [draw(1, FLAT), draw(2, FLAT, mean=0.4), draw(3, easier(1.0), mean=-0.3)]
     found = find_drift([prepare(day) for day in days], periods=["may", "june", "july"])
@@ -61,18 +66,22 @@ def test_an_item_that_becomes_easier_is_found_and_no_other(prepare):
     assert (warning.kind, warning.items) == (Kind.DRIFTED, ("q11",))
 
 
-def test_nothing_is_found_where_nothing_moves():
-    found = find_drift([fit(draw(seed, FLAT, mean=seed / 10)) for seed in range(4)])
+@pytest.mark.parametrize("prepare", [keep, fit])
+def test_nothing_is_found_where_nothing_moves(prepare):
+    found = find_drift([prepare(draw(seed, FLAT, mean=seed / 10)) for seed in range(4)])
     assert not found.alarm
     assert found.warnings == ()
     assert found.periods == ("1", "2", "3", "4")
 
 
-def test_items_that_move_do_not_push_the_others():
+@pytest.mark.parametrize("prepare", [keep, fit])
+def test_items_that_move_do_not_push_the_others(prepare):
     many = FLAT.copy()
     many[:4] -= 1.5
-    found = find_drift([fit(draw(1, FLAT, persons=3000)), fit(draw(2, many, persons=3000))])
+    days = draw(1, FLAT, persons=3000), draw(2, many, persons=3000)
+    found = find_drift([prepare(day) for day in days])
     assert found.moved_items == ("q0", "q1", "q2", "q3")
+    assert found.change[:4] == pytest.approx(-1.5, abs=0.3)
     assert found.change[4:] == pytest.approx(0, abs=0.3)
 
 
@@ -117,13 +126,6 @@ def test_the_covariance_is_used_where_it_is_known():
     known = find_drift(days)
     guessed = find_drift([replace(day, covariance=None) for day in days])
     assert guessed.p_value == pytest.approx(known.p_value, abs=0.05)
-
-
-def test_errors_are_spread_so_that_they_stay_what_they_were():
-    se = np.array([0.1, 0.2, 0.15, 0.3, 0.1, 0.12])
-    covariance = spread_errors(se)
-    assert np.sqrt(covariance.diagonal()) == pytest.approx(se)
-    assert covariance.sum(axis=1) == pytest.approx(0, abs=1e-15)
 
 
 def test_holm_adjusts_as_it_should():
@@ -196,3 +198,211 @@ def test_the_alarm_keeps_its_rate_of_false_alarms(counted, periods, persons):
         known = [count_pairs(day, folds=32) if counted else fit(day) for day in days]
         alarms += find_drift(known).alarm
     assert alarms <= 20  # 5% of 200 is 10; more than 20 has a chance of 0.001
+
+
+# --- unequal slopes and changing cohorts ------------------------------------------------------
+
+COHORTS = (0.0, 0.4, 0.8, 1.2)
+
+
+def draw_cohorts(seed, easier=0.0, persons=800, spread=0.4, cohorts=COHORTS):
+    """Twelve items with unequal slopes in abler and abler cohorts; the first drifts at the end."""
+    rng = np.random.default_rng(seed)
+    difficulty = rng.permutation(np.linspace(-1.5, 1.5, 12))
+    slope = np.exp(rng.normal(0, spread, 12))
+    days = []
+    for number, mean in enumerate(cohorts):
+        now = difficulty.copy()
+        now[0] -= easier * (number == len(cohorts) - 1)
+        key = 100 * seed + number
+        days.append(draw(key, now, persons, answered=1.0, mean=mean, slope=slope))
+    return days
+
+
+@pytest.mark.parametrize("prepare", [keep, lambda day: fit(day, method="refined")])
+def test_unequal_slopes_of_changing_cohorts_are_no_drift(prepare):
+    runs = [find_drift([prepare(day) for day in draw_cohorts(seed)]) for seed in range(20)]
+    assert sum(run.alarm for run in runs) <= 3  # the test with equal slopes alarms in all 20
+
+
+@pytest.mark.parametrize(
+    ("prepare", "fewest"), [(keep, 10), (lambda day: fit(day, method="refined"), 7)]
+)
+def test_drift_beside_unequal_slopes_is_found(prepare, fewest):
+    runs = [find_drift([prepare(day) for day in draw_cohorts(s, easier=1.0)]) for s in range(10)]
+    assert sum("q0" in run.moved_items for run in runs) >= fewest
+
+
+def test_an_item_that_everybody_knows_in_the_end_is_found():
+    days = draw_cohorts(1)
+    cells = days[-1].to_array()
+    cells[:, 0] = 1
+    last = Responses.from_array(cells, days[-1].items)
+    found = find_drift(*days[:-1], last)
+    assert found.moved_items == ("q0",)
+    assert np.isfinite(found.difficulty).all()
+    assert found.change[0] < -3
+
+
+def test_an_item_that_hardly_anybody_has_right_is_not_compared_and_said():
+    days = draw_cohorts(2)[:2]
+    cells = [day.to_array() for day in days]
+    for some in cells:
+        some[:, 3] = 0
+    cells[0][:4, 3] = 1
+    with pytest.warns(ItemsLeftOut, match="1 item not compared: 3"):
+        found = find_drift(*cells)
+    assert "3" not in found.items
+    assert not found.alarm
+
+
+def test_the_result_says_which_test_was_used_and_what_it_allowed_for(tmp_path):
+    days = draw_cohorts(3)
+    known = [fit(day, method="refined") for day in days]
+    answers, calibrations = find_drift(days), find_drift(known)
+    assert (answers.test, answers.tau) == ("answers", None)
+    assert "own slope" in answers.choice
+    assert calibrations.test == "calibrations"
+    assert 0.1 < calibrations.tau < 0.6
+    assert f"{calibrations.tau:.2f}" in calibrations.choice
+    for found in (answers, calibrations):
+        assert np.diff(found.cohort_mean) == pytest.approx(0.4, abs=0.2)
+        assert found.choice in found.summary()
+        found.save(tmp_path / "drift.json")
+        assert Drift.load(tmp_path / "drift.json").cohort_mean == pytest.approx(found.cohort_mean)
+
+
+def test_with_two_periods_the_result_says_what_tells_drift_from_slopes():
+    pair = draw_cohorts(3, cohorts=(0.0, 0.8))
+    found = find_drift([fit(day) for day in pair])
+    assert "only the size of a change tells drift from an unequal slope" in found.choice
+    assert "only the size" not in find_drift([fit(day) for day in draw_cohorts(3)]).choice
+
+
+def test_periods_come_as_a_list_or_one_by_one():
+    days = draw_cohorts(4)[:2]
+    one, other = find_drift(days), find_drift(*days)
+    assert one.p_value.tolist() == other.p_value.tolist()
+    frames = [day.to_dataframe("wide").drop(columns="person") for day in days]
+    assert find_drift(*frames).p_value == pytest.approx(one.p_value)
+    assert find_drift(*(day.to_array() for day in days)).p_value == pytest.approx(one.p_value)
+    columns = {"person": "user", "item": "prompt", "response": "correct"}
+    long = [day.to_dataframe().rename(columns=columns) for day in days]
+    named = find_drift(*long, **columns)
+    assert (named.items, named.p_value.tolist()) == (one.items, pytest.approx(one.p_value))
+
+
+def test_answers_beside_a_calibration_are_refused():
+    day, other = draw_cohorts(4)[:2]
+    with pytest.raises(BadUsage, match="period 1 holds answers, but period 2 does not"):
+        find_drift(day, fit(other))
+
+
+def test_too_few_persons_and_too_many_items_are_refused_with_a_remedy(monkeypatch):
+    days = draw_cohorts(4)[:2]
+    few = [day.select_persons(slice(0, 10)) for day in days]
+    with pytest.raises(BadUsage, match="needs more persons than that, found 20"):
+        find_drift(few)
+    monkeypatch.setattr("discreet.analysis.drift.MEMORY", 1e3)
+    with pytest.raises(BadUsage, match="compare the calibrations"):
+        find_drift(days)
+
+
+def test_periods_without_common_items_are_refused_from_answers_too():
+    day = draw_cohorts(4)[0]
+    other = Responses.from_array(day.to_array(), [f"x{i}" for i in range(12)])
+    with pytest.raises(DisconnectedItems, match="at least 2"):
+        find_drift(day, other)
+    with pytest.raises(DisconnectedItems, match="no item in common"):
+        find_drift(day, day, other, other)
+
+
+def test_an_item_that_some_periods_lack_is_tested_in_the_others():
+    days = draw_cohorts(6, easier=1.2)
+    days[1] = days[1].select([item for item in days[1].items if item != "q0"])
+    found = find_drift(days)
+    place = found.items.index("q0")
+    assert np.isnan(found.difficulty[:, place]).tolist() == [False, True, False, False]
+    assert found.moved_items == ("q0",)
+
+
+def draw_steps(seed, location, mean, slope):
+    """Answers 0, 1, 2 with thresholds half a logit below and above the location."""
+    rng = np.random.default_rng(seed)
+    away = slope * (rng.normal(mean, size=(1000, 1)) - location)
+    weight = np.exp(np.stack([0 * away, away + 0.5, 2 * away]))
+    share = np.cumsum(weight / weight.sum(axis=0), axis=0)
+    return Responses.from_array((rng.random(away.shape) > share[:2]).sum(axis=0))
+
+
+@pytest.mark.parametrize("prepare", [keep, fit])
+def test_items_with_steps_are_tested_by_their_locations(prepare):
+    rng = np.random.default_rng(0)
+    location, slope = np.linspace(-1, 1, 8), np.exp(rng.normal(0, 0.3, 8))
+    quiet = [draw_steps(k, location, 0.3 * k, slope) for k in range(4)]
+    assert not find_drift([prepare(day) for day in quiet]).alarm
+    moved = location - 0.8 * (np.arange(8) == 5)
+    loud = [*quiet[:-1], draw_steps(9, moved, 0.9, slope)]
+    assert find_drift([prepare(day) for day in loud]).moved_items == ("5",)
+
+
+def test_a_saved_calibration_and_its_table_give_the_same_test(tmp_path):
+    known = [fit(day, method="refined") for day in draw_cohorts(7)]
+    wanted = find_drift(known)
+    for number, one in enumerate(known):
+        one.save(tmp_path / f"{number}.json")
+    loaded = [Estimate.load(tmp_path / f"{number}.json") for number in range(4)]
+    assert find_drift(loaded).p_value.tolist() == wanted.p_value.tolist()
+    frames = find_drift([one.to_dataframe() for one in known])
+    assert frames.cohort_mean == pytest.approx(wanted.cohort_mean)
+    assert frames.tau == pytest.approx(wanted.tau, abs=0.02)  # without covariances
+
+
+def test_without_cohort_means_the_result_says_that_slopes_were_taken_as_equal():
+    known = [replace(fit(day), answers=None) for day in draw_cohorts(0)]
+    found = find_drift(known)
+    assert found.alarm
+    assert (found.tau, found.cohort_mean) == (None, None)
+    assert "takes slopes as equal" in found.choice
+    assert "slopes are unequal, which was not allowed for" in found.warnings[-1]
+
+
+def test_the_command_line_finds_drift_in_files_of_answers(tmp_path):
+    paths = []
+    for number, day in enumerate(draw_cohorts(8, easier=1.2)):
+        paths.append(tmp_path / f"week{number}.csv")
+        day.to_dataframe().to_csv(paths[-1], index=False)
+    done = command("drift", *paths, "--json")
+    assert done.code == 0, done.err
+    keys = ["periods", "level", "alarm", "test", "choice", "tau", "cohort_means", "items"]
+    assert list(done.document) == keys
+    assert done.document["test"] == "answers"
+    assert [row["item"] for row in done.document["items"] if row["moved"]] == ["q0"]
+    done = command("drift", *paths, "--person", "person")
+    assert "12 items in 4 periods, 1 moved" in done.out
+    assert "Score test from the answers" in done.err
+
+
+def test_the_command_line_refuses_answers_beside_counts(tmp_path):
+    first, second = draw_cohorts(8)[:2]
+    count_pairs(first, folds=32).save(tmp_path / "may.npz")
+    second.to_dataframe().to_csv(tmp_path / "june.csv", index=False)
+    done = command("drift", tmp_path / "may.npz", tmp_path / "june.csv")
+    assert done.code == 2
+    assert "period june holds answers, but period may does not (PairCounts)" in done.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", [0.0, 0.3])
+@pytest.mark.parametrize("cohorts", [(0.0, 0.3, 0.6, 1.0), (0.0, 0.5)])
+def test_both_tests_keep_their_rates_of_false_alarms_with_unequal_slopes(spread, cohorts):
+    false = np.zeros(2)
+    for run in range(100):
+        rng = np.random.default_rng(run)
+        difficulty, slope = rng.normal(size=25), np.exp(rng.normal(0, spread, 25))
+        days = [
+            draw(10 * run + k, difficulty, 1500, answered=1.0, mean=mean, slope=slope)
+            for k, mean in enumerate(cohorts)
+        ]
+        false += find_drift(days).alarm, find_drift([fit(day) for day in days]).alarm
+    assert (false <= 17).all()  # 10% of 100 is 10; more than 17 has a chance of 0.01

@@ -140,6 +140,7 @@ def wide_tables(draw):
     return [(f"p{p}", *row) for p, row in zip(persons, rows, strict=True)]
 
 
+@pytest.mark.filterwarnings("ignore:Rows without any entry")
 def test_wide_counts_equal_the_memory_engine(small, tmp_path):
     @settings(max_examples=30, deadline=None)
     @given(rows=wide_tables(), kind=st.sampled_from(["csv", "parquet"]), named=st.booleans())

@@ -45,7 +45,7 @@ def test_a_file_is_its_owners_alone_and_says_that_it_is_confidential(estimate, t
     estimate.save(path)
     assert path.stat().st_mode & 0o777 == 0o600
     document = json.loads(path.read_text())
-    assert (document["format"], document["version"]) == ("discreet-result", 1)
+    assert (document["format"], document["version"]) == ("discreet-result", 2)
     assert document["access"].startswith("confidential")
 
 

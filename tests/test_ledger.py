@@ -311,14 +311,14 @@ def test_another_programs_database_and_another_schema_are_refused(tmp_path, ledg
 @pytest.mark.parametrize(
     "tampering",
     [
-        "UPDATE releases SET body = replace(body, '0.5', '0.1') WHERE number = 1",
-        "DELETE FROM releases WHERE number = 2",
-        "DELETE FROM releases WHERE number = 1",
-        "DELETE FROM releases",
+        "UPDATE events SET body = replace(body, '0.5', '0.1') WHERE number = 1",
+        "DELETE FROM events WHERE number = 2",
+        "DELETE FROM events WHERE number = 1",
+        "DELETE FROM events",
         "UPDATE ledger SET settings = replace(settings, '1.0', '9.0')",
         "UPDATE ledger SET head = 'x'",
         "DELETE FROM ledger",
-        "DROP TABLE releases",
+        "DROP TABLE events",
         "UPDATE ledger SET settings = 'no json'",
     ],
 )

@@ -13,7 +13,7 @@ from discreet.errors import BudgetExceeded, LedgerError
 from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.moves import calibrate_counts
 from discreet.privacy.ledger import EVERYONE, Ledger
-from discreet.privacy.ledger.file import read_bodies, seal
+from discreet.privacy.ledger.file import read_events, seal, seal_head, start_events
 
 SCHEMA_1 = Path(__file__).parent / "data" / "ledger-schema-1.sql"
 ITEMS = ["b", "a", "d", "c"]
@@ -55,18 +55,18 @@ def charge(ledger: Ledger, data: Responses, epsilon: float, population: str = EV
     )
 
 
-def test_every_spend_is_kept_and_every_entry_stays_as_it_was_sealed(old):
-    entries = "SELECT number, reservation, body, tag, completed_at FROM releases"
-    settings = "SELECT settings, key, head FROM ledger"
-    before = look(old, entries), look(old, settings)
+def test_every_spend_is_kept_and_every_entry_keeps_its_text(old):
+    settings = "SELECT settings, key FROM ledger"
+    before = look(old, "SELECT reservation, body FROM releases"), look(old, settings)
     ledger = Ledger.open(old)
-    assert look(old, "PRAGMA user_version") == [(3,)]
-    assert (look(old, entries), look(old, settings)) == before
-    assert look(old, "SELECT stored_at FROM releases") == [(None,)] * len(before[0])
+    assert look(old, "PRAGMA user_version") == [(4,)]
+    charged = look(old, "SELECT reservation, body FROM events WHERE kind = 'charged'")
+    assert (charged, look(old, settings)) == before
     entries = ledger.releases()
     assert [entry.spend for entry in entries] == SPENDS
     assert [entry.population for entry in entries] == [EVERYONE, "grade 8", "grade 8"]
-    assert [entry.completed_at is None for entry in entries] == [False, False, True]
+    assert [entry.state for entry in entries] == ["completed", "completed", "charged"]
+    assert {entry.stored_at for entry in entries} == {None}
     assert {entry.recognised_by for entry in entries} == {ROWS}
 
 
@@ -130,7 +130,7 @@ def test_a_damaged_old_ledger_is_refused_and_not_touched(old, tampering):
     assert old.read_bytes() == before
 
 
-@pytest.mark.parametrize("tampering", ["DELETE FROM releases", "UPDATE ledger SET head = 'x'"])
+@pytest.mark.parametrize("tampering", ["DELETE FROM events", "UPDATE ledger SET head = 'x'"])
 def test_damage_after_the_take_over_is_found(old, tampering):
     ledger = Ledger.open(old)
     connection = sqlite3.connect(old)
@@ -147,7 +147,7 @@ def test_a_take_over_that_fails_leaves_schema_1(old, monkeypatch):
 
     before = old.read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.privacy.ledger.file.read_bodies", die)
+        patch.setattr("discreet.privacy.ledger.file._read_releases", die)
         with pytest.raises(KeyboardInterrupt):
             Ledger.open(old)
     assert old.read_bytes() == before
@@ -159,13 +159,13 @@ def test_keys_of_an_entry_that_this_version_does_not_know_are_kept_and_sealed(tm
     charge(ledger, answers(), 0.1)
     connection = sqlite3.connect(ledger.path)
     with connection:
-        ((_, body, *_),) = read_bodies(connection, ledger.path, ledger.key)
-        body = json.dumps({**json.loads(body), "of a later version": [1, 2]})
+        (event,) = read_events(connection, ledger.path, ledger.key)
+        body = json.dumps({**event.facts, "of a later version": [1, 2]})
         (settings,) = connection.execute("SELECT settings FROM ledger").fetchone()
-        tag = seal(ledger.key, seal(ledger.key, settings) + body)
-        connection.execute("UPDATE releases SET body = ?, tag = ?", (body, tag))
-        connection.execute("UPDATE ledger SET head = ?", (tag,))
+        tag = seal(ledger.key, start_events(ledger.key, settings) + body)
+        connection.execute("UPDATE events SET body = ?, tag = ?", (body, tag))
+        connection.execute("UPDATE ledger SET head = ?", (seal_head(ledger.key, tag),))
     connection.close()
     charge(ledger, answers(), 0.1)
     assert len(Ledger.open(ledger.path).releases()) == 2
-    assert look(ledger.path, "SELECT body FROM releases WHERE number = 1") == [(body,)]
+    assert look(ledger.path, "SELECT body FROM events WHERE number = 1") == [(body,)]

@@ -381,10 +381,19 @@ def test_an_end_that_was_cut_off_with_its_seal_is_found_by_the_releases_after_it
 
 def test_a_release_that_was_cut_off_with_its_seal_is_found_by_the_declarations_after_it(nation):
     charge(nation, 0.2, "north")
+    connection = sqlite3.connect(nation.path)
+    (head,) = connection.execute("SELECT head FROM ledger").fetchone()
+    connection.close()
     charge(nation, 0.2, "south")
     nation.declare("isle")
-    run_sql(nation.path, "DELETE FROM releases WHERE number = 2")
-    run_sql(nation.path, "UPDATE ledger SET head = (SELECT tag FROM releases WHERE number = 1)")
+    run_sql(nation.path, "DELETE FROM events WHERE number = 2")
+    run_sql(nation.path, "UPDATE ledger SET head = (SELECT tag FROM events WHERE number = 1)")
+    with pytest.raises(LedgerError, match="does not match its seal"):
+        Ledger.open(nation.path)
+    connection = sqlite3.connect(nation.path)
+    with connection:
+        connection.execute("UPDATE ledger SET head = ?", (head,))  # of an old copy
+    connection.close()
     with pytest.raises(LedgerError, match="not of the same time"):
         Ledger.open(nation.path)
 

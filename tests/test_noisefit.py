@@ -255,15 +255,17 @@ def test_the_fit_never_feeds_on_noise_alone(mechanism, seed):
 @pytest.mark.parametrize("mechanism", sorted(mechanisms_for("answers")))
 def test_difficulties_are_the_same_bit_for_bit_without_standard_errors(mechanism):
     import discreet
+    from discreet.privacy.mechanisms.response import RandomizedResponse
     from discreet.privacy.noise import ExactNoise
     from discreet.secure import SeededSource
 
     sim = discreet.simulate(persons=300, items=14, rng=np.random.default_rng(1))
+    shown = RandomizedResponse(public_pattern=True)
     made = discreet.release(
         sim.responses,
         discreet.Budget(2.0, 0 if mechanism.startswith("laplace") else 1e-4),
         items=sim.responses.items,
-        mechanism=mechanism,
+        mechanism=shown if mechanism == shown.name else mechanism,
         noise=ExactNoise(SeededSource(1)),
     )
     bare = estimate_release(made.noisy, standard_errors=False)

@@ -117,6 +117,42 @@ def test_randomised_counts_with_an_undeclared_pattern_stay_out(tmp_path):
         discreet.refit(tmp_path / "out")
 
 
+def hold_anywhere(value, depth=6):
+    """Yield every array that can be reached from a value."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif depth and isinstance(value, dict):
+        for one in value.values():
+            yield from hold_anywhere(one, depth - 1)
+    elif depth and isinstance(value, list | tuple):
+        for one in value:
+            yield from hold_anywhere(one, depth - 1)
+    elif depth and hasattr(value, "__dict__"):
+        yield from hold_anywhere(vars(value), depth - 1)
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+def test_what_everybody_may_see_of_randomized_response_holds_no_pattern(resumed, tmp_path):
+    """Counts of flipped answers show exactly how many answered two items together."""
+    rows = discreet.datasets.lsat().to_array().astype(float)
+    rows[np.random.default_rng(2).random(rows.shape) < 0.3] = np.nan
+    answers = discreet.Responses.from_array(rows, items=ITEMS)
+    book = discreet.Ledger.create(tmp_path / "spent.db", 3.0)
+    told = {"items": ITEMS, "mechanism": "randomized-response", "ledger": book}
+    made = discreet.release(answers, discreet.Budget(1.0, 0.0), **told)
+    if resumed:
+        made = discreet.resume_release(book, 1)
+    assert made.noisy is None
+    assert made.estimate.covariance is None
+    there = (~np.isnan(rows)).astype(int)
+    together = there.T @ there
+    pairs = [value for value in hold_anywhere(made) if value.shape == together.shape]
+    assert not any((value == together).all() for value in pairs)
+    assert not pairs
+    made.save(tmp_path / "out")
+    assert discreet.read_release(tmp_path / "out").noisy is None
+
+
 @pytest.mark.parametrize(
     ("mechanism", "delta"),
     [(RandomizedResponse(public_pattern=True), 0.0), (RandomizedResponse("trusted"), 1e-6)],

@@ -5,6 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 import discreet
+from commandline import discreet as run
+from discreet.analysis import persons
 from discreet.analysis.abilities import NormalPrior
 from discreet.analysis.plausible import code_columns
 from discreet.errors import BadUsage
@@ -176,7 +178,8 @@ def test_many_different_words_are_refused():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"plausible": -1}, "plausible must be 0 or more, found -1"),
+        ({"plausible": -1}, "must be from 0 to 1,000, found -1"),
+        ({"plausible": 1_000_000}, "must be from 0 to 1,000, found 1,000,000; 10 are usual"),
         ({"plausible": 5, "method": "warm"}, "belong to the method 'posterior', found 'warm'"),
         ({"plausible": 5, "prior": NormalPrior(0, 1)}, "leave out the prior"),
         ({"regress": "grade"}, "no group column 'grade' to regress on .they have: none."),
@@ -191,3 +194,23 @@ def test_more_terms_than_persons_are_refused():
     answers = draw(6, 1)[0]
     with pytest.raises(BadUsage, match="with 6 terms needs more persons with answers"):
         discreet.score(answers, KNOWN, regress={"name": list("abcdef")})
+
+
+def test_more_plausible_values_than_fit_into_memory_are_refused(monkeypatch):
+    answers, _, _ = draw(30, 3)
+    monkeypatch.setattr(persons, "MOST_DRAWN", 299)
+    assert discreet.score(answers, KNOWN, plausible=9).plausible.shape == (30, 9)
+    with pytest.raises(BadUsage, match="10 plausible values for each of 30 persons are 300"):
+        discreet.score(answers, KNOWN, plausible=10)
+
+
+def test_the_command_line_has_the_same_limit_and_says_it(tmp_path):
+    rows = [KNOWN, *draw(60, 5)[0].astype(int).tolist()]
+    (tmp_path / "a.csv").write_text("".join(f"{','.join(map(str, row))}\n" for row in rows))
+    assert run("fit", tmp_path / "a.csv", "--out", tmp_path / "fitted").code == 0
+    asked = ["score", tmp_path / "a.csv", "--with", tmp_path / "fitted", "--plausible"]
+    assert run(*asked, persons.MOST_PLAUSIBLE).code == 0
+    ended = run(*asked, persons.MOST_PLAUSIBLE + 1)
+    assert (ended.code, ended.out) == (2, "")
+    assert "less than or equal to 1000" in ended.err or "0<=x<=1000" in ended.err
+    assert "at most 1,000" in " ".join(run("score", "--help").out.split())

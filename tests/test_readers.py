@@ -27,13 +27,13 @@ ACCEPTED = (
     "categories and no gap), or missing (blank, NA, NaN, '.' or null)."
 )
 NO_ANSWER = (
-    "If {0} stands for a missing answer, say so with missing=[{0}] (--missing {0}); otherwise "
+    "If {0} stands for a missing answer{1}, say so with missing=[{0}] (--missing {0}); otherwise "
     "correct the cell."
 )
 SCALE = (
     "are steps of a rating scale or points, say from which score on they count as right with "
     "at_least=SCORE (--at-least SCORE); codes for missing answers must be named too, or they count "
-    "as right; a release is told the steps of its items with the list of items."
+    "as right."
 )
 SCORES = (
     "If answers are scores, say from which score on they count as right with at_least=SCORE "
@@ -211,9 +211,13 @@ def test_one_means_wrong_turns_answers_around(write):
 
 @pytest.mark.parametrize(("repeats", "value"), [("first", 1), ("last", 0)])
 def test_repeated_answers_are_settled_as_asked(write, repeats, value):
-    for text in (LONG + "a,x,1\nb,x,1\na,x,\na,x,0\n", "id,x\na,1\nb,1\na,\na,0\n"):
-        answers = read_responses(write(text), repeats=repeats)
-        assert answers.to_array().tolist() == [[value], [1]]
+    answers = read_responses(write(LONG + "a,x,1\nb,x,1\na,x,\na,x,0\n"), repeats=repeats)
+    assert answers.to_array().tolist() == [[value], [1]]
+    with pytest.warns(
+        UserWarning, match=r"'a' \(a.csv, line 2 and a.csv, line 4 and a.csv, line 5"
+    ):
+        answers = read_responses(write("id,x\na,1\nb,1\na,\na,0\n"), repeats=repeats)
+    assert answers.to_array().tolist() == [[value], [1]]
 
 
 def test_a_person_may_continue_in_another_row_or_file(write, tmp_path):
@@ -246,7 +250,8 @@ def test_an_item_nobody_answered_stays_an_item(write):
 
 def test_one_item_one_person_and_everyone_right_are_read(write):
     assert read_responses(write(LONG + "a,x,1\n")).to_array().tolist() == [[1]]
-    assert read_responses(write("q1\n1\n\n0\n")).to_array().tolist() == [[1], [-1], [0]]
+    with pytest.warns(UserWarning, match="count as persons, 1 of them: a.csv, line 3"):
+        assert read_responses(write("q1\n1\n\n0\n")).to_array().tolist() == [[1], [-1], [0]]
     assert read_responses(write("q1,q2\n1,1\n1,1\n")).n_answers == 4
 
 
@@ -383,7 +388,7 @@ def test_json_lines_are_read_in_three_forms(write, lines):
         (
             '{"id": 1, "q1": 1}\n\n{"id": 2, "q1": 3}\n',
             f"a.jsonl, line 3, column 'q1': found 3 where an answer should be. {ACCEPTED} If 1 "
-            f"to 3 {SCALE} {NO_ANSWER.format(3)} If 'q1' is not an item, leave it out with "
+            f"to 3 {SCALE} {NO_ANSWER.format(3, '')} If 'q1' is not an item, leave it out with "
             "ignore=['q1'] (--ignore q1).",
         ),
         (
@@ -457,7 +462,7 @@ UNCLEAR = (
         (
             LONG + "a,x,1\na,y,2\n",
             f"a.csv, line 3, column 'response': found '2' where an answer should be. {ACCEPTED} "
-            f"If 1 to 2 {SCALE} {NO_ANSWER.format(2)}",
+            f"If 1 to 2 {SCALE} {NO_ANSWER.format(2, ' (1 of 2 answers looked at)')}",
         ),
         (
             "id,q1,q2\na,1,0\n\nb,0,2\n",
@@ -470,14 +475,12 @@ UNCLEAR = (
             "id,q1,sex\na,1,F\n",
             f"a.csv, line 2, column 'sex': found 'F' where an answer should be. {ACCEPTED} If "
             "'sex' groups the persons, say group='sex' (--group sex). If 'sex' is not an item, "
-            "leave it out with ignore=['sex'] (--ignore sex). If F stands for a missing answer, "
-            "say so with missing=['F'] (--missing F); otherwise correct the cell, or leave it "
-            "blank.",
+            "leave it out with ignore=['sex'] (--ignore sex). Correct the cell, or leave it blank.",
         ),
         (
             LONG + "a,x,-1\n",
             f"a.csv, line 2, column 'response': found '-1' where an answer should be. {ACCEPTED} "
-            f"{NO_ANSWER.format(-1)} {SCORES}",
+            f"{NO_ANSWER.format(-1, ' (1 of 1 answers looked at)')} {SCORES}",
         ),
         (
             LONG + '"a\nb",x,1\r\n\r\na,x,1\r\n"a\nb",x,0\r\n',
@@ -488,7 +491,8 @@ UNCLEAR = (
         (
             "id,q1,q2\na,1,\nb,1,1\na,0,0\n",
             "Person 'a' answered item 'q1' more than once: a.csv, line 2 and a.csv, line 4. Only "
-            "one answer can count. Remove one, or keep the first or the last of them with "
+            "one answer can count. If these are two persons, number the rows with ignore=['id'] "
+            "(--ignore id). Remove one, or keep the first or the last of them with "
             "repeats='first' or repeats='last' (--repeats first, --repeats last).",
         ),
         (

@@ -52,7 +52,7 @@ def test_a_calibration_keeps_method_choice_thresholds_and_covariance(tmp_path):
     assert discreet("fit", answers, "--out", tmp_path / "out").code == 0
     path = tmp_path / "out" / CALIBRATION_FILE
     document = json.loads(path.read_text())
-    assert document["version"] == 2
+    assert document["version"] == 3
     row = document["items"][0]
     assert (row["steps"], row["thresholds"]) == (1, [row["difficulty"]])
     fitted, found = library.fit(answers), read_calibration(path)

@@ -100,7 +100,8 @@ def test_a_name_is_text_wherever_it_stands(ledger):
     page, text = write_spending_page(told), write_spending_text(told)
     assert ODD not in page
     assert "&lt;b&gt;south|1&lt;/b&gt;" in page
-    assert "| <b>south\\|1</b> |" in text
+    assert "| &lt;b&gt;south&#124;1&lt;/b&gt; |" in text
+    assert "<" not in text
 
 
 def test_an_excess_is_said_first(ledger):

@@ -17,6 +17,7 @@ from discreet.models.stationary import (
     solve_in_band,
     solve_stationary,
 )
+from discreet.results.estimate import Solution
 
 
 def two_forms(rng, m, bridge=3, within=500):
@@ -265,3 +266,31 @@ def test_the_order_of_items_and_the_scale_do_not_matter(m, seed):
     log_weights, _ = solve_stationary(Y)
     moved, _ = solve_stationary(1000.0 * Y[np.ix_(order, order)])
     assert moved == pytest.approx(log_weights[order], abs=1e-12)
+
+
+@pytest.mark.parametrize("gap", [2e-7, 1e-4, 0.05])
+def test_corrected_starts_that_end_apart_are_not_accepted(slow_chain, monkeypatch, gap):
+    """Plant corrections that end a little apart: only elimination can then vouch for an answer."""
+    for name, value in (("SMALL_SPARSE", 10), ("BAND_STEPS", 1.0), ("SPARSE_ROUNDS", 4)):
+        monkeypatch.setattr(stationary, name, value)
+    exact = solve_by_elimination(slow_chain.toarray())[0]
+    wrong = exact + np.linspace(-gap, gap, len(exact))
+    monkeypatch.setattr(
+        stationary,
+        "correct_from_two_starts",
+        lambda *_: (wrong, Solution("planted", 1, gap)),
+    )
+    found, solution = solve_stationary(slow_chain)
+    assert solution.solver.startswith("elimination")
+    assert np.abs(found - exact).max() < 1e-9
+    monkeypatch.setattr(stationary, "DENSE_LIMIT", 10)
+    with pytest.raises(NotConverged, match="still differ"):
+        solve_stationary(slow_chain)
+
+
+def test_corrected_starts_that_agree_are_accepted(slow_chain, monkeypatch):
+    for name, value in (("SMALL_SPARSE", 10), ("BAND_STEPS", 1.0), ("SPARSE_ROUNDS", 4)):
+        monkeypatch.setattr(stationary, name, value)
+    planted = np.zeros(slow_chain.shape[0]), Solution("planted", 1, 9e-8)
+    monkeypatch.setattr(stationary, "correct_from_two_starts", lambda *_: planted)
+    assert solve_stationary(slow_chain)[1].solver == "planted"

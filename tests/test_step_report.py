@@ -99,7 +99,8 @@ def test_an_item_coded_the_other_way_round_has_averages_that_fall():
     codes = draw_codes(2, 800, (3, 3, 3, 3, 3, 3))
     codes[:, 4] = 3 - codes[:, 4]
     found = titles(hold_codes(codes, (3,) * 6))
-    (finding,) = [one for title, one in found.items() if "no abler" in title]
+    (cause,) = [one for title, one in found.items() if "1 item runs against the others" in title]
+    (finding,) = [one for one in cause.consequences if "no abler" in one.title]
     assert finding.severity is Severity.SERIOUS
     assert "of 4 (" in finding.found
     assert "--reverse" in finding.advice

@@ -561,6 +561,14 @@ def test_a_calibration_that_cannot_be_begun_says_why(session, browser):
     assert not session.works["work-1"].runs
 
 
+def test_three_persons_are_said_to_be_too_few_before_anything_else(browser):
+    send(browser, "answers.csv", "person,q1,q2,q3,q4\nann,1,0,1,0\nbob,0,1,1,1\ncat,1,1,0,0\n")
+    read(browser)
+    _, page = calibrate(browser)
+    assert page.index("Too few persons to judge: 3") < page.index("Hardest:")
+    assert ">holds<" not in page
+
+
 def test_answers_that_determine_nothing_end_in_words(browser):
     send(browser, "answers.csv", "person,q1,q2\nann,1,1\nbob,1,1\ncat,1,1\n")
     read(browser)
@@ -741,7 +749,7 @@ def test_the_command_names_the_extra_that_it_needs(monkeypatch):
     monkeypatch.setattr("discreet.cli.studio.find_spec", lambda name: None)
     ended = discreet("studio", "--no-browser")
     assert ended.code == 2
-    assert "discreet[studio]" in ended.err
+    assert "pip install '.[studio]'" in ended.err
 
 
 def test_no_module_reaches_out():

@@ -496,6 +496,47 @@ def test_what_was_seen_of_the_answers_is_said(asked, in_place):
     assert "You have looked at these answers" in unescape(asked.get(get_ticket(asked)).text)
 
 
+def read_records(session):
+    paths = session.home.list_releases().values()
+    return [json.loads((path / "privacy.json").read_text()) for path in paths]
+
+
+def test_a_release_of_answers_that_were_looked_at_says_so(session, asked, in_place, lsat_file):
+    asked.get("/data/work-1")
+    assert session.works["work-1"].reading is not None
+    ticket = get_ticket(asked)
+    page = unescape(asked.get(ticket).text)
+    assert "The answers were looked at before the item list, the cap" in page
+    assert "without looking" not in page
+    assert "--looked" in page
+    assert "looked=True" in page
+    confirm(asked, ticket)
+    fetch(asked, ticket)
+    assert [one["looked"] for one in read_records(session)] == [True]
+    # Opening the same file once more does not make it unseen.
+    opened = post(asked, "/releases/unseen", path=str(lsat_file)).headers["location"]
+    assert "You have looked at these answers" in unescape(asked.get(opened).text)
+
+
+def test_looking_between_the_terms_and_the_click_counts_too(session, asked, in_place):
+    ticket = get_ticket(asked)
+    assert "were looked at before" not in unescape(asked.get(ticket).text)
+    asked.get("/data/work-1")
+    confirm(asked, ticket)
+    fetch(asked, ticket)
+    assert [one["looked"] for one in read_records(session)] == [True]
+
+
+@pytest.mark.parametrize("looked", ["", "yes"])
+def test_whether_somebody_looked_elsewhere_is_asked(session, asked, in_place, looked):
+    ticket = get_ticket(asked, looked=looked)
+    changed = asked.get(f"/release/work-1?from={ticket.rpartition('/')[2]}").text
+    assert ('<option value="yes" selected>' in changed) == bool(looked)
+    confirm(asked, ticket)
+    fetch(asked, ticket)
+    assert [one["looked"] for one in read_records(session)] == [bool(looked)]
+
+
 def test_answers_that_cannot_be_released_cost_nothing(session, asked, in_place):
     ticket = get_ticket(asked, items="\n".join(LSAT[:4]))
     confirm(asked, ticket)

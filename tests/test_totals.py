@@ -3,6 +3,7 @@
 import pickle
 from fractions import Fraction
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +51,7 @@ def hold(codes, steps=STEPS):
     return discreet.Responses.from_store(store_codes(codes, steps), ITEMS[: len(steps)])
 
 
-def release(answers, public, mechanism=None, epsilon=1.0):
+def release(answers, public, mechanism=None, epsilon=1.0, seed=1):
     mechanism, calibration = calibrate(public, mechanism, epsilon)
     return release_statistics(
         answers,
@@ -58,7 +59,7 @@ def release(answers, public, mechanism=None, epsilon=1.0):
         public=public,
         calibration=calibration,
         guarantee=calibration.spend.guarantee(is_private=False),
-        noise=ExactNoise(SeededSource(1)),
+        noise=ExactNoise(SeededSource(seed)),
     )
 
 
@@ -201,8 +202,25 @@ def test_each_person_is_counted_in_the_first_form_with_all_the_answers():
 def test_answers_that_are_not_all_in_one_form_are_refused():
     public = make_public(persons=2, steps=(1, 1, 1), forms=(("a", "b"), ("b", "c")))
     codes = np.array([[1, 1, -1], [1, 0, 1]], dtype=np.int8)
-    with pytest.raises(BadResponses, match=r"1 people answered items that are not all in one form"):
+    with pytest.raises(BadResponses, match=r"1 people have answers to items that are not all in"):
         release(hold(codes, (1, 1, 1)), public)
+
+
+def test_who_is_refused_for_the_forms_is_said_of_the_answers_after_the_cap():
+    """Three answers to two forms of two items: two of them are drawn, which may fit a form."""
+    public = make_public(persons=1, steps=(1, 1, 1), forms=(("a", "b"), ("b", "c")), cap=2)
+    answers = hold(np.array([[1, 0, 1]], dtype=np.int8), (1, 1, 1))
+    refusals = []
+    for seed in range(20):
+        try:
+            release(answers, public, seed=seed)
+        except BadResponses as error:
+            refusals.append(str(error))
+    assert 0 < len(refusals) < 20
+    assert all("not all in one form, after the cap of 2" in one for one in refusals)
+    said = " ".join((Path(__file__).parents[1] / "docs" / "privacy.md").read_text("utf-8").split())
+    assert "The cap is drawn first." in said
+    assert "Answers that are in no form" not in said
 
 
 @pytest.mark.parametrize("neighbours", BOTH)

@@ -73,7 +73,7 @@ def test_a_bundle_is_whole_as_written(bundle):
 
 def test_the_checksums_are_those_of_the_files(bundle):
     record = json.loads((bundle / "privacy.json").read_text())
-    assert record["schema_version"] == 2
+    assert record["schema_version"] == 3
     files = {path.name for path in bundle.iterdir()} - {"privacy.json"}
     assert set(record["files"]) == files
     for name in files:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from discreet.publishing.release import release, release_comparisons
     from discreet.publishing.requests import approve, propose, release_request
     from discreet.publishing.verification import (
+        check_ledger,
         read_release,
         read_released_ranking,
         refit,
@@ -81,7 +82,7 @@ _NAMES = {
     "publishing.notices": "correction_notice withdrawal_notice",
     "publishing.release": "release release_comparisons",
     "publishing.requests": "approve propose release_request",
-    "publishing.verification": "read_release read_released_ranking refit verify",
+    "publishing.verification": "check_ledger read_release read_released_ranking refit verify",
     "results.estimate": "Estimate",
     "results.rank_ranges": "ItemComparison RankRanges compare_items rank_ranges",
     "results.ranking": "Ranking Strengths rank",
@@ -121,6 +122,7 @@ __all__ = [
     "__version__",
     "adaptive",
     "approve",
+    "check_ledger",
     "compare_items",
     "correction_notice",
     "count_comparisons",

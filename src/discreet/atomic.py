@@ -112,6 +112,40 @@ def write_text(path: Path, text: str, *, private: bool = True) -> None:
         (stage / path.name).write_text(text, encoding="utf-8", newline="")
 
 
+@contextmanager
+def appearing(path: Path) -> Iterator[Path]:
+    """Yield a private file beside a place; when the block ends well, it appears there.
+
+    It appears whole or not at all, and never in the place of another: `FileExistsError`.
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".discreet-", suffix=".part")
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    os.close(handle)
+    part = Path(name)
+    try:
+        with naming(path):
+            yield part
+            _finish(part, PRIVATE)
+            _move_new(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def _move_new(part: Path, path: Path) -> None:
+    """Give a file its name, unless another has it."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a disk without links: take the name first
+        create_private(path)
+        part.replace(path)
+
+
 def make_folder(folder: Path, *, private: bool = True) -> list[Path]:
     """Make a folder and those above it; return what was made. One that exists stays as it is."""
     mode = PRIVATE_FOLDER if private else PUBLIC_FOLDER
@@ -173,13 +207,14 @@ RELEASE_FILES = {
 BLOCK = 1 << 20
 
 
-@dataclass(frozen=True)
+@dataclass
 class Place:
     """A folder to come. Its files are written beside it, and it appears in one step."""
 
     target: Path
     stage: Path
     old: Path
+    is_filled: bool = False
 
     def make_room(self, size: int) -> None:
         """Set so many more bytes aside."""
@@ -196,6 +231,7 @@ class Place:
         if self.target.exists():
             self.target.rename(self.old)
         self.stage.rename(self.target)
+        self.is_filled = True
         sync_folder(self.target.parent)
         shutil.rmtree(self.old, ignore_errors=True)
 
@@ -222,7 +258,7 @@ def hold_place(
         target.parent / f".discreet-{mark}.{end}" for end in ("lock", "part", "old")
     )
     place = Place(target, stage, old)
-    with ExitStack() as stack:
+    with _telling_filled(place), ExitStack() as stack:
         with _explaining(target):
             stack.callback(_remove_empty, make_folder(target.parent, private=False))
             stack.enter_context(hold_lock(lock, _busy(target)))
@@ -232,6 +268,17 @@ def hold_place(
             stack.callback(shutil.rmtree, stage, ignore_errors=True)
             _prove(place, room)
         yield place
+
+
+@contextmanager
+def _telling_filled(place: Place) -> Iterator[None]:
+    """Say of a failure that came after the folder had appeared that the folder is complete."""
+    try:
+        yield
+    except BaseException as error:
+        if place.is_filled:
+            error.add_note(f"This came after the bundle was written: {place.target} is complete.")
+        raise
 
 
 def check_place(folder: str | PathLike[str], *, force: bool = False) -> None:

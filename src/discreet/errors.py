@@ -15,15 +15,20 @@
     └── NotConverged               1   a solver stopped without an answer it can vouch for
 
     UserWarning
-    └── ItemsLeftOut                   items without a number, or that took no part
+    └── DiscreetWarning                something to know about the answers or the result
+        ├── ItemsLeftOut               items without a number, or that took no part
+        └── NoStandardErrors           items with a number whose standard error is not known
 
-Every message says what was found, where, why it matters and what to do.
+Every message says what was found, where, why it matters and what to do. Messages repeat names from
+files, so each passes through :func:`hide_passwords` and :func:`escape_controls`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -52,35 +57,88 @@ def hide_passwords(text: str) -> str:
     return _NAMED.sub(r"\1***", _BEFORE_HOST.sub(r"\1:***@", text))
 
 
-LONGEST_WORD, LONGEST_MESSAGE = 300, 4000
-"""Characters beyond which a message repeats a value, or itself, only in part."""
+ISOLATES = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
+"""The marks that we put around names in scripts that run from right to left."""
+_JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"
 
 
-def shorten_message(text: str) -> str:
-    """Return a message in which nothing is endless: numbers of 5,000 digits, ids of megabytes.
+def escape_controls(text: str) -> str:
+    r"""Return text in one line that no terminal obeys: control characters as their escapes.
+
+    Line breaks, control characters, direction marks and other invisible characters are written as
+    Python writes them. Kept are blanks of any width, joiners inside words of scripts that need
+    them, and pairs of isolates, which keep a name from reordering its neighbours.
 
     Examples
     --------
-    >>> shorten_message(f"found {'9' * 5000}.")[-130:-95]
-    '... (4,741 characters left out) ...'
+    >>> print(escape_controls("Q1" + chr(27) + "[2K" + chr(10) + "epsilon 0.1"))
+    Q1\x1b[2K\nepsilon 0.1
     """
-    whole = _LONG_WORD.sub(lambda word: _cut(word[0], LONGEST_WORD), text)
-    return _cut(whole, LONGEST_MESSAGE)
-
-
-_LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
-
-
-def _cut(text: str, most: int) -> str:
-    if len(text) <= most:
+    if text.isprintable():
         return text
-    start, end = most * 2 // 3 - 40, most // 3
-    return f"{text[:start]}... ({len(text) - start - end:,} characters left out) ...{text[-end:]}"
+    kept = ISOLATES if _has_paired_isolates(text) else ()
+    shown = (
+        sign
+        if sign.isprintable() or sign in kept or _is_blank_or_joiner(text, place)
+        else _escape(sign)
+        for place, sign in enumerate(text)
+    )
+    return "".join(shown)
 
 
-def tidy_message(text: str) -> str:
-    """Return a message as people may read it: without passwords, and not endless."""
-    return shorten_message(hide_passwords(text))
+LONGEST_LINE = 4_000
+"""Characters of a message: names in files may have millions."""
+
+
+def write_line(message: str) -> str:
+    """Return a message as it is printed: without passwords and controls, the middle cut if long.
+
+    Examples
+    --------
+    >>> len(write_line("no item " + "x" * 9_000 + ", check its name"))
+    4037
+    """
+    line = escape_controls(hide_passwords(message))
+    beyond = len(line) - LONGEST_LINE
+    if beyond <= 0:
+        return line
+    half = LONGEST_LINE // 2
+    return f"{line[:half]} ... ({beyond:,} characters left out) ... {line[-half:]}"
+
+
+def escape_json(document: str) -> str:
+    """Return a JSON text whose strings hold no character that a terminal obeys.
+
+    Its own line breaks stay. Whoever parses it reads the same values.
+    """
+    if document.isprintable():
+        return document
+    return "".join(
+        sign
+        if sign.isprintable() or sign == "\n" or unicodedata.category(sign) == "Zs"
+        else json.dumps(sign)[1:-1]
+        for sign in document
+    )
+
+
+def _has_paired_isolates(text: str) -> bool:
+    depth = 0
+    for sign in text:
+        depth += (sign == ISOLATES[0]) - (sign == ISOLATES[1])
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _is_blank_or_joiner(text: str, place: int) -> bool:
+    around = text[place - 1 : place] + text[place + 1 : place + 2]
+    if text[place] in _JOINERS:
+        return len(around) == 2 and around.isprintable() and not any(map(str.isascii, around))
+    return unicodedata.category(text[place]) == "Zs"
+
+
+def _escape(sign: str) -> str:
+    return sign.encode("unicode_escape").decode("ascii")
 
 
 def looks_like_address(source: object) -> bool:
@@ -111,6 +169,11 @@ class Remedy:
     asks: str = ""
 
 
+def _clean(word: object) -> object:
+    """Return a part of a message as it may be shown; every message passes here."""
+    return write_line(word) if isinstance(word, str) else word
+
+
 class DiscreetError(Exception):
     """Root of every error that this library raises on purpose."""
 
@@ -118,8 +181,7 @@ class DiscreetError(Exception):
     remedies: tuple[Remedy, ...] = ()
 
     def __init__(self, *words: object) -> None:
-        # Here every message passes; no address in one may show its password.
-        super().__init__(*(tidy_message(one) if isinstance(one, str) else one for one in words))
+        super().__init__(*map(_clean, words))
 
     def offering(self, *remedies: Remedy) -> Self:
         """Return this error with what may put it right, the likeliest first."""
@@ -139,7 +201,7 @@ class MissingExtra(BadUsage):
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
             f"{feature} needs the optional dependency group '{extra}', which is not installed. "
-            f"Install it with: pip install 'discreet[{extra}]'"
+            f"Install it in the folder of your clone with: pip install '.[{extra}]'"
         )
 
 
@@ -181,12 +243,23 @@ class NotConverged(DiscreetError):
     """A solver stopped without an answer whose accuracy it can vouch for."""
 
 
-class ItemsLeftOut(UserWarning):
+class DiscreetWarning(UserWarning):
+    """Root of the warnings that repeat names from files."""
+
+    def __init__(self, *words: object) -> None:
+        super().__init__(*map(_clean, words))
+
+
+class ItemsLeftOut(DiscreetWarning):
     """Items have no number, or took no part; the warnings of the result say which and why.
 
     It is shown once for each place in a program, and turned off or into an error as any warning:
     ``warnings.simplefilter("error", discreet.errors.ItemsLeftOut)``.
     """
+
+
+class NoStandardErrors(DiscreetWarning):
+    """Standard errors of some or all items are missing; the message says why and what to do."""
 
 
 def refuse_address(path: object) -> None:

@@ -25,7 +25,9 @@ from discreet.schema import SchemaError, read_as
 if TYPE_CHECKING:  # results load NumPy; the command line, which shows help, does not
     import numpy as np
 
-FORMAT, VERSION = "discreet-result", 1
+FORMAT, VERSION = "discreet-result", 2
+READ_VERSIONS = (1, 2)
+"""Version 1 is read too: parts that it does not hold have their defaults."""
 
 CONFIDENTIAL = (
     "confidential: computed from persons' answers without privacy protection; do not publish"
@@ -35,7 +37,7 @@ PUBLIC = "public: made of public parameters only"
 
 _KINDS = {
     "adaptive": "Exposure Rules Session",
-    "analysis.abilities": "NormalPrior",
+    "analysis.abilities": "HalvesTest NormalPrior",
     "analysis.anchoring": "Anchored",
     "analysis.bank": "Bank",
     "analysis.category_fit": "CategoryFit",
@@ -119,10 +121,11 @@ def read_result(path: str | PathLike[str]) -> Any:
         raise BadResponses(f"{path} holds no result: it is not JSON ({error})") from error
     if not is_result(document):
         raise BadUsage(f"{path} holds no result that was saved with save(): its format is not ours")
-    if document.get("version") != VERSION:
+    if document.get("version") not in READ_VERSIONS:
         raise BadUsage(
             f"{path} has version {document.get('version')}; this version of discreet reads "
-            f"{VERSION}. Read it with the version that wrote it ({document.get('discreet')})"
+            f"{READ_VERSIONS[0]} to {READ_VERSIONS[-1]}. Read it with the version that wrote it "
+            f"({document.get('discreet')})"
         )
     try:
         return _read(document["result"])

@@ -14,7 +14,7 @@ import os
 import re
 from typing import Any, TypeVar
 
-from discreet.errors import looks_like_address
+from discreet.errors import escape_controls, looks_like_address
 
 LOG = logging.getLogger("discreet")
 LOG.addHandler(logging.NullHandler())
@@ -36,7 +36,7 @@ def name_source(source: Any) -> str:
         return f"{type(source).__module__.partition('.')[0]} {type(source).__name__}"
     text = os.fspath(source)
     is_path = os.path.lexists(text) or (_PATH.fullmatch(text) and not looks_like_address(text))
-    return text if is_path else "a database or query"
+    return escape_controls(str(text)) if is_path else "a database or query"
 
 
 def log_answers(answers: Held) -> Held:

@@ -1,7 +1,8 @@
 """How results show themselves: a line in a terminal, a table in a notebook, a page, a cell.
 
 In: a result, or columns of values. Out: a string. HTML comes from the templates beside this
-module, which escape everything; numbers that do not exist are shown as a dash, never as "nan".
+module, which escape everything, and Markdown from the functions here, which do too; numbers that do
+not exist are shown as a dash, never as "nan".
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from reprlib import Repr
 from typing import TYPE_CHECKING, Any
 
 from discreet import __version__
+from discreet.errors import escape_controls
 from discreet.keeping import Kept
 from discreet.names import restore_ids
 from discreet.words import ENGLISH, Words
@@ -113,8 +115,8 @@ class Tabular(Kept):
         """Return a text: what this is, the first rows, and the warnings."""
         columns = _list_cells(self.to_dict())
         more = _count_rows(columns) - PREVIEW_ROWS
-        said = [f"Warning: {one}" for one in getattr(self, "warnings", ())]
-        lines = [*self.describe(), "", *text_table(columns)]
+        said = [f"Warning: {escape_controls(one)}" for one in getattr(self, "warnings", ())]
+        lines = [*map(escape_controls, self.describe()), "", *text_table(columns)]
         lines += [f"... and {count_of(more, 'more row')}"] * (more > 0)
         return "\n".join([*lines, *([""] if said else []), *said])
 
@@ -140,7 +142,7 @@ def text_table(columns: Mapping[str, Sequence[Any]], rows: int = PREVIEW_ROWS) -
     """Return the lines of a table of plain text: its titles and its first rows."""
     texts = []
     for title, values in columns.items():
-        cells = [title, *(_text_cell(value) for value in values[:rows])]
+        cells = [escape_controls(title), *(_text_cell(value) for value in values[:rows])]
         width = max(map(len, cells))
         words = any(isinstance(value, str) for value in values)
         texts.append([cell.ljust(width) if words else cell.rjust(width) for cell in cells])
@@ -152,7 +154,43 @@ def _text_cell(value: Any) -> str:
         return "-"
     if isinstance(value, float):
         return f"{value:.3f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else escape_controls(str(value))
+
+
+# Signs that begin something in some dialect of Markdown, in HTML, formulas or site generators. An
+# underscore inside a word begins nothing.
+_MARKS = re.compile(r"[\\`*\[\]{}<>&|$~]|(?<![^\W_])_|_(?![^\W_])")
+# Signs that begin a heading, a list or a line across the page, where a paragraph begins with them.
+_FIRST = re.compile(r"(\d+(?=[.)](?:\s|$)))?(#|[-+](?![\d.])|(?<=\d)[.)])")
+_NAMED = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+
+
+def markdown_text(text: str) -> str:
+    """Return text that Markdown shows as it is, in one line: no HTML, links, images or headings.
+
+    Special characters are written as entities, which no dialect takes for marks of its own.
+
+    Examples
+    --------
+    >>> print(markdown_text("1 < 2, q_1 ![x](http://host/x.png)"))
+    1 &lt; 2, q_1 !&#91;x&#93;(http://host/x.png)
+    """
+    line = _MARKS.sub(lambda found: _as_entity(found[0]), escape_controls(text).strip())
+    first = _FIRST.match(line)
+    if first is None:
+        return line
+    return (first[1] or "") + _as_entity(first[2]) + line[first.end() :]
+
+
+def _as_entity(sign: str) -> str:
+    return _NAMED.get(sign, f"&#{ord(sign)};")
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table; heads may be empty."""
+    lines = [[markdown_text(cell) for cell in row] for row in (heads, *rows)]
+    first, *others = ("".join(f"| {cell} " if cell else "| " for cell in line) for line in lines)
+    return "\n".join(f"{line}|" for line in (first, "|---" * len(heads), *others))
 
 
 @dataclass(frozen=True)
@@ -285,6 +323,7 @@ def show_share(share: float) -> str:
 
 def isolate(name: str) -> str:
     """Keep letters that run from right to left from turning round what stands beside them."""
+    name = escape_controls(name)
     if any(unicodedata.bidirectional(sign) in ("R", "AL", "AN") for sign in name):
         return f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
     return name

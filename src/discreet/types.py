@@ -59,6 +59,9 @@ Relation = Literal["replace-one", "add-remove"]
 """Which two sets of answers are neighbours."""
 Composition = Literal["gaussian", "basic"]
 """How spends add up."""
+Chooser = Literal["steward", "auto", "unknown"]
+"""Who chose the mechanism of a release: somebody by its name, the library from public parameters,
+or a request of the first format, which does not say."""
 NamedMechanism = Literal[
     "margins", "laplace-margins", "pairs", "sparse-pairs", "laplace-pairs", "randomized-response",
     "totals",

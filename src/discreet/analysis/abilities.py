@@ -7,15 +7,17 @@ each person. Confidential: an ability is about one person and is never part of a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.analysis.rules import ANDERSEN_LEVEL, ERRORS_LARGE
 from discreet.errors import BadResponses, BadUsage, NotConverged
 from discreet.models.categories import as_thresholds, count_steps, log_totals, score_moments
 from discreet.models.patterns import Patterns
-from discreet.types import BoolArray, FloatArray, Int64Array
+from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
 
 PIECE_CELLS = 1 << 20
 """Cells worked on at a time: 8 MB of float64."""
@@ -32,6 +34,9 @@ WARM = 1.0
 
 TOLERANCE = 1e-12
 """Logits; many orders below any standard error."""
+
+FEWEST_COMPARED, FEWEST_HALVED = 30, 8
+"""Persons and items below which nothing is said about standard errors of abilities."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +208,110 @@ def _equation(
     expected = np.where(given, item.mean, 0.0).sum(axis=1)
     slope = -information + correction * (curve - skew**2) / 2
     return right - expected + correction * skew / 2, information, slope
+
+
+@dataclass(frozen=True)
+class HalvesTest:
+    """Whether the easier and the harder half of the items agree on every person's ability.
+
+    Attributes
+    ----------
+    z, p_value
+        Whether the difference between a person's two abilities changes with the ability, which
+        it does not when the model holds. Positive where the harder half spreads persons less, as
+        guessing makes it do.
+    times
+        How large the differences are, as a multiple of what the standard errors allow: 1 when the
+        model holds, above where standard errors are too small.
+    """
+
+    z: float
+    p_value: float
+    times: float
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the halves disagree beyond chance."""
+        return self.p_value < ANDERSEN_LEVEL
+
+    @property
+    def is_large(self) -> bool:
+        """Whether they disagree so much that standard errors are clearly too small."""
+        return self.times >= ERRORS_LARGE
+
+    @property
+    def title(self) -> str:
+        """What a disagreement means, in short."""
+        if self.is_large:
+            return "The standard errors of abilities are too small"
+        return "The scale of abilities is distorted"
+
+    def explain(self) -> tuple[str, str]:
+        """Return what was found, and what to do about it."""
+        found = (
+            "Abilities on the easier and on the harder half of the items differ "
+            f"{self.times:.2f} times as much as their standard errors allow, and the difference "
+            f"depends on the ability (z {self.z:.1f}). Guessing and unequal slopes of the items do "
+            "this."
+        )
+        if self.is_large:
+            return found, "Do not rely on small differences between persons."
+        return found, (
+            "Compare persons on this scale as usual; the standard errors serve for that. A logit "
+            "is not the same for low and for high abilities."
+        )
+
+
+def compare_halves(
+    code: Int8Array, thresholds: FloatArray, ability: FloatArray, se: FloatArray
+) -> HalvesTest | None:
+    """Test whether standard errors of abilities cover how easier and harder items disagree.
+
+    A person's score on the easier half, given the score on all items, has mean and variance by
+    the model; ``u`` is the score less that mean, ``v`` the variance. With information ``I = I_1 +
+    I_2`` of the two halves ``v = I_1 I_2 / I``, and ``u / v`` is the difference of the abilities
+    on both halves. The test is that of a slope of these differences on ability, and ``times`` the
+    root of the mean of ``u^2 / v``.
+
+    Parameters
+    ----------
+    code
+        ``[person, item]``, -1 where an answer is missing; nobody with an extreme score.
+    thresholds, ability
+        Of the items, and of these persons.
+    se
+        Standard errors of the items' locations, which count as known exactly where NaN. The
+        answers that the items were calibrated with may be others.
+
+    Returns
+    -------
+    HalvesTest or None
+        None with fewer than 8 items, or 30 persons who answered items of both halves.
+    """
+    if len(thresholds) < FEWEST_HALVED:
+        return None
+    location = np.nanmean(thresholds, axis=1)
+    easier = location <= np.median(location)
+    item = score_moments(ability, thresholds)
+    residual = np.where(code >= 0, code - item.mean, 0.0)
+    variance = np.where(code >= 0, item.variance, 0.0)
+    halves = [(residual[:, half].sum(axis=1), variance[:, half].sum(axis=1))
+              for half in (easier, ~easier)]  # fmt: skip
+    (first, own), (second, other) = halves
+    both = (own > 0) & (other > 0)
+    if both.sum() < FEWEST_COMPARED:
+        return None
+    share = np.where(both, other / np.where(both, own + other, 1.0), 0.0)
+    u, v = share * first - (1 - share) * second, share * own
+    away = np.where(both, ability - np.average(ability, weights=v), 0.0)
+    # How far the slope moves with the location of each item.
+    moved = np.where(easier, away * share @ variance, -away * (1 - share) @ variance)
+    spread = float(v @ away**2 + moved**2 @ np.nan_to_num(se) ** 2)
+    if spread <= 0:
+        return None
+    z = float(u @ away) / spread**0.5
+    times = float(np.sqrt(np.mean(u[both] ** 2 / v[both])))
+    return HalvesTest(z, 2 * NormalDist().cdf(-abs(z)), times)
 
 
 GRID = np.linspace(-6.5, 6.5, 131)

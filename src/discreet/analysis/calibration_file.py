@@ -7,9 +7,9 @@ scale. The classes here are the schema: a file that does not fit them is refused
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,9 +33,10 @@ from discreet.schema import (
 )
 from discreet.types import MODELS, FloatArray, Int64Array, NamedModel
 
-FORMAT, VERSION = "discreet-calibration", 2
-READ_VERSIONS = (1, 2)
-"""Version 1 has no model, choice of the method, steps, thresholds and covariance."""
+FORMAT, VERSION = "discreet-calibration", 3
+READ_VERSIONS = (1, 2, 3)
+"""Version 1 has no model, choice of the method, steps, thresholds and covariance, version 2 no
+``reading``: how the answers were stated to be read."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class CalibrationDocument:
     warnings: tuple[str, ...]
     warning_kinds: Annotated[tuple[Kind, ...] | None, Along("warnings")] = None
     diagnostics: object = None
+    reading: Mapping[str, object] = field(default_factory=dict)
     access: str = ""
     discreet: str = ""
     title: str | None = None
@@ -156,7 +158,7 @@ def read_document(path: Path) -> CalibrationDocument:
     if plain.get("version") not in READ_VERSIONS:
         raise BadUsage(
             f"{path} has version {plain.get('version')}; this version of discreet reads "
-            f"{' and '.join(map(str, READ_VERSIONS))}."
+            f"{READ_VERSIONS[0]} to {READ_VERSIONS[-1]}."
         )
     if plain.get("model", "rasch") not in MODELS:
         raise BadUsage(

@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.markup import Tabular, brief_repr, list_columns
 from discreet.models.categories import category_chances, count_steps
+from discreet.models.steps import category_totals
 from discreet.types import FloatArray, Int64Array
 
 if TYPE_CHECKING:
@@ -32,10 +33,12 @@ class CategoryFit(Tabular):
     item, category
         The category as the data call it.
     answers, share
-        Persons in it who have neither the lowest nor the highest score, and their share of those
-        who answered the item.
+        All answers in it, and their share of all answers to the item.
+    answers_without_extremes
+        Those of persons with neither the lowest nor the highest score. The columns that follow
+        are about them.
     mean_ability, expected_ability
-        Of those persons, and what it is when the model holds. It should rise from category to
+        Of these persons, and what it is when the model holds. It should rise from category to
         category.
     infit, outfit
         Mean squares; 1 is expected.
@@ -47,6 +50,7 @@ class CategoryFit(Tabular):
     category: Int64Array
     answers: Int64Array
     share: FloatArray
+    answers_without_extremes: Int64Array
     mean_ability: FloatArray
     expected_ability: FloatArray
     infit: FloatArray
@@ -108,14 +112,15 @@ def describe_categories(
     steps = count_steps(prepared.thresholds)
     item, category = np.nonzero(np.arange(steps.max() + 1) <= steps[:, None])
     one: CategorySums = CategorySums(*(value[item, category] for value in vars(sums).values()))
-    total = sums.answers.sum(axis=1)[item]
+    totals = category_totals(prepared.responses.store)
     kept, lowest = prepared.known.kept, prepared.known.lowest
     with np.errstate(invalid="ignore", divide="ignore"):
         return CategoryFit(
             item=tuple(prepared.known.items[i] for i in item),
             category=np.array([kept[i][k] for i, k in zip(item, category, strict=True)]) + lowest,
-            answers=one.answers.astype(np.int64),
-            share=one.answers / total,
+            answers=totals[item, category],
+            share=totals[item, category] / totals.sum(axis=1)[item],
+            answers_without_extremes=one.answers.astype(np.int64),
             mean_ability=one.ability / one.answers,
             expected_ability=one.expected_ability / one.expected,
             infit=one.squared / one.expected_squared,

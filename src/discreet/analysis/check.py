@@ -8,17 +8,26 @@ same. A verdict tells where to look; no model holds exactly. Confidential.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Unpack
 
 from discreet.analysis.diagnostics import Diagnostics, diagnose
-from discreet.analysis.findings import ITEM_CHECKS, TEST_CHECKS
-from discreet.analysis.model_findings import check_distances
+from discreet.analysis.findings import ITEM_CHECKS, TEST_CHECKS, tell_few
+from discreet.analysis.mislabelled import tell_suspects
+from discreet.analysis.model_findings import (
+    check_distances,
+    check_number,
+    check_reversed,
+    has_many_reversed,
+    say_component,
+    say_left_out,
+    say_split,
+)
 from discreet.analysis.rules import (
     ANDERSEN_LEVEL,
+    BOUNDED_HIGH,
     DEPENDENT,
     FIT_HIGH,
-    FIT_LOW,
     Finding,
     say_test,
 )
@@ -30,7 +39,8 @@ from discreet.results.calibrated import as_estimate
 from discreet.results.estimate import Estimate
 from discreet.tables.words import ReadingWords
 
-HOLDS, UNTESTED = "holds", "not tested"
+HOLDS, UNTESTED, TOO_FEW = "holds", "not tested", "too few persons"
+NEEDS_STEPS = "partial credit needed"
 """Verdicts where there is no finding; the others are words of its severity."""
 
 
@@ -46,7 +56,9 @@ class ModelTest(Tabular):
         The number, what it is compared with, and how likely one as large is by chance; ``None``
         where the test has no such thing.
     verdict
-        ``holds``, ``worth a look``, ``serious``, ``alarm``, or ``not tested``.
+        ``holds``, ``worth a look``, ``serious``, ``alarm``, or ``not tested``. Below 30 persons
+        ``too few persons`` instead of ``holds``. Of the steps ``partial credit needed`` where that
+        was fitted and a rating scale would not do.
     found, advice
         What the number means, and what to do.
     """
@@ -91,6 +103,16 @@ class ModelCheck(Tabular):
             field.name: [getattr(test, field.name) for test in self.tests]
             for field in fields(ModelTest)
         }
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What to know before any verdict: that there are too few persons."""
+        few = check_number(self.estimate, self.diagnostics)
+        return tuple(f"{one.title}. {one.found} {one.advice}" for one in few)
+
+    def describe(self) -> list[str]:
+        """Return the doubts first, then what this is."""
+        return [*self.doubts, *super().describe()]
 
 
 def check_model(
@@ -138,15 +160,55 @@ def tabulate_tests(estimate: Estimate, diagnostics: Diagnostics) -> Table:
 
 
 def list_tests(estimate: Estimate, diagnostics: Diagnostics) -> tuple[ModelTest, ...]:
-    """Return every test of the model that was made, and those that could not be."""
+    """Return every test of the model that was made, and those that could not be.
+
+    Items that run against the others come first: they spoil every other test.
+    """
     made = (
-        *(_andersen, _martin_loef, _step_models, _dimensionality, _dependence),
-        *(_item_fit, _person_fit, _groups),
+        *(_direction, _andersen, _martin_loef, _step_models, _dimensionality, _dependence),
+        *(_item_fit, _person_fit, _ability_errors, _groups),
     )
-    return tuple(test for one in made if (test := one(estimate, diagnostics)) is not None)
+    tests = [test for one in made if (test := one(estimate, diagnostics)) is not None]
+    if tests[0].name == DIRECTION and has_many_reversed(estimate, diagnostics):
+        tests[1:] = [_postpone(test) for test in tests[1:]]
+    few = [*check_number(estimate, diagnostics)]
+    return tuple(_doubt(test, few[0]) if few else test for test in tests)
+
+
+def _postpone(test: ModelTest) -> ModelTest:
+    """Say of a test that other items have to be turned round first."""
+    if test.verdict in (HOLDS, UNTESTED):
+        return test
+    return replace(
+        test, advice=f"First see the direction of the items, then test again. {test.advice}"
+    )
+
+
+def _doubt(test: ModelTest, few: Finding) -> ModelTest:
+    """Take back that the model holds where persons are too few to say so."""
+    if test.verdict not in (HOLDS, NEEDS_STEPS):
+        return test
+    return replace(test, verdict=TOO_FEW, advice=few.advice)
+
+
+def _direction(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
+    """Tell items that run against the others; where there are none, this is no test."""
+    findings = [*check_reversed(estimate, diagnostics), *tell_suspects(diagnostics.mislabelled)]
+    if not findings:
+        return None
+    known = [value for value in diagnostics.point_measure if value is not None]
+    asks = "Do all items point the same way?"
+    return _tell(DIRECTION, asks, (min(known, default=None), None, None), "", findings)
 
 
 Numbers = tuple[float | None, int | None, float | None]
+
+DIRECTION = "direction"
+BLIND = (
+    "It sees an ability that only hard items ask for, or only easy ones. It does not see two "
+    "skills that easy and hard items ask for alike: dimensionality does, and this test with parts "
+    "that you name (run_martin_loef)."
+)
 
 
 def _tell(
@@ -170,7 +232,7 @@ def _andersen(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
     if numbers is not None:
         fine = (
             f"Calibrating them apart explains no more than chance (chi-squared {numbers[0]:.2f}, "
-            f"{numbers[1]} degrees of freedom)."
+            f"{numbers[1]} degrees of freedom).{say_split(diagnostics)}"
         )
     asks = (
         "Are the items equally hard, relative to each other, for persons with low and high scores?"
@@ -182,14 +244,14 @@ def _step_models(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | No
     numbers = diagnostics.step_models
     if numbers is None:
         return None
-    said = say_test(*numbers)
-    fine = (
-        f"A rating scale describes the answers as well as partial credit does: {said}."
-        if numbers[2] >= ANDERSEN_LEVEL
-        else f"Items differ in the distances between their steps, as partial credit has it: {said}."
-    )
-    asks = "Do the steps follow the model: the same distances for all items (rating scale) or not?"
-    return _tell("steps", asks, numbers, fine, check_distances(estimate, diagnostics))
+    said = f"{say_test(*numbers)}.{say_left_out(diagnostics, 'steps')}"
+    asks = "Do all items have the same distances between their steps, as in a rating scale?"
+    if numbers[2] >= ANDERSEN_LEVEL:
+        fine = f"A rating scale describes the answers as well as partial credit does: {said}"
+        return _tell("steps", asks, numbers, fine, ())
+    fine = f"Items differ in the distances between their steps, as partial credit has it: {said}"
+    test = _tell("steps", asks, numbers, fine, check_distances(estimate, diagnostics))
+    return replace(test, verdict=NEEDS_STEPS) if test.verdict == HOLDS else test
 
 
 def _martin_loef(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
@@ -200,7 +262,7 @@ def _martin_loef(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | No
     if numbers is not None:
         fine = (
             f"Two abilities explain no more than chance (chi-squared {numbers[0]:.2f}, "
-            f"{numbers[1]} degrees of freedom)."
+            f"{numbers[1]} degrees of freedom).{say_left_out(diagnostics, 'Martin-Löf')} {BLIND}"
         )
     asks = "Do the easier and the harder half of the items measure the same?"
     return _tell("Martin-Löf", asks, numbers, fine, TEST_CHECKS["easier and harder"](diagnostics))
@@ -211,10 +273,7 @@ def _dimensionality(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
     fine, numbers = "The notes say why.", None
     if found is not None:
         numbers = (found.eigenvalue[0], None, found.p_value[0])
-        fine = (
-            f"What one ability leaves unexplained shares a component worth {numbers[0]:.2f} items; "
-            f"chance gives {found.expected[0]:.2f} (95% point {found.limit[0]:.2f})."
-        )
+        fine = say_component(found)
     findings = TEST_CHECKS["dimensionality"](diagnostics)
     return _tell("dimensionality", "Do the items measure one thing?", numbers, fine, findings)
 
@@ -234,17 +293,21 @@ def _dependence(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
 
 
 def _item_fit(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest:
-    squares = {
-        name: [value for value in getattr(diagnostics, name) if value is not None]
-        for name in ("infit", "outfit")
+    columns = {
+        "infit": diagnostics.infit,
+        "outfit (bounded)": diagnostics.outfit_bounded or diagnostics.outfit,
     }
+    known = {name: [one for one in column if one is not None] for name, column in columns.items()}
     ranges = [
         f"{name} from {min(values):.2f} to {max(values):.2f}"
-        for name, values in squares.items()
+        for name, values in known.items()
         if values
     ]
-    numbers = (max(max(values, default=1.0) for values in squares.values()), None, None)
-    fine = f"Mean squares: {', '.join(ranges)}; {FIT_LOW:g} to {FIT_HIGH:g} is usual."
+    numbers = (max(max(values, default=1.0) for values in known.values()), None, None)
+    fine = (
+        f"Mean squares: {', '.join(ranges)}; up to {FIT_HIGH:g} and {BOUNDED_HIGH:g} is usual."
+        f"{tell_few(estimate, diagnostics)}"
+    )
     asks = "Are answers to each item as predictable as the model says?"
     findings = ITEM_CHECKS["item fit"](estimate, diagnostics)
     return _tell("item fit", asks, numbers, fine, findings)
@@ -261,6 +324,19 @@ def _person_fit(_: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
     asks = "Do persons answer as their ability says?"
     findings = TEST_CHECKS["unexpected persons"](diagnostics)
     return _tell("person fit", asks, (share, None, None), fine, findings)
+
+
+def _ability_errors(_: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
+    if diagnostics.ability_errors is None:
+        return None
+    z, p_value, times = diagnostics.ability_errors
+    fine = (
+        "Abilities on the easier and on the harder half of the items differ as their standard "
+        f"errors say ({times:.2f} times as much; 1 is expected)."
+    )
+    asks = "Do the standard errors of abilities say how sure these are?"
+    findings = TEST_CHECKS["errors of abilities"](diagnostics)
+    return _tell("ability errors", asks, (z, None, p_value), fine, findings)
 
 
 def _groups(_: Estimate, diagnostics: Diagnostics) -> ModelTest | None:

@@ -9,7 +9,7 @@ about the persons behind it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Annotated, Any, Unpack
 
 import numpy as np
@@ -106,6 +106,9 @@ class Diagnostics:
         where everybody got the same items or the persons are few.
     infit, infit_t, outfit, outfit_t, point_measure
         Per item, as :func:`measure_fit` gives them; ``None`` without a number.
+    outfit_bounded, outfit_bounded_t, outfit_without_one
+        Outfit in which no answer counts for more than 9, and outfit without the most unexpected
+        answer; empty in older files.
     dependent
         Pairs of items whose residual correlation lies above the mean one by more than chance
         (5% over all pairs together): item, other, how far above, persons. The largest, and
@@ -136,8 +139,15 @@ class Diagnostics:
     point_measure_expected, discrimination
         Per item as well; empty in older files.
     andersen, martin_loef
-        Statistic, degrees of freedom and p-value of Andersen's test by mean score and of
+        Statistic, degrees of freedom and p-value of Andersen's test by score and of
         Martin-Löf's test of the easier and the harder half; ``None`` where it was not computed.
+    andersen_split
+        At which score persons were split for Andersen's test; empty in older files.
+    left_out
+        By the name of a test, the items that it could not compare.
+    ability_errors
+        Whether easier and harder items agree on the abilities: z, its p-value, and how large the
+        differences are as a multiple of what standard errors allow; ``None`` where not computed.
     misfitting
         Persons with unexpected answers.
     tables
@@ -186,6 +196,12 @@ class Diagnostics:
     mislabelled: tuple[Suspect, ...] = ()
     step_models: TestResult | None = None
     shares: Mapping[ItemName, Shares] = field(default_factory=dict)
+    outfit_bounded: PerItemOrNone = ()
+    outfit_bounded_t: PerItemOrNone = ()
+    outfit_without_one: PerItemOrNone = ()
+    andersen_split: str = ""
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ability_errors: tuple[Finite, Finite, Finite] | None = None
 
     @property
     def dependent_pairs(self) -> int:
@@ -266,6 +282,9 @@ def summarise_evidence(evidence: Evidence) -> Diagnostics:
         alpha=_finite(measure_alpha(evidence.responses).alpha),
         scalogram=_order_answers(evidence.responses, estimate),
         andersen=_numbers_of(evidence.andersen),
+        andersen_split="" if evidence.andersen is None else evidence.andersen.split,
+        left_out=_list_left_out(evidence),
+        ability_errors=None if scores.halves is None else astuple(scores.halves),
         martin_loef=_numbers_of(evidence.martin_loef),
         misfitting=int(flag_persons(fit.persons).sum()),
         mislabelled=() if evidence.mislabelled is None else evidence.mislabelled.list_suspects(),
@@ -278,6 +297,16 @@ def _numbers_of(
     test: AndersenTest | MartinLoefTest | StepModelTest | None,
 ) -> tuple[float, int, float] | None:
     return None if test is None else (test.statistic, test.degrees, test.p_value)
+
+
+def _list_left_out(evidence: Evidence) -> dict[str, tuple[str, ...]]:
+    """Return the items that tests of all items together could not compare."""
+    tests = {
+        "Andersen": evidence.andersen,
+        "Martin-Löf": evidence.martin_loef,
+        "steps": evidence.step_models,
+    }
+    return {name: test.excluded for name, test in tests.items() if test and test.excluded}
 
 
 def _differing(evidence: Evidence) -> tuple[Difference, ...] | None:

@@ -7,6 +7,7 @@ or on request of every step. Confidential.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
@@ -139,6 +140,7 @@ def run_wald(
     responses: Any,
     groups: Any = "mean score",
     *,
+    items: Sequence[str] | None = None,
     method: Method = "auto",
     model: Model = "auto",
     by_step: bool = False,
@@ -150,6 +152,9 @@ def run_wald(
     ----------
     responses, groups, reading
         As for :func:`discreet.analysis.groups.run_andersen`, with exactly two groups.
+    items
+        The items to calibrate and compare; all by default. Persons are split by their scores on
+        all items either way.
     method, model
         The estimator of the difficulties, as in :func:`discreet.fit`; the same for all groups.
     by_step
@@ -157,6 +162,8 @@ def run_wald(
     """
     source = load_grouped(responses, groups, name_model(responses, model, reading))
     split = split_persons(source, groups)
+    if items is not None:
+        split, source = split.select(items), source.select(items)
     if len(split.labels) != 2:
         raise BadUsage(
             f"Wald tests compare two groups, found {len(split.labels)} "

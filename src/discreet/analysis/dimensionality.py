@@ -56,9 +56,10 @@ class Dimensionality(Tabular):
     items, difficulty, loading
         The items, the largest loading first: correlations with the first component.
     correlation
-        Of the abilities on the items with positive and with negative loadings, without the
-        errors of both (disattenuated). The ends are chosen to differ, so that it is below 1 on
-        sound tests too. None where one of them tells nobody apart.
+        Of the abilities on the items with positive and with negative loadings, corrected for the
+        errors of both (disattenuated) and kept between -1 and 1: the correction can go beyond.
+        The ends are chosen to differ, so that it is below 1 on sound tests too. None where one of
+        them tells nobody apart.
     persons, simulations
         How many were looked at; sampled is whether there were more persons.
     """
@@ -352,4 +353,4 @@ def _correlate_ends(
     if min(part.reliability for part in parts) <= 0:
         return None
     plain = float(np.corrcoef(first.ability[both], second.ability[both])[0, 1])
-    return min(plain / float(np.sqrt(shared)), 1.0)
+    return float(np.clip(plain / float(np.sqrt(shared)), -1.0, 1.0))

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
+from discreet.analysis.groups import chi_squared_tail
 from discreet.analysis.persons import PersonScores, PersonStatus
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import Tabular, brief_repr, list_columns, name_some
@@ -45,6 +47,9 @@ CORRELATION = 0.95
 SPREAD = (0.9, 1.1)
 """Usual limits for the correlation and the ratio of standard deviations of the common items
 (Huynh and Meyer 2010, Practical Assessment, Research and Evaluation 15)."""
+CHANCE = 0.05
+"""Share of sound links whose numbers are beyond these limits and yet warned about: chance alone
+exceeds the limits more often where common items are few or alike."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,10 +195,13 @@ def link_calibrations(base: Any, new: Any, *, flag_at: float = FLAG_AT) -> Link:
     error = [float(np.mean(se[kept] ** 2)) if by == PERSONS else 0.0 for _, se in (first, second)]
     correlation, ratio = _compare_spread(first[0][kept], second[0][kept], error)
     drift = difference - centre.shift
+    chance = _test_agreement(first, second, kept)
     warnings = (
         *tell_other_steps(other),
         *_warn_of_persons(base, new),
-        *_warn(items, flagged, correlation, ratio, by),
+        *_warn(items, flagged, by),
+        *_doubt_correlation(correlation, chance=chance.scatter, by=by),
+        *_doubt_spread(ratio, chance=chance.unit, by=by),
     )
     warn_of_dropped(warnings)
     return Link(
@@ -381,9 +389,44 @@ def _compare_spread(
     return correlation, float(np.sqrt(spread[1] / spread[0]))
 
 
-def _warn(
-    items: tuple[str, ...], flagged: BoolArray, correlation: float, ratio: float, by: str
-) -> tuple[Notice, ...]:
+@dataclass(frozen=True)
+class _Agreement:
+    """How likely chance makes two calibrations differ as much as these: in unit, and in scatter."""
+
+    unit: float
+    scatter: float
+
+
+Column = tuple[FloatArray, FloatArray]
+"""Values and their standard errors."""
+
+
+def _test_agreement(first: Column, second: Column, kept: BoolArray) -> _Agreement:
+    """Test whether the kept items have the same unit, and whether errors explain the rest.
+
+    Were the units the same, differences between the calibrations would not depend on the items'
+    mean locations, but for errors that are in both: the covariance is half the difference of the
+    two error variances. What the slope leaves over is compared with the errors.
+    """
+    (b, error), (other, more) = ((value[kept], se[kept] ** 2) for value, se in (first, second))
+    m, variance = len(b), np.maximum(error + more, EXACT)
+    if m < 3:
+        return _Agreement(1.0, 1.0)
+    difference, middle = b - other, (b + other) / 2
+    difference, middle = difference - difference.mean(), middle - middle.mean()
+    shared = (1 - 1 / m) * (error - more) / 2
+    room = float(middle @ middle - (1 - 1 / m) * variance.sum() / 4)
+    if room <= 0:  # the items do not differ by more than their errors
+        return _Agreement(1.0, 1.0)
+    slope = float(difference @ middle - shared.sum()) / room
+    rest = float(((difference - slope * middle) ** 2 / variance).sum())
+    excess = max(rest - (m - 2), 0.0) / float((1 / variance).sum())
+    spread = float(middle**2 @ (variance + excess) + (shared**2).sum())
+    z = slope * room / np.sqrt(spread)
+    return _Agreement(2 * NormalDist().cdf(-abs(z)), chi_squared_tail(rest, m - 2))
+
+
+def _warn(items: tuple[str, ...], flagged: BoolArray, by: str) -> tuple[Notice, ...]:
     found = []
     if flagged.any():
         names = [items[i] for i in np.flatnonzero(flagged)]
@@ -398,21 +441,31 @@ def _warn(
     if len(items) == FEWEST:
         said = f"only {FEWEST} common {by}: if one of them drifted, nothing shows which; use more"
         found.append(Notice(Kind.WEAK_LINK, said, items))
-    if correlation < CORRELATION:
-        values = "abilities" if by == PERSONS else "difficulties"
-        sentence = (
-            f"{values} of the common {by} correlate by {_below(correlation)} only (usual: "
-            f"at least {CORRELATION}); the calibrations may not measure the same"
-        )
-        found.append(Notice(Kind.WEAK_LINK, sentence))
-    if not np.isnan(ratio) and not SPREAD[0] <= ratio <= SPREAD[1]:
-        sentence = (
-            f"the common {by} spread {ratio:.2f} times as much in the second calibration (usual: "
-            f"{SPREAD[0]} to {SPREAD[1]}): one may be in another unit, noisier, or not fit the "
-            "Rasch model, and a shift cannot mend that"
-        )
-        found.append(Notice(Kind.WEAK_LINK, sentence))
     return tuple(found)
+
+
+def _doubt_correlation(correlation: float, *, chance: float, by: str) -> tuple[Notice, ...]:
+    """Warn of a correlation below the usual limit that chance does not explain."""
+    if not (correlation < CORRELATION and chance < CHANCE):
+        return ()
+    values = "abilities" if by == PERSONS else "difficulties"
+    sentence = (
+        f"{values} of the common {by} correlate by {_below(correlation)} only (usual: at least "
+        f"{CORRELATION}), beyond chance (p {chance:.3f}); the calibrations may not measure the same"
+    )
+    return (Notice(Kind.WEAK_LINK, sentence),)
+
+
+def _doubt_spread(ratio: float, *, chance: float, by: str) -> tuple[Notice, ...]:
+    """Warn of a ratio of spreads beyond the usual limits that chance does not explain."""
+    if np.isnan(ratio) or SPREAD[0] <= ratio <= SPREAD[1] or chance >= CHANCE:
+        return ()
+    sentence = (
+        f"the common {by} spread {ratio:.2f} times as much in the second calibration (usual: "
+        f"{SPREAD[0]} to {SPREAD[1]}), beyond chance (p {chance:.3f}): one may be in another unit, "
+        "noisier, or not fit the Rasch model, and a shift cannot mend that"
+    )
+    return (Notice(Kind.WEAK_LINK, sentence),)
 
 
 def _warn_of_persons(base: Any, new: Any) -> tuple[Notice, ...]:

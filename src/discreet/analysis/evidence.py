@@ -17,7 +17,7 @@ import numpy as np
 from discreet.analysis.dif import DifTable, WaldTest, find_dif, run_wald
 from discreet.analysis.dimensionality import Dimensionality, find_dimensions
 from discreet.analysis.distractors import Distractors, analyse_distractors
-from discreet.analysis.groups import AndersenTest, run_andersen
+from discreet.analysis.groups import SCORE_SPLITS, AndersenTest, run_andersen
 from discreet.analysis.item_fit import FitStatistics, measure_fit
 from discreet.analysis.martin_loef import MartinLoefTest, run_martin_loef
 from discreet.analysis.mislabelled import Mislabelled, find_mislabelled
@@ -28,6 +28,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.models.patterns import group_patterns
 from discreet.models.score_groups import conditional_work
+from discreet.models.steps import RATING_SCALE, leave_unused
 from discreet.results.dropped import saying_it_otherwise
 from discreet.results.estimate import Estimate, Kind
 from discreet.types import Model
@@ -49,6 +50,8 @@ RIGHT_WRONG_ONLY = (
     "Martin-Löf's test, the answers in order (scalogram) and the search for mislabelled items are "
     "for right and wrong answers, and were left out"
 )
+
+NOT_SPLIT = "persons with low and high scores were not compared"
 
 Result = TypeVar("Result")
 
@@ -116,7 +119,8 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
     )
     if dimensionality is not None:
         notes += map(str, dimensionality.warnings)
-    andersen, wald = _compare_scores(looked, estimate, notes)
+    quick = _is_quick(looked, estimate, notes)
+    andersen, wald = _compare_scores(looked, estimate, notes) if quick else (None, None)
     return Evidence(
         responses=looked,
         sampled=None if looked is responses else looked.n_persons,
@@ -129,10 +133,8 @@ def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
         distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
         andersen=andersen,
         wald=wald,
-        martin_loef=None
-        if has_steps or andersen is None
-        else _compare_halves(looked, estimate, notes),
-        step_models=_compare_models(looked, notes) if has_steps and andersen is not None else None,
+        martin_loef=_compare_halves(looked, estimate, notes) if quick and not has_steps else None,
+        step_models=_compare_models(looked, notes) if quick and has_steps else None,
         differences=differences,
         notes=tuple(notes),
     )
@@ -183,23 +185,38 @@ def _compare_groups(responses: Responses, notes: list[str]) -> dict[str, DifTabl
     return found
 
 
+def _select_known(responses: Responses, estimate: Estimate) -> Responses:
+    """Return the answers to items with a difficulty."""
+    return responses.select([estimate.items[i] for i in np.flatnonzero(estimate.estimated)])
+
+
+def _is_quick(responses: Responses, estimate: Estimate, notes: list[str]) -> bool:
+    """Say whether conditional fits of these answers are worth their wait."""
+    chosen = _select_known(responses, estimate)
+    patterns = group_patterns(chosen.store, np.arange(chosen.n_items))
+    if conditional_work(patterns, max(chosen.steps)) <= TEST_SECONDS:
+        return True
+    notes.append(f"{NOT_SPLIT}: with so many items and patterns that would take too long")
+    return False
+
+
 def _compare_scores(
     responses: Responses, estimate: Estimate, notes: list[str]
 ) -> tuple[AndersenTest | None, WaldTest | None]:
-    """Compare persons with low and high scores: all items together, and item by item."""
-    what = "persons with low and high scores were not compared"
-    known = [estimate.items[i] for i in np.flatnonzero(estimate.estimated)]
-    chosen = responses.select(known)
-    patterns = group_patterns(chosen.store, np.arange(len(known)))
-    if conditional_work(patterns, max(chosen.steps)) > TEST_SECONDS:
-        notes.append(f"{what}: with so many items and patterns that would take too long")
-        return None, None
-    model = cast("Model", estimate.model)
-    andersen = _attempt(what, lambda: run_andersen(chosen, model=model), notes)
-    if andersen is None:
-        return None, None
-    notes += map(str, andersen.warnings)
-    return andersen, _attempt(what, lambda: run_wald(chosen, model=model), notes)
+    """Compare persons with low and high scores, split at the mean; failing that, at the median.
+
+    Andersen's test is of all items together, Wald tests are of each of the same items.
+    """
+    chosen, model = _select_known(responses, estimate), cast("Model", estimate.model)
+    chosen = chosen if model == RATING_SCALE else leave_unused(chosen)
+    for split in SCORE_SPLITS:
+        what = f"{NOT_SPLIT} at the {split}"
+        andersen = _attempt(what, partial(run_andersen, chosen, split, model=model), notes)
+        if andersen is not None:
+            notes += map(str, andersen.warnings)
+            compare = partial(run_wald, chosen, split, items=andersen.items, model=model)
+            return andersen, _attempt(f"{what} item by item", compare, notes)
+    return None, None
 
 
 def _compare_models(responses: Responses, notes: list[str]) -> StepModelTest | None:
@@ -217,8 +234,8 @@ def _compare_halves(
 ) -> MartinLoefTest | None:
     """Compare the easier with the harder half, where the law of the test can be trusted."""
     what = "the easier and the harder half of the items were not compared"
-    known = [estimate.items[i] for i in np.flatnonzero(estimate.estimated)]
-    found = _attempt(what, lambda: run_martin_loef(responses.select(known)), notes)
+    chosen = _select_known(responses, estimate)
+    found = _attempt(what, partial(run_martin_loef, chosen), notes)
     if found is None:
         return None
     rough = any(one.kind is Kind.ROUGH for one in found.warnings)

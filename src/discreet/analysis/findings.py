@@ -9,6 +9,7 @@ it needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -16,21 +17,24 @@ import numpy as np
 
 from discreet.analysis.mislabelled import tell_suspects, weak_items
 from discreet.analysis.model_findings import (
+    check_dimensions,
     check_distances,
     check_equal,
+    check_errors,
     check_halves,
     check_misfits,
+    check_number,
+    check_reversed,
+    has_many_reversed,
+    list_reversed,
 )
 from discreet.analysis.rules import (
-    CONTRAST_ALARM,
-    CONTRAST_CLEAR,
-    CONTRAST_FAR,
-    CONTRAST_SEEN,
+    BOUNDED_BAD,
+    BOUNDED_HIGH,
     DEPENDENT,
-    ENDS_APART,
-    ENDS_DIFFER,
     EXTREME_SHARE,
     FIT_BAD,
+    FIT_BOUND,
     FIT_HIGH,
     FIT_LOW,
     MANY_TIMES,
@@ -53,7 +57,6 @@ from discreet.results.estimate import Estimate, Kind, Status
 
 if TYPE_CHECKING:
     from discreet.analysis.diagnostics import Diagnostics
-    from discreet.analysis.dimensionality import Dimensionality
 
 _EXTREME_ADVICE = (
     "Check the answer key and the wording. If both are right, replace the item or give it to a "
@@ -139,34 +142,100 @@ def _check_warnings(estimate: Estimate) -> Iterator[Finding]:
 
 
 def fit_remarks(diagnostics: Diagnostics, index: int) -> list[str]:
-    """Say whether one item is noisy or too predictable."""
-    high, low = _surprising(diagnostics, index)
-    if high > FIT_HIGH:
+    """Say whether one item is noisy or too predictable, or made to look noisy by few answers."""
+    if _judge_noise(diagnostics, index) is not None:
         return ["noisy"]
-    return ["too predictable"] if low < FIT_LOW else []
+    if _is_by_few(diagnostics, index):
+        return ["noisy by few persons"]
+    low = [value for _, value, t in _mean_squares(diagnostics, index) if t < -SURE_T]
+    return ["too predictable"] if min([1.0, *low]) < FIT_LOW else []
 
 
-def _surprising(diagnostics: Diagnostics, index: int) -> tuple[float, float]:
-    """Largest and smallest mean square of an item that chance alone does not explain; else 1."""
-    pairs = (
-        (diagnostics.infit[index], diagnostics.infit_t[index]),
-        (diagnostics.outfit[index], diagnostics.outfit_t[index]),
+Square = tuple[str, float, float]
+"""Which mean square of an item it is, its value and its standardised value."""
+
+
+def _mean_squares(diagnostics: Diagnostics, index: int) -> list[Square]:
+    """Return the mean squares of an item that have numbers; bounded ones are not in older files."""
+    names = ("infit", "outfit", "outfit_bounded")
+    found = [
+        (name, getattr(diagnostics, name)[index], getattr(diagnostics, f"{name}_t")[index])
+        for name in names
+        if getattr(diagnostics, name)
+    ]
+    return [(name, value, t) for name, value, t in found if value is not None and t is not None]
+
+
+def _judge_noise(diagnostics: Diagnostics, index: int) -> tuple[float, Square] | None:
+    """Return the mean square that makes an item noisy, as a share of what is bad; else None.
+
+    That is the infit, or the bounded outfit: a few answers can make the plain one large.
+    """
+    limits = {"infit": (FIT_HIGH, FIT_BAD), "outfit_bounded": (BOUNDED_HIGH, BOUNDED_BAD)}
+    if not diagnostics.outfit_bounded:
+        limits["outfit"] = FIT_HIGH, FIT_BAD
+    noisy = [
+        (value / limits[name][1], (name, value, t))
+        for name, value, t in _mean_squares(diagnostics, index)
+        if name in limits and value > limits[name][0] and t > SURE_T
+    ]
+    return max(noisy, default=None)
+
+
+def _is_by_few(diagnostics: Diagnostics, index: int) -> bool:
+    """Say whether the outfit of an item is large by few answers only."""
+    squares = {name: (value, t) for name, value, t in _mean_squares(diagnostics, index)}
+    outfit, t = squares.get("outfit", (1.0, 0.0))
+    large = outfit > FIT_HIGH and t > SURE_T
+    return large and _judge_noise(diagnostics, index) is None
+
+
+def tell_few(estimate: Estimate, diagnostics: Diagnostics) -> str:
+    """Say which outfits are large because of few persons; empty where none is."""
+    names = [
+        f"{item} ({diagnostics.outfit[i]:.2f}; {_say_rest(diagnostics, i)})"
+        for i, item in enumerate(estimate.items)
+        if _is_by_few(diagnostics, i)
+    ]
+    if not names:
+        return ""
+    return (
+        f" Answers of few persons make the outfit large of {name_some(names, NAMED)}: look at "
+        "these persons, not at the item."
     )
-    sure = [v for v, t in pairs if v is not None and t is not None and abs(t) > SURE_T]
-    return max([1.0, *sure]), min([1.0, *sure])
+
+
+def _say_rest(diagnostics: Diagnostics, index: int) -> str:
+    """Say what an outfit is without one person, or with all answers bounded."""
+    rest = diagnostics.outfit_without_one[index]
+    if rest is not None and rest <= FIT_HIGH:
+        return f"{rest:.2f} without 1 person"
+    return f"{diagnostics.outfit_bounded[index]:.2f} with unexpected answers bounded"
+
+
+def _name_noise(estimate: Estimate, diagnostics: Diagnostics, index: int, square: Square) -> str:
+    """Name a noisy item with the number that makes it so."""
+    name, value, _ = square
+    if name != "outfit_bounded":
+        return f"{estimate.items[index]} ({name} {value:.2f})"
+    plain = diagnostics.outfit[index]
+    return f"{estimate.items[index]} (outfit {plain:.2f}, bounded {value:.2f})"
 
 
 def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
-    high = np.array([_surprising(diagnostics, i)[0] for i in range(len(estimate.items))])
-    noisy = np.argsort(-high, kind="stable")[: int((high > FIT_HIGH).sum())]
-    if len(noisy):
-        bad = int((high > FIT_BAD).sum())
-        share = f" ({bad} above {FIT_BAD:g})" if bad else ""
-        names = [f"{estimate.items[i]} ({high[i]:.2f})" for i in noisy]
+    judged = ((i, _judge_noise(diagnostics, i)) for i in range(len(estimate.items)))
+    noisy = sorted(
+        ((i, *noise) for i, noise in judged if noise is not None), key=lambda one: -one[1]
+    )
+    if noisy:
+        bad = sum(share > 1 for _, share, _ in noisy)
+        names = [_name_noise(estimate, diagnostics, i, square) for i, _, square in noisy]
         yield Finding(
             Severity.SERIOUS if bad else Severity.LOOK,
             f"{count_of(len(noisy))} answered less predictably than the model expects",
-            f"Largest of infit and outfit above {FIT_HIGH:g}{share}: {name_some(names, NAMED)}.",
+            f"Infit above {FIT_HIGH:g}, or outfit above {BOUNDED_HIGH:g} where no answer counts "
+            f"for more than {FIT_BOUND:g}: {name_some(names, NAMED)}."
+            f"{tell_few(estimate, diagnostics)}",
             f"{words_for(estimate).noise} Without these items, see whether the other "
             f"{words_for(estimate).numbers} change.",
         )
@@ -186,11 +255,13 @@ def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding
 
 
 def _check_direction(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
-    weak = sorted(weak_items(estimate, diagnostics).items(), key=lambda pair: pair[1])
+    reversed_items = list_reversed(estimate, diagnostics)
+    found = weak_items(estimate, diagnostics).items()
+    weak = sorted((value, index) for index, value in found if index not in reversed_items)
     if not weak:
         return
-    names = [f"{estimate.items[index]} ({minus(f'{value:.2f}')})" for index, value in weak]
-    negative = weak[0][1] < 0
+    names = [f"{estimate.items[index]} ({minus(f'{value:.2f}')})" for value, index in weak]
+    negative = weak[0][0] < 0
     yield Finding(
         Severity.SERIOUS if negative else Severity.LOOK,
         f"{count_of(len(names))} hardly {'tells' if len(names) == 1 else 'tell'} persons apart",
@@ -298,48 +369,6 @@ def _check_dependence(diagnostics: Diagnostics) -> Iterator[Finding]:
     )
 
 
-def _judge_dimensions(found: Dimensionality) -> Severity | None:
-    """Say how much the first component matters; None where it is chance or next to it."""
-    times = found.eigenvalue[0] / found.expected[0]
-    if not found.beyond_chance or times < CONTRAST_CLEAR:
-        return None
-    believed = found.correlation is not None and times >= CONTRAST_SEEN
-    together = found.correlation if believed and found.correlation is not None else 1.0
-    if times >= CONTRAST_ALARM or together < ENDS_APART:
-        return Severity.ALARM
-    return Severity.SERIOUS if times >= CONTRAST_FAR or together < ENDS_DIFFER else Severity.LOOK
-
-
-DIMENSION_TITLES = {
-    Severity.ALARM: "These items do not measure one thing",
-    Severity.SERIOUS: "The items seem to measure more than one thing",
-    Severity.LOOK: "Some items share more than the ability",
-}
-
-
-def _check_dimensions(diagnostics: Diagnostics) -> Iterator[Finding]:
-    found = diagnostics.dimensionality
-    severity = None if found is None else _judge_dimensions(found)
-    if found is None or severity is None:
-        return
-    together = (
-        ""
-        if found.correlation is None
-        else f" Abilities on the two ends correlate at {minus(f'{found.correlation:.2f}')}."
-    )
-    harm = " No score, difficulty or error on this page can be trusted as it stands."
-    yield Finding(
-        severity,
-        DIMENSION_TITLES[severity],
-        f"What one ability leaves unexplained shares a component worth {found.eigenvalue[0]:.1f} "
-        f"of {len(found.items)} items; chance gives {found.expected[0]:.1f} (95% point "
-        f"{found.limit[0]:.1f}).{together}{harm if severity is Severity.ALARM else ''}",
-        f"Read what {', '.join(found.items[:3])} have in common, and how "
-        f"{', '.join(found.items[:-4:-1])} differ from them. If these are two skills, calibrate "
-        "and report them apart.",
-    )
-
-
 def _check_groups(diagnostics: Diagnostics) -> Iterator[Finding]:
     rows = diagnostics.differing or ()
     if not rows:
@@ -389,6 +418,7 @@ ESTIMATE_CHECKS: dict[str, Callable[[Estimate], Iterable[Finding]]] = {
 }
 
 ITEM_CHECKS: dict[str, Callable[[Estimate, Diagnostics], Iterable[Finding]]] = {
+    "reversed items": check_reversed,
     "item fit": _check_fit,
     "direction of items": _check_direction,
     "design": _check_design,
@@ -399,7 +429,8 @@ ITEM_CHECKS: dict[str, Callable[[Estimate, Diagnostics], Iterable[Finding]]] = {
 
 TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
     "labels of items": lambda diagnostics: tell_suspects(diagnostics.mislabelled),
-    "dimensionality": _check_dimensions,
+    "dimensionality": check_dimensions,
+    "errors of abilities": check_errors,
     "reliability": _check_reliability,
     "groups": _check_groups,
     "wrong options": _check_options,
@@ -411,6 +442,14 @@ TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
     "order of categories": check_averages,
 }
 
+CAUSES = ("reversed items", "labels of items")
+EXPLAINED = (
+    *("direction of items", "item fit", "dimensionality", "errors of abilities", "reliability"),
+    *("dependent items", "equal difficulties", "easier and harder", "unexpected persons"),
+    *("order of categories", "order of thresholds", "distances of steps"),
+)
+"""Checks of items that run against the others, and those whose findings such items explain."""
+
 STEP_CHECKS = ("order of thresholds", "rare categories", "order of categories")
 """Checks of items with steps."""
 
@@ -418,16 +457,38 @@ STEP_CHECKS = ("order of thresholds", "rare categories", "order of categories")
 def find_problems(
     estimate: Estimate, diagnostics: Diagnostics | None
 ) -> tuple[list[Finding], list[str]]:
-    """Run every check: the findings, most serious first, and the checks that found nothing."""
+    """Run every check: the findings, most serious first, and the checks that found nothing.
+
+    What another finding explains is among its consequences. Of fewer persons than a test of the
+    model needs, no check counts as one that found nothing.
+    """
     found = {name: [*check(estimate)] for name, check in ESTIMATE_CHECKS.items()}
     if diagnostics is not None:
         found |= {name: [*check(estimate, diagnostics)] for name, check in ITEM_CHECKS.items()}
         found |= {name: [*check(diagnostics)] for name, check in TEST_CHECKS.items()}
     for name in _list_unchecked(estimate, diagnostics):
         found.pop(name, None)
-    findings = [finding for some in found.values() for finding in some]
     fine = [name for name, some in found.items() if not some]
-    return sorted(findings, key=lambda finding: finding.severity), fine
+    if diagnostics is not None and has_many_reversed(estimate, diagnostics):
+        _fold_consequences(found)
+    findings = [finding for some in found.values() for finding in some]
+    few = [*check_number(estimate, diagnostics)]
+    return [*few, *sorted(findings, key=lambda one: one.severity)], [] if few else fine
+
+
+def _fold_consequences(found: dict[str, list[Finding]]) -> None:
+    """Put findings that items in the wrong direction explain under the finding about these."""
+    causes = [name for name in CAUSES if found.get(name)]
+    if not causes:
+        return
+    cause = found[causes[0]][0]
+    others = [one for name in (*causes[1:], *EXPLAINED) for one in found.pop(name, ())]
+    others.sort(key=lambda one: one.severity)
+    worst = min([cause.severity, *(one.severity for one in others)])
+    first = replace(cause, severity=worst, consequences=tuple(others))
+    found[causes[0]] = []
+    rest = {name: found.pop(name) for name in list(found)}
+    found |= {"cause": [first], **rest}
 
 
 def _list_unchecked(estimate: Estimate, diagnostics: Diagnostics | None) -> Iterator[str]:
@@ -443,5 +504,6 @@ def _list_unchecked(estimate: Estimate, diagnostics: Diagnostics | None) -> Iter
         "equal difficulties": "andersen",
         "easier and harder": "martin_loef",
         "distances of steps": "step_models",
+        "errors of abilities": "ability_errors",
     }
     yield from (name for name, one in needed.items() if getattr(diagnostics, one, None) is None)

@@ -7,8 +7,8 @@ adjusted p-values. Confidential.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Unpack, get_args
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from discreet.answers.opening import load_answers, name_model
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import Tabular, brief_repr, name_some
+from discreet.markup import Tabular, brief_repr, count_of, name_some
 from discreet.models.conditional import find_maximum
 from discreet.models.steps import (
     PARTIAL_CREDIT,
@@ -28,15 +28,25 @@ from discreet.models.steps import (
     find_step_maximum,
     leave_unused,
 )
-from discreet.results.dropped import saying_it_otherwise, warn_of_dropped
+from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Kind, Notice
 from discreet.tables.words import FitWords, ReadingWords
-from discreet.types import Adjustment, BoolArray, FloatArray, Model, Texts
+from discreet.types import (
+    Adjustment,
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    Int64Array,
+    Model,
+    Texts,
+)
 
 SCORE_SPLITS = ("mean score", "median score")
 LOW_HIGH = ("low score", "high score")
 MISSING = ("", "nan", "None", "NaN", "<NA>", "NaT")
 """How missing labels look as text."""
+CHUNK_CELLS = 1 << 22
+"""Cells looked at together: 4 MB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +73,10 @@ class Split:
         """Every group with its answers."""
         return list(zip(self.labels, self.parts, strict=True))
 
+    def select(self, items: Sequence[str]) -> Split:
+        """Return the same groups with their answers to some of the items."""
+        return replace(self, parts=tuple(part.select(items) for part in self.parts))
+
 
 def split_persons(responses: Responses, groups: Any) -> Split:
     """Split answers into groups of persons.
@@ -74,7 +88,8 @@ def split_persons(responses: Responses, groups: Any) -> Split:
     groups
         The name of a group column of the answers; ``"mean score"`` or ``"median score"`` (low:
         at most that; high: above); or one label for each person, where None, NaN and "" mean
-        unknown.
+        unknown. Where some answers are missing, the score is the mean item score: the score as a
+        share of the highest one on the items that the person answered.
 
     Raises
     ------
@@ -131,20 +146,36 @@ def _label_persons(responses: Responses, groups: Any) -> Texts:
 
 
 def _label_by_score(responses: Responses, split: str) -> Texts:
-    """Low and high scorers; by ability where not everybody answered everything."""
-    answered, right = responses.store.person_totals()
-    value = right.astype(np.float64)
-    if not (answered == responses.n_items).all():
-        from discreet.analysis.persons import score
-        from discreet.models.calibrate import fit
-
-        with saying_it_otherwise():
-            value = score(responses, fit(responses, standard_errors=False)).ability
+    """Label low and high scorers; a person without answers gets no label."""
+    value = _mean_item_scores(responses)
     known = ~np.isnan(value)
     middle = np.mean(value[known]) if split == SCORE_SPLITS[0] else np.median(value[known])
     labels = np.array(LOW_HIGH, dtype=object)[(value > middle).astype(np.intp)]
     labels[~known] = ""
     return labels
+
+
+def _mean_item_scores(responses: Responses) -> FloatArray:
+    """Return every person's score; with gaps, as a share of the points of the answered items.
+
+    Where all items have the same number of steps, that share is the mean item score up to a
+    constant. NaN without an answer.
+    """
+    answered, score = responses.store.person_totals()
+    if (answered == responses.n_items).all():
+        return score.astype(np.float64)
+    steps = np.array(responses.steps)
+    points = answered * steps[0] if np.ptp(steps) == 0 else _count_points(responses, steps)
+    share = np.full(len(score), np.nan)
+    return np.asarray(np.divide(score, points, out=share, where=answered > 0))
+
+
+def _count_points(responses: Responses, steps: IndexArray) -> Int64Array:
+    """Return the highest score that each person could have on the items answered."""
+    size = max(1, CHUNK_CELLS // responses.n_items)
+    starts = range(0, responses.n_persons, size)
+    rows = (responses.rows(start, start + size) >= 0 for start in starts)
+    return np.concatenate([given @ steps for given in rows])
 
 
 def take_persons(responses: Responses, chosen: BoolArray) -> Responses:
@@ -202,6 +233,9 @@ class AndersenTest(Tabular):
         with steps there are as many as numbers that are free, in each group but one.
     groups, persons
         Labels and sizes of the groups.
+    split
+        How persons were split: ``"mean score"``, ``"median score"``, the name of a column, or
+        ``"given labels"``.
     items, difficulty
         Items compared, and their difficulties ``[group, item]``, mean zero in each group; with
         steps their locations.
@@ -223,6 +257,7 @@ class AndersenTest(Tabular):
     log_likelihood: float
     log_likelihoods: tuple[float, ...]
     warnings: tuple[Notice, ...] = ()
+    split: str = ""
 
     __repr__ = brief_repr
 
@@ -294,6 +329,7 @@ def run_andersen(
         log_likelihood=together.log_likelihood,
         log_likelihoods=tuple(fit.log_likelihood for fit in apart),
         warnings=warnings,
+        split=groups if isinstance(groups, str) else "given labels",
     )
 
 
@@ -370,8 +406,6 @@ def _join(source: Responses, split: Split, items: tuple[str, ...]) -> Responses:
     chosen = source.select(items)
     if not split.unlabelled:
         return chosen
-    from discreet.analysis.groups import take_persons
-
     labelled = {person for part in split.parts for person in part.persons}
     return take_persons(chosen, np.array([person in labelled for person in source.persons]))
 
@@ -385,8 +419,8 @@ def _exclusion_warning(excluded: tuple[str, ...], model: str) -> tuple[Notice, .
         RATING_SCALE: "are in one category only",
     }[model]
     sentence = (
-        f"{len(excluded)} items were not compared, because in at least one group they {why}: "
-        f"{name_some(list(excluded))}"
+        f"Andersen's test left out {count_of(len(excluded))}, because in at least one group these "
+        f"{why}: {name_some(list(excluded))}"
     )
     return (Notice(Kind.NOT_COMPARED, sentence, excluded),)
 

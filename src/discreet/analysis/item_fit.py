@@ -10,6 +10,10 @@ Masters 1982, ch. 5). The expected point-measure correlation has ``cov(theta, p)
 ``var(p) + mean(w)`` as the variance of the answers below; the discrimination is ``1 + sum y (theta
 - b) / sum w (theta - b)^2``. With steps ``x`` is the category, ``p`` and ``w`` are mean and
 variance of the score, and the discrimination is that of a slope on all thresholds.
+
+One person can make an outfit large: an answer with a chance of 1 in 1000 adds about 1000 to a sum
+that is about the number of persons. The bounded outfit is ``sum min(y^2 / w, 9)`` over its mean by
+the model: no answer counts for more than three standard deviations.
 """
 
 from __future__ import annotations
@@ -24,8 +28,9 @@ from discreet.analysis.known import known_difficulties
 from discreet.analysis.many import is_many, sum_many
 from discreet.analysis.persons import PersonScores
 from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
+from discreet.analysis.rules import FIT_BOUND
 from discreet.markup import Tabular, brief_repr, list_columns
-from discreet.models.categories import slope_terms
+from discreet.models.categories import category_chances, slope_terms
 from discreet.results.estimate import Notice
 from discreet.tables.words import ReadingWords
 from discreet.types import FloatArray, Int64Array, ScoreMethod
@@ -34,6 +39,7 @@ MEASURED = "measured"
 MEAN_SQUARES = ("infit", "infit_t", "outfit", "outfit_t")
 NO_SPREAD = 1e-12
 SLOPES = ("point_measure", "point_measure_expected", "discrimination")
+BOUNDED = ("outfit_bounded", "outfit_bounded_t", "outfit_without_one")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +62,10 @@ class ItemFit(Tabular):
         Answers of persons with right and wrong answers; extreme scores fit by construction.
     infit, infit_t, outfit, outfit_t
         Mean squares and standardised values.
+    outfit_bounded, outfit_bounded_t
+        Outfit in which no answer counts for more than 9, three standard deviations squared.
+    outfit_without_one
+        Outfit without the most unexpected answer.
     point_measure, point_measure_expected
         Correlation of the answers with the abilities, and what it is when the model holds.
     discrimination
@@ -72,6 +82,9 @@ class ItemFit(Tabular):
     infit_t: FloatArray
     outfit: FloatArray
     outfit_t: FloatArray
+    outfit_bounded: FloatArray
+    outfit_bounded_t: FloatArray
+    outfit_without_one: FloatArray
     point_measure: FloatArray
     point_measure_expected: FloatArray
     discrimination: FloatArray
@@ -81,7 +94,7 @@ class ItemFit(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
-        columns = list_columns(self, "answers", *MEAN_SQUARES, *SLOPES, "status")
+        columns = list_columns(self, "answers", *MEAN_SQUARES, *BOUNDED, *SLOPES, "status")
         return {"item": list(self.items), **columns}
 
 
@@ -202,7 +215,7 @@ class _Sums:
     def of(cls, chunk: ResidualChunk, axis: int) -> _Sums:
         w, y2 = chunk.variance, chunk.residual**2
         given = chunk.answered
-        ratio = np.divide(y2, w, out=np.zeros_like(w), where=given)
+        ratio = chunk.squares()
         kurtosis = np.divide(chunk.fourth, w * w, out=np.zeros_like(w), where=given)
         excess = np.where(given, chunk.fourth - w * w, 0.0)
         parts = (given.astype(np.float64), y2, ratio, w, kurtosis, excess)
@@ -220,6 +233,39 @@ class _Sums:
             return MeanSquares(
                 infit, _standardise(infit, infit_sd), outfit, _standardise(outfit, outfit_sd)
             )
+
+
+@dataclass(eq=False)
+class _BoundedSums:
+    """Sums over persons of bounded squares: observed, mean and variance by the model.
+
+    And the largest square, which is not bounded.
+    """
+
+    observed: FloatArray
+    expected: FloatArray
+    variance: FloatArray
+    largest: FloatArray
+
+    def add(self, chunk: ResidualChunk, ability: FloatArray, thresholds: FloatArray) -> None:
+        given, square = chunk.answered[..., None], chunk.squares()
+        chance = np.where(given, category_chances(ability, thresholds), 0.0)
+        category = np.arange(chance.shape[-1])
+        mean = (chunk.code - chunk.residual)[..., None]
+        scale = np.where(chunk.answered, chunk.variance, 1.0)[..., None]
+        bounded = np.minimum((category - mean) ** 2 / scale, FIT_BOUND)
+        expected = (chance * bounded).sum(axis=-1)
+        variance = (chance * bounded**2).sum(axis=-1) - expected**2
+        self.observed = self.observed + np.minimum(square, FIT_BOUND).sum(axis=0)
+        self.expected = self.expected + expected.sum(axis=0)
+        self.variance = self.variance + variance.sum(axis=0)
+        self.largest = np.maximum(self.largest, square.max(axis=0))
+
+    def outfit(self) -> tuple[FloatArray, FloatArray]:
+        """Return bounded outfits and their standardised values."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            outfit = self.observed / self.expected
+            return outfit, _standardise(outfit, np.sqrt(self.variance) / self.expected)
 
 
 @dataclass(eq=False)
@@ -289,6 +335,7 @@ def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
     items: _Sums | None = None
     persons: list[MeanSquares] = []
     moments = _Moments(*np.zeros((10, len(b))))
+    bounded = _BoundedSums(*np.zeros((4, len(b))))
     categories = CategorySums.start(b)
     for chunk in prepared.chunks():
         part = _Sums.of(chunk, 0)
@@ -298,10 +345,11 @@ def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
             items.add(part)
         persons.append(_Sums.of(chunk, 1).mean_squares())
         moments.add(chunk, ability[chunk.persons], centre, b)
+        bounded.add(chunk, ability[chunk.persons], b)
         if categories is not None:
             categories.add(chunk, ability[chunk.persons], b)
     joined = [np.concatenate(columns) for columns in zip(*map(_columns, persons), strict=True)]
-    sums = {"sums": items, "moments": moments, "categories": categories}
+    sums = {"sums": items, "moments": moments, "categories": categories, "bounded": bounded}
     return sums, MeanSquares(*joined)
 
 
@@ -312,8 +360,9 @@ def _sum_many(
     b, used = prepared.thresholds[:, 0], prepared.used
     by_item, by_person = sum_many(prepared.responses.store, b, ability, used, centre)
     # A right answer is its own square.
-    moments = _Moments(*np.insert(by_item[6:], 3, by_item[8], axis=0))
-    sums = {"sums": _Sums(*by_item[:6]), "moments": moments, "categories": None}
+    moments = _Moments(*np.insert(by_item[6:15], 3, by_item[8], axis=0))
+    parts, bounded = _Sums(*by_item[:6]), _BoundedSums(*by_item[15:])
+    sums = {"sums": parts, "moments": moments, "categories": None, "bounded": bounded}
     return sums, _Sums(*by_person).mean_squares()
 
 
@@ -334,6 +383,9 @@ def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
     status[where[constant]] = "no_variance"
     status[where[count == 0]] = "no_answers"
     squares = sums["sums"].mean_squares()
+    bounded, bounded_t = sums["bounded"].outfit()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rest = (sums["sums"].standardised - sums["bounded"].largest) / (count - 1)
     answers = np.zeros(len(names), dtype=np.int64)
     answers[where] = count.astype(np.int64)
 
@@ -346,6 +398,9 @@ def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
         items=names,
         answers=answers,
         **{name: spread_out(getattr(squares, name)) for name in MEAN_SQUARES},
+        outfit_bounded=spread_out(bounded),
+        outfit_bounded_t=spread_out(bounded_t),
+        outfit_without_one=spread_out(rest),
         **{name: spread_out(value) for name, value in slopes.items()},
         status=tuple(status),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from discreet.analysis.rules import FIT_BOUND
 from discreet.jit import compiled_loop
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -84,8 +85,8 @@ def _add_up_chances(own, begin, end, item, odds, correction):
 def sum_rows(first, stop, indptr, item, right, b, ability, used, centre, by_item, by_person):
     """Add up residuals of the persons ``first`` to ``stop`` who are used.
 
-    ``by_item[item, 15]`` and ``by_person[6, person]`` get the sums in the order of ``_Sums``, the
-    former also those of ``_Moments`` of :mod:`discreet.analysis.item_fit`.
+    ``by_item[item, 19]`` and ``by_person[6, person]`` get the sums in the order of ``_Sums``, the
+    former also those of ``_Moments`` and ``_BoundedSums`` of :mod:`discreet.analysis.item_fit`.
     """
     odds = np.exp(b)
     for person in range(first, stop):
@@ -116,3 +117,11 @@ def sum_rows(first, stop, indptr, item, right, b, ability, used, centre, by_item
             sums[12] += from_centre * chance
             sums[13] += residual * away
             sums[14] += variance * away * away
+            if_right = min((1 - chance) / chance, FIT_BOUND)
+            if_wrong = min(chance / (1 - chance), FIT_BOUND)
+            expected = chance * if_right + (1 - chance) * if_wrong
+            mean_square = chance * if_right * if_right + (1 - chance) * if_wrong * if_wrong
+            sums[15] += min(parts[2], FIT_BOUND)
+            sums[16] += expected
+            sums[17] += mean_square - expected * expected
+            sums[18] = max(sums[18], parts[2])

@@ -89,6 +89,8 @@ class KnownItems:
         ``[item, step]``, NaN beyond an item's steps; of right/wrong items the difficulty.
     kept
         Per item, the categories of the answers that the steps lie between.
+    se
+        Standard errors of the items' difficulties (locations); NaN where there are none.
     lowest
         What the data of the calibration call the lowest category.
     """
@@ -96,13 +98,14 @@ class KnownItems:
     items: tuple[str, ...]
     thresholds: FloatArray
     kept: tuple[tuple[int, ...], ...]
+    se: FloatArray
     lowest: int = 0
 
     def select(self, wanted: Container[str]) -> KnownItems:
         """Return those of the items that are wanted."""
         use = [i for i, name in enumerate(self.items) if name in wanted]
         names, kept = tuple(self.items[i] for i in use), tuple(self.kept[i] for i in use)
-        return KnownItems(names, self.thresholds[use], kept, self.lowest)
+        return KnownItems(names, self.thresholds[use], kept, self.se[use], self.lowest)
 
     def match(self, responses: Responses) -> Responses:
         """Return answers in the categories of the thresholds."""
@@ -124,11 +127,20 @@ def known_thresholds(calibration: Any) -> KnownItems:
     if ladder is not None:
         place = {name: row for row, name in enumerate(source.items)}
         rows = [place[name] for name in names]
-        kept = tuple(ladder.kept[row] for row in rows)
-        return KnownItems(names, ladder.value[rows], kept, ladder.lowest)
+        kept, se = tuple(ladder.kept[row] for row in rows), _find_errors(source, names)
+        return KnownItems(names, ladder.value[rows], kept, se, ladder.lowest)
     if isinstance(source, Mapping) and any(np.ndim(value) for value in source.values()):
         return _list_thresholds({str(name): value for name, value in source.items()}, names)
-    return KnownItems(names, b[:, None], ((0, 1),) * len(names))
+    return KnownItems(names, b[:, None], ((0, 1),) * len(names), _find_errors(source, names))
+
+
+def _find_errors(source: Any, names: tuple[str, ...]) -> FloatArray:
+    """Return the standard errors of items; NaN where a calibration has none."""
+    se = None if isinstance(source, Mapping) else getattr(source, "se", None)
+    if se is None:
+        return np.full(len(names), np.nan)
+    known = dict(zip(source.items, np.asarray(se, dtype=np.float64), strict=True))
+    return np.array([known[name] for name in names])
 
 
 def _locate(item: object, value: Any) -> Any:
@@ -149,7 +161,8 @@ def _list_thresholds(values: Mapping[str, Any], names: tuple[str, ...]) -> Known
     for name, row in zip(names, rows, strict=True):
         check_logits(name, float(np.abs(row).max()))
     kept = tuple(tuple(range(len(value) + 1)) for value in rows)
-    return KnownItems(names, pad_steps([row.tolist() for row in rows]), kept)
+    padded = pad_steps([row.tolist() for row in rows])
+    return KnownItems(names, padded, kept, np.full(len(names), np.nan))
 
 
 def check_logits(item: str, difficulty: float) -> None:

@@ -27,7 +27,7 @@ MANY_ANSWERS = 1_000_000
 SLAB_CELLS = 1 << 26
 """Cells of bit planes turned into rows together: at most 200 MB."""
 TASK_PERSONS = 4096
-ITEM_SUMS, PERSON_SUMS = 15, 6
+ITEM_SUMS, PERSON_SUMS = 19, 6
 
 
 def is_many(store: AnswerStore, thresholds: FloatArray) -> bool:
@@ -73,7 +73,10 @@ def solve_many(
 def sum_many(
     store: AnswerStore, b: FloatArray, ability: FloatArray, used: BoolArray, centre: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return sums of residuals, ``[15, item]`` and ``[6, person]``, of the persons who are used."""
+    """Return sums of residuals, ``[19, item]`` and ``[6, person]``, of the persons who are used.
+
+    The last of an item is no sum but the largest square.
+    """
     from discreet.analysis.kernels import sum_rows
 
     by_item = np.zeros((store.n_items, ITEM_SUMS))
@@ -89,7 +92,8 @@ def sum_many(
             for one, part in zip(sums, parts, strict=True)
         ]
         list(map_tasks(lambda task: task(), tasks))
-        by_item += sums.sum(axis=0)
+        by_item[:, :-1] += sums[..., :-1].sum(axis=0)
+        by_item[:, -1] = np.maximum(by_item[:, -1], sums[..., -1].max(axis=0))
         by_person[:, span] = own
     return by_item.T, by_person
 

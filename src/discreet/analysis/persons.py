@@ -16,12 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.analysis.abilities import (
+    HalvesTest,
     NormalPrior,
+    compare_halves,
     estimate_prior,
     posterior_moments,
     solve_likelihood,
 )
-from discreet.analysis.known import known_thresholds
+from discreet.analysis.known import KnownItems, known_thresholds
 from discreet.analysis.many import is_many, is_varied, solve_many
 from discreet.analysis.plausible import (
     LatentRegression,
@@ -45,6 +47,14 @@ from discreet.types import FloatArray, Int64Array, ScoreMethod, Texts
 SCORINGS: tuple[str, ...] = get_args(ScoreMethod)
 CHUNK_CELLS = 1 << 20
 """Cells solved together: 8 MB of float64."""
+MOST_COMPARED = 2000
+"""Persons by whom easier and harder items are compared. With more of them the test would see what
+it neglects itself, terms of the order of one over the number of items."""
+
+MOST_PLAUSIBLE = 1_000
+"""Plausible values per person; surveys publish 5 to 20."""
+MOST_DRAWN = 100_000_000
+"""Plausible values of all persons together: 0.8 GB."""
 
 
 class PersonStatus(StrEnum):
@@ -82,7 +92,10 @@ class PersonScores(Tabular):
     items
         Items that were used.
     warnings
-        What was ignored, and why.
+        What was ignored, and why; and where the standard errors are too small.
+    halves
+        Whether the easier and the harder items agree on the abilities as well as the standard
+        errors say; None where items or persons are too few.
     regression
         How abilities depend on what else is known of the persons, else ``None``.
     plausible
@@ -102,6 +115,7 @@ class PersonScores(Tabular):
     warnings: tuple[Notice, ...] = ()
     regression: LatentRegression | None = None
     plausible: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    halves: HalvesTest | None = None
 
     __repr__ = brief_repr
 
@@ -180,7 +194,7 @@ def score(
         For ``"posterior"``; estimated from these persons when left out.
     plausible
         How many plausible values to draw for each person: for statistics of groups, whose
-        differences and variances posterior means understate. 5 to 20 are usual.
+        differences and variances posterior means understate. 5 to 20 are usual, 1,000 the most.
     regress
         Group columns of the answers (one name or several) on which the mean of abilities may
         depend, or a mapping from names to one value for each person. Columns of up to 30
@@ -194,7 +208,9 @@ def score(
     Returns
     -------
     PersonScores
-        With a warning for every item of the answers that has no difficulty.
+        With a warning for every item of the answers that has no difficulty, and one where the
+        easier and the harder items disagree on the abilities: their scale is then distorted, and
+        where they disagree much the standard errors are too small.
 
     Examples
     --------
@@ -206,10 +222,11 @@ def score(
     latent = plausible != 0 or len(regress) > 0
     method = method or ("posterior" if latent else "warm")
     _check_method(method, prior)
-    source = load_answers(responses, reading, group=() if isinstance(regress, Mapping) else regress)
-    columns = take_columns(source.groups, regress)
     if latent:
         _check_latent(method, prior, plausible)
+    source = load_answers(responses, reading, group=() if isinstance(regress, Mapping) else regress)
+    columns = take_columns(source.groups, regress)
+    _check_draws(plausible, source.n_persons)
     known = known_thresholds(calibration)
     warnings = _compare_items(source, known.items)
     warn_of_dropped(warnings)
@@ -225,13 +242,40 @@ def score(
         else:
             found |= _solve_grouped(patterns, b, method, prior)
     LOG.info("scored %d persons on %d items, method %s", source.n_persons, len(b), method)
+    halves = _test_halves(chosen, known, found, is_mean=method == "posterior")
     return PersonScores(
         persons=source.persons,
         method=method,
         items=known.items,
-        warnings=warnings,
+        warnings=(*warnings, *_doubt_errors(halves)),
+        halves=halves,
         **found,
     )
+
+
+def _test_halves(
+    answers: Responses, known: KnownItems, found: Mapping[str, Any], *, is_mean: bool
+) -> HalvesTest | None:
+    """Compare the easier with the harder items, by some evenly chosen persons of very many."""
+    measured = np.flatnonzero(found["status"] == PersonStatus.MEASURED)
+    most = min(MOST_COMPARED, max(1, CHUNK_CELLS // known.thresholds.size))
+    if len(measured) > most:
+        measured = measured[np.linspace(0, len(measured) - 1, most).round().astype(np.intp)]
+    if not len(measured):
+        return None
+    store, ability = answers.store.take(measured), found["ability"][measured]
+    if is_mean:  # the mean of a posterior is drawn away from what the answers say
+        patterns = group_patterns(store, np.arange(len(known.items)))
+        ability = _solve_grouped(patterns, known.thresholds, "warm", None)["ability"]
+    return compare_halves(store.rows(0, len(measured)), known.thresholds, ability, known.se)
+
+
+def _doubt_errors(halves: HalvesTest | None) -> tuple[Notice, ...]:
+    """Warn where easier and harder items disagree by more than chance."""
+    if halves is None or not halves.is_found:
+        return ()
+    kind = Kind.UNDERSTATED_ERRORS if halves.is_large else Kind.DISTORTED_SCALE
+    return (Notice(kind, ". ".join([halves.title, " ".join(halves.explain())])),)
 
 
 def _solve_each(store: AnswerStore, b: FloatArray, method: str) -> dict[str, Any]:
@@ -262,8 +306,11 @@ def _describe_entries(patterns: Patterns, b: FloatArray) -> dict[str, Any]:
 
 
 def _check_latent(method: str, prior: NormalPrior | None, plausible: int) -> None:
-    if plausible < 0:
-        raise BadUsage(f"plausible must be 0 or more, found {plausible}; 10 are usual")
+    if not 0 <= plausible <= MOST_PLAUSIBLE:
+        raise BadUsage(
+            f"plausible, the number of plausible values for each person, must be from 0 to "
+            f"{MOST_PLAUSIBLE:,}, found {plausible:,}; 10 are usual"
+        )
     if method != "posterior":
         raise BadUsage(
             f"plausible values and regressions belong to the method 'posterior', found {method!r}"
@@ -272,6 +319,15 @@ def _check_latent(method: str, prior: NormalPrior | None, plausible: int) -> Non
         raise BadUsage(
             "plausible values and regressions estimate the distribution of abilities themselves; "
             "leave out the prior"
+        )
+
+
+def _check_draws(plausible: int, persons: int) -> None:
+    if plausible * persons > MOST_DRAWN:
+        raise BadUsage(
+            f"{plausible:,} plausible values for each of {persons:,} persons are "
+            f"{plausible * persons:,} numbers, and at most {MOST_DRAWN:,} fit into memory. Ask for "
+            "fewer (plausible=, --plausible); 10 are usual"
         )
 
 

@@ -51,6 +51,11 @@ class ResidualChunk:
     variance: FloatArray
     fourth: FloatArray
 
+    def squares(self) -> FloatArray:
+        """Return squared standardised residuals, zero where an answer is missing."""
+        nothing = np.zeros_like(self.variance)
+        return np.divide(self.residual**2, self.variance, out=nothing, where=self.answered)
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:

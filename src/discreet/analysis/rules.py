@@ -14,6 +14,14 @@ FIT_LOW, FIT_HIGH = 0.7, 1.3
 FIT_BAD = 1.5
 """From here on an item does not help to measure; from 2 on it harms (the same source)."""
 
+FIT_BOUND = 9.0
+"""The most that one answer counts for in the bounded outfit: three standard deviations squared."""
+
+BOUNDED_HIGH, BOUNDED_BAD = 1.2, 1.4
+"""The same limits for the bounded outfit, which varies less. In simulations 2 to 8% of sound tests
+have an item above the first (6 to 16% by the plain outfit above 1.3), and an item with a quarter of
+random answers is found as often (bench/verdicts.py)."""
+
 RELIABILITY_GOOD, RELIABILITY_LOW = 0.8, 0.5
 """Below 0.8 (separation 2) two levels of ability are hardly told apart, below 0.5 (separation
 1) noise is larger than the differences between persons (Fisher 1992, Linacre)."""
@@ -49,7 +57,8 @@ Optimizing rating scale category effectiveness)."""
 
 CONTRAST_CLEAR, CONTRAST_FAR, CONTRAST_ALARM = 1.1, 2.0, 4.0
 """First component of the residuals, as a multiple of what chance makes of it. In simulations with
-30 items and 500 persons two abilities that correlate at 0.8 give 1.1, at 0.5 1.5, at 0 2.0."""
+30 items and 500 persons two abilities that correlate at 0.8 give 1.1, at 0.5 1.5, at 0 2.0. A
+component beyond chance but below the first of these is told as small."""
 
 CONTRAST_SEEN = 1.3
 """Multiple from which on the correlation of the two ends of the component is believed."""
@@ -65,6 +74,20 @@ alarm for one in a hundred sound tests."""
 MISFIT_SHARE = 0.05
 """Share of persons with unexpected answers; in simulations where the model holds, with 5 to 100
 items, it is 0 to 0.025."""
+
+FEWEST_PERSONS = 30
+"""Persons with right and wrong answers below whom no test of the model can say that it holds: the
+standard error of a difficulty is then 0.4 or more."""
+
+REVERSED_SHARE = 0.1
+"""Share of items that run against the others from which on they explain other findings: they then
+distort every ability."""
+
+ERRORS_LARGE = 1.2
+"""Differences between abilities on easier and harder items, as a multiple of what their standard
+errors allow, from which on these count as too small. With 60 persons and 1,000 items guessing gives
+1.7 where the errors in truth are 1.4 times the standard errors; where it gives 1.05 (1,000 persons,
+40 items) or unequal slopes give 1.2, the standard errors hold (bench/verdicts.py)."""
 
 MANY_TIMES = 10
 """A test this many times as long is beyond what the formula can promise."""
@@ -88,12 +111,16 @@ class Severity(IntEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong: what was found and what to do."""
+    """One thing that is wrong: what was found and what to do.
+
+    ``consequences`` are other findings that this one may explain.
+    """
 
     severity: Severity
     title: str
     found: str
     advice: str
+    consequences: tuple[Finding, ...] = ()
 
 
 def say_reliability(value: float | None) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit
 
 from discreet.analysis.residuals import prepare
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, escape_controls
 from discreet.markup import Tabular, brief_repr
 from discreet.models.steps import refuse_steps
 from discreet.schema import Along, Count, Within
@@ -69,8 +69,9 @@ class Scalogram(Tabular):
     def to_text(self) -> str:
         """Return the table as lines: 1 right, 0 wrong, a dot for missing, * after a surprise."""
         width = max(len(str(max(self.persons))), len("persons"))
-        tall = max(map(len, self.items))
-        names = [item.rjust(tall) for item in self.items]
+        shown = [escape_controls(item) for item in self.items]
+        tall = max(map(len, shown))
+        names = [item.rjust(tall) for item in shown]
         head = [
             " " * (width + 10) + "".join(f"{name[line]} " for name in names).rstrip()
             for line in range(tall)

@@ -8,7 +8,7 @@ Confidential.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -18,7 +18,7 @@ from discreet.analysis.curves import mark_disordered
 from discreet.analysis.persons import tabulate_scores
 from discreet.analysis.rules import FIT_HIGH, FIT_LOW, SURE_T
 from discreet.analysis.words import RIGHT_WRONG, AnswerWords, words_for
-from discreet.markup import Tabular, brief_repr
+from discreet.markup import Tabular, brief_repr, name_some
 from discreet.results.estimate import Estimate
 from discreet.schema import AtLeast, Count, EqualLengths, Finite, read_as
 from discreet.types import BoolArray
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from discreet.results.thresholds import Thresholds
 
 FIT_COLUMNS = (
-    *("infit", "infit_t", "outfit", "outfit_t"),
-    *("point_measure", "point_measure_expected", "discrimination"),
+    *("infit", "infit_t", "outfit", "outfit_t", "outfit_bounded", "outfit_bounded_t"),
+    *("outfit_without_one", "point_measure", "point_measure_expected", "discrimination"),
 )
 """What is said of the fit of an item."""
 
@@ -64,6 +64,9 @@ COLUMN_WORDS = {
     "infit_t": Words("infit t", 1, "standardised; beyond 2 hardly chance"),
     "outfit": Words("outfit", 2, "mean square; 1 is expected"),
     "outfit_t": Words("outfit t", 1, "standardised; beyond 2 hardly chance"),
+    "outfit_bounded": Words("outfit, bounded", 2, "no answer counts for more than 9"),
+    "outfit_bounded_t": Words("bounded t", 1, "standardised; beyond 2 hardly chance"),
+    "outfit_without_one": Words("without one", 2, "outfit without the most unexpected answer"),
     "point_measure": Words("corr.", 2, "of the answer with ability"),
     "point_measure_expected": Words("expected", 2, "what the correlation is by the model"),
     "discrimination": Words("discr.", 2, "slope as a multiple of the model's; 1 is expected"),
@@ -82,6 +85,9 @@ COLUMN_WORDS = {
     "scaled_se": Words("scaled SE"),
     "threshold": Words("threshold", 2, "logits"),
     "share": Words("share", 3, "of the answers to the item"),
+    "answers_without_extremes": Words(
+        "without extremes", 2, "answers of persons with neither the lowest nor the highest score"
+    ),
     "mean_ability": Words("mean ability", 2, "of the persons in the category"),
     "expected_ability": Words("expected", 2, "what the mean ability is by the model"),
     "name": Words("test"),
@@ -209,23 +215,26 @@ def tabulate_categories(evidence: Evidence) -> Table | None:
     if found is None or ladder is None:
         return None
     columns = found.to_dict()
-    if ladder.categories is not None:  # all answers, also of those with an extreme score
+    if ladder.categories is not None and evidence.sampled is not None:
         columns |= _count_categories(evidence.estimate, ladder, columns)
-    names = ("item", "category", "answers", "share", "mean_ability", "expected_ability")
+    names = (
+        *("item", "category", "answers", "share", "answers_without_extremes"),
+        *("mean_ability", "expected_ability", "infit", "outfit"),
+    )
     return Table(
         "categories",
         "Categories",
-        "How many answers are in each category, and the mean ability of the persons in it, which "
-        "should rise from category to category. Abilities and fit are those of persons with "
-        "neither the lowest nor the highest score.",
-        {name: columns[name] for name in (*names, "infit", "outfit")},
+        "All answers in each category, and the mean ability of the persons in it, which should "
+        "rise from category to category. Abilities and fit are those of persons with neither the "
+        "lowest nor the highest score; their answers are counted apart.",
+        {name: columns[name] for name in names},
     )
 
 
 def _count_categories(
     estimate: Estimate, ladder: Thresholds, columns: Mapping[str, list[Any]]
 ) -> dict[str, list[Any]]:
-    """Return answers and shares of all persons, for the rows of a table."""
+    """Return answers and shares of all persons, where a sample was looked at."""
     place = {item: row for row, item in enumerate(estimate.items)}
     counts = np.zeros(0) if ladder.categories is None else ladder.categories
     rows = [
@@ -360,20 +369,7 @@ def list_evidence_tables(evidence: Evidence) -> Iterator[Table]:
         "Share of the variance that is not error, and how many errors wide the spread is.",
         evidence.fit.to_dict(),
     )
-    if evidence.andersen is not None:
-        yield Table(
-            "andersen",
-            "Difficulties of persons with low and high scores",
-            "Behind Andersen's test: each group calibrated on its own, mean zero in each.",
-            evidence.andersen.to_dict(),
-        )
-    if evidence.wald is not None:
-        yield Table(
-            "wald",
-            "Wald tests, item by item",
-            "Whether an item has the same difficulty for persons with low and with high scores.",
-            evidence.wald.to_dict(),
-        )
+    yield from _list_score_tables(evidence)
     if evidence.distractors is not None:
         yield Table(
             "options",
@@ -385,6 +381,44 @@ def list_evidence_tables(evidence: Evidence) -> Iterator[Table]:
     pairs = tabulate_pairs(evidence)
     if pairs is not None:
         yield pairs
+
+
+def _list_score_tables(evidence: Evidence) -> Iterator[Table]:
+    """Yield the comparisons of persons with low and high scores, of the same items."""
+    found = evidence.andersen
+    if found is None:
+        return
+    groups = ", ".join(
+        f"{n:,} {label}" for label, n in zip(found.groups, found.persons, strict=True)
+    )
+    which = f"Persons are split at the {found.split} ({groups})."
+    if found.excluded:
+        which += f" Left out of both tests: {name_some(found.excluded, len(found.excluded))}."
+    yield Table(
+        "andersen",
+        "Difficulties of persons with low and high scores",
+        "Behind Andersen's test: each group calibrated on its own, mean zero over the compared "
+        f"items in each. {which}",
+        _add_left_out(found.to_dict(), found.excluded),
+    )
+    if evidence.wald is not None:
+        yield Table(
+            "wald",
+            "Wald tests, item by item",
+            "Whether an item has the same difficulty for persons with low and with high scores. "
+            f"{which}",
+            _add_left_out(evidence.wald.to_dict(), found.excluded),
+        )
+
+
+def _add_left_out(columns: Mapping[str, list[Any]], items: Sequence[str]) -> dict[str, list[Any]]:
+    """Return columns with a row for each item that was left out, and a status that says so."""
+    compared = len(columns["item"])
+    status = columns.get("status", ["compared"] * compared)
+    more = {"item": list(items), "status": ["left out"] * len(items)}
+    nothing = [float("nan")] * len(items)
+    every = {**columns, "status": status}
+    return {name: [*values, *more.get(name, nothing)] for name, values in every.items()}
 
 
 def list_dimension_tables(diagnostics: Diagnostics) -> Iterator[Table]:

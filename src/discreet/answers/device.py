@@ -28,8 +28,10 @@ from discreet.answers.responses import Responses
 from discreet.answers.select import CELLS
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import Tally
+from discreet.counts.matrix import check_room
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.secure import RandomSource
+from discreet.tables.detected import Detected
 from discreet.types import Int64Array, Texts
 
 if TYPE_CHECKING:
@@ -78,6 +80,11 @@ class DeviceAnswers(Held):
         return self._memory.lowest
 
     @property
+    def detected(self) -> tuple[Detected, ...]:
+        """What the data decided about how they were read."""
+        return self._memory.detected
+
+    @property
     def persons(self) -> Texts:
         """Ids of the persons."""
         return self._memory.persons
@@ -111,6 +118,7 @@ class DeviceAnswers(Held):
         if reason is not None:
             warnings.warn(f"{reason}; the pairs are counted in memory instead", stacklevel=3)
             return self._memory.count(weighting)
+        check_room(self.steps, len(self.items) ** 2)
         return count_on_device(self._source, weighting, "cuda")
 
     @property
@@ -144,11 +152,20 @@ def open_on_device(source: Any, reading: Reading | None = None) -> Answers:
     reading
         How a file is read.
     """
-    if isinstance(source, Responses) or is_tensor(source):
+    if isinstance(source, Responses) or (is_tensor(source) and _is_plain(reading)):
         return DeviceAnswers(source)
     if isinstance(source, Held):
         return cast(Answers, source)
+    if is_tensor(source):
+        source = _as_tensor(source).cpu().numpy()
     return DeviceAnswers(open_memory(source, reading))
+
+
+def _is_plain(reading: Reading | None) -> bool:
+    """Say whether a tensor is read as it is: no codes, no steps, no item list."""
+    if reading is None:
+        return True
+    return not (reading.codes or reading.asked.is_said or reading.scale or reading.listed)
 
 
 def count_on_device(source: Any, weighting: Weighting | None, device: str) -> PairCounts:

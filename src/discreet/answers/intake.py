@@ -26,10 +26,11 @@ from discreet.answers.planes import (
 )
 from discreet.answers.select import flip_answers
 from discreet.answers.steps import Nodes, list_answers, pack_steps, step_store, store_steps
-from discreet.errors import BadResponses
+from discreet.errors import BadResponses, Remedy
 from discreet.tables.advice import refuse_wide
+from discreet.tables.detected import Detected, join_detected
 from discreet.tables.ids import IdCodes, read_ids
-from discreet.tables.opener import LongTable, RowPlaces, Source, assign_groups
+from discreet.tables.opener import LongTable, RowPlaces, Source, assign_groups, detect_reading
 from discreet.tables.order import OrderKeys, sort_keys
 from discreet.tables.remedies import make_remedy
 from discreet.tables.roles import Reading, WidePlan
@@ -40,12 +41,18 @@ Codes = npt.NDArray[np.int32]
 
 
 class RawTable(NamedTuple):
-    """Items, persons (Arrow ids, or None for those in order), answers, groups."""
+    """Items, persons (Arrow ids, or None for those in order), answers, groups.
+
+    ``detected`` is what the data decided about how they are read, ``joined`` a sentence about
+    persons who stand in several rows of a wide table and lost answers by that.
+    """
 
     items: tuple[str, ...]
     persons: Any
     store: AnswerStore
     groups: dict[str, npt.NDArray[np.object_]]
+    detected: tuple[Detected, ...] = ()
+    joined: str = ""
 
 
 def pack_table(table: LongTable | WideTable, reading: Reading) -> RawTable:
@@ -55,7 +62,7 @@ def pack_table(table: LongTable | WideTable, reading: Reading) -> RawTable:
     rows = table.finish()
     coded = rows.person, rows.item, rows.code
     store = store_answers(*coded, rows.persons, rows.items, reading, rows.place, rows.when)
-    return RawTable(rows.items, rows.persons, store, rows.groups)
+    return RawTable(rows.items, rows.persons, store, rows.groups, rows.detected)
 
 
 def store_answers(
@@ -67,6 +74,7 @@ def store_answers(
     reading: Reading,
     place: Any,
     when: FloatArray | None = None,
+    column: str | None = None,
 ) -> AnswerStore:
     """Store answers; a person's second answer to an item is settled as the user said.
 
@@ -82,18 +90,23 @@ def store_answers(
         From the number of an entry to the words for its row.
     when
         What says which of repeated answers is the last; by default their order here.
+    column
+        The column of persons of a wide table, in which two persons may have one name.
     """
     try:
         store = store_steps(person, item, code, len(persons), reading.steps_of(items))
     except Repeated as again:
         if reading.repeats == "error":
             first, second = again.first_index, again.second_index
+            numbering = [] if column is None else [number_rows(column, reading)]
             raise BadResponses(
                 f"Person '{persons[int(person[first])]}' answered item "
                 f"'{items[int(item[first])]}' more than once: {place(first)} and {place(second)}. "
-                "Only one answer can count. Remove one, or keep the first or the last of them "
+                f"Only one answer can count. {''.join(f'{one.words}. ' for one in numbering)}"
+                "Remove one, or keep the first or the last of them "
                 "with repeats='first' or repeats='last' (--repeats first, --repeats last)."
             ).offering(
+                *numbering,
                 make_remedy("keep the first answer:", {"repeats": "first"}),
                 make_remedy("keep the last answer:", {"repeats": "last"}),
             ) from None
@@ -101,6 +114,14 @@ def store_answers(
         answers = person[kept], item[kept], code[kept]
         store = store_steps(*answers, len(persons), reading.steps_of(items))
     return store if reading.one_means == "right" else flip_answers(cast(Nodes, store))
+
+
+def number_rows(column: str, reading: Reading) -> Remedy:
+    """Return how two persons with one name are kept apart: every row is another person."""
+    told = make_remedy("If these are two persons, number the rows with", {"ignore": [column]})
+    if reading.person is None:
+        return told
+    return Remedy(f"{told.words} instead of person=", {**told.options, "person": None})
 
 
 def keep_one(
@@ -115,6 +136,7 @@ def keep_one(
 
 
 _BLOCK = 64 * BLOCK_WORDS
+_SHOWN = 5
 
 
 @dataclass
@@ -132,12 +154,14 @@ class WideTable:
         self._reading = reading
         self._rows = RowPlaces()
         self._persons = IdCodes()
+        self._column: str | None = None
         self._numbered = True
         self._groups = {name: IdCodes() for name in reading.group}
         self._order = OrderKeys()
         self._segments: list[_Segment] = []
         self._buffer = np.zeros((0, 0), dtype=np.int8)
         self._used = 0
+        self._detected: tuple[Detected, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -147,7 +171,11 @@ class WideTable:
     def add_source(self, source: Source, plan: WidePlan) -> None:
         """Take in all rows of a source."""
         self._rows.begin(source)
+        found = detect_reading(source, plan, self._reading)
+        self._detected = join_detected([self._detected, found])
         self._check_numbering(source, plan)
+        if not plan.groups:  # out of memory nobody asks for them
+            self._groups = {}
         items = tuple(source.names[number] for number in plan.items)
         if not self._segments or self._segments[-1].items != items:
             self._flush()
@@ -157,7 +185,7 @@ class WideTable:
         facts = (*person, *plan.groups, *plan.order)
         for batch in source.batches((*facts, *plan.items)):
             if person:
-                name = source.names[person[0]]
+                self._column = name = source.names[person[0]]
                 self._persons.add(read_ids(batch[0], name, "person", self._rows), batch[0].type)
             groups = batch[len(person) : len(person) + len(plan.groups)]
             for (name, codes), column in zip(self._groups.items(), groups, strict=True):
@@ -230,9 +258,10 @@ class WideTable:
             store = step_store(_join_blocks([one.nodes for one in segment.blocks]), steps)
             if self._reading.one_means == "wrong":
                 store = flip_answers(store.nodes)
-            return RawTable(segment.items, kept, store, groups)
+            return RawTable(segment.items, kept, store, groups, self._detected)
         items = tuple(dict.fromkeys(name for segment in self._segments for name in segment.items))
-        return RawTable(items, kept, self._store_long(person, names, items), groups)
+        store, joined = self._store_long(person, names, items)
+        return RawTable(items, kept, store, groups, self._detected, joined)
 
     def _person_codes(self) -> tuple[npt.NDArray[Any], Any]:
         if self._numbered:
@@ -241,7 +270,7 @@ class WideTable:
 
     def _store_long(
         self, person: npt.NDArray[Any], names: Any, items: tuple[str, ...]
-    ) -> AnswerStore:
+    ) -> tuple[AnswerStore, str]:
         number = {name: code for code, name in enumerate(items)}
         parts, first = [], 0
         for segment in self._segments:
@@ -252,10 +281,32 @@ class WideTable:
                 first += block.n_persons
         row, item, code = (np.concatenate(column) for column in zip(*parts, strict=True))
         when = self._order.finish()
-        return store_answers(
+        store = store_answers(
             person[row], item, code, names, items, self._reading,
             lambda index: self._rows.place(int(row[index])), None if when is None else when[row],
+            self._column,
         )  # fmt: skip
+        lost = store.n_answers < len(row) and when is None
+        return store, self._tell_joined(person, names) if lost else ""
+
+    def _tell_joined(self, person: npt.NDArray[Any], names: Any) -> str:
+        """Tell who stands in several rows of one table."""
+        keys = self._rows.number_sources() * len(names) + person
+        _, first, code, times = np.unique(
+            keys, return_index=True, return_inverse=True, return_counts=True
+        )
+        joined = np.flatnonzero(times > 1)
+        if self._column is None or not joined.size:
+            return ""
+        told = []
+        for one in joined[np.argsort(first[joined])][:_SHOWN].tolist():
+            rows = [self._rows.place(row) for row in np.flatnonzero(code == one)[:_SHOWN].tolist()]
+            told.append(f"'{names[int(person[first[one]])]}' ({' and '.join(rows)})")
+        return (
+            "Persons with one id count as one, and their repeated answers were left out, "
+            f"{joined.size} of them: {'; '.join(told)}. "
+            f"{number_rows(self._column, self._reading).words}."
+        )
 
 
 class _Numbers:

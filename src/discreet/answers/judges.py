@@ -20,6 +20,7 @@ from discreet.answers.select import CELLS, ROWS, check_cap, digest_ids, digest_r
 from discreet.counts import ComparisonCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource, random_ranks
+from discreet.tables.detected import Detected
 from discreet.tables.ids import check_codes, check_items, make_ids
 from discreet.tables.roles import REPEATS, check_choice
 from discreet.types import Int64Array, Repeats, Ties
@@ -43,6 +44,8 @@ class Comparisons:
         Judge l made the comparisons ``starts[l]`` to ``starts[l + 1] - 1``.
     winner, loser
         Numbers of the two objects of each comparison.
+    detected
+        What the data decided about how they were read.
 
     Examples
     --------
@@ -62,7 +65,10 @@ class Comparisons:
         starts: npt.ArrayLike,
         winner: npt.ArrayLike,
         loser: npt.ArrayLike,
+        *,
+        detected: Sequence[Detected] = (),
     ) -> None:
+        self.detected = tuple(detected)
         self._items = check_items(items, len(items))
         self._starts = np.array(starts, dtype=np.int64)
         n_judges = len(self._starts) - 1
@@ -215,7 +221,33 @@ class Comparisons:
                 f"{lost.size} comparisons are about objects that are not in the list, for "
                 f"example {name!r}. Add them to the list, or remove those comparisons first."
             )
-        return Comparisons(names, self._ids, self._starts, winner, loser)
+        return self._derive(names, self._starts, winner, loser)
+
+    def keep(self, items: Sequence[object]) -> Comparisons:
+        """Return the comparisons of two of these objects; a judge may be left without any."""
+        names = check_items(items, len(items))
+        known = np.isin(np.array(self._items, dtype=object), np.array(names, dtype=object))
+        kept = known[self._winner] & known[self._loser]
+        if not kept.any() and kept.size:
+            raise BadResponses(
+                f"no comparison is of two listed objects: the list begins with {names[0]!r}, the "
+                f"data with {self._items[0]!r}. Write objects as the data does"
+            )
+        starts = np.concatenate([[0], np.cumsum(kept)])[self._starts]
+        place = {name: number for number, name in enumerate(names)}
+        new = np.array([place.get(name, -1) for name in self._items], dtype=np.int64)
+        return self._derive(names, starts, new[self._winner[kept]], new[self._loser[kept]])
+
+    def _derive(
+        self, items: Sequence[object], starts: Int64Array, winner: Int64Array, loser: Int64Array
+    ) -> Comparisons:
+        """Return other comparisons of the same judges."""
+        return Comparisons(items, self._ids, starts, winner, loser, detected=self.detected)
+
+    def remember(self, detected: Sequence[Detected]) -> Comparisons:
+        """Return the same comparisons with what the data decided about how they were read."""
+        parts = self._starts, self._winner, self._loser
+        return Comparisons(self._items, self._ids, *parts, detected=detected)
 
     def cap(self, max_comparisons: int, source: RandomSource) -> Comparisons:
         """Keep a uniformly random ``max_comparisons`` of each judge with more.
@@ -232,7 +264,7 @@ class Comparisons:
             return self
         kept = random_ranks(source, self._starts) < most
         starts = np.concatenate([[0], np.cumsum(kept)])[self._starts]
-        return Comparisons(self._items, self._ids, starts, self._winner[kept], self._loser[kept])
+        return self._derive(self._items, starts, self._winner[kept], self._loser[kept])
 
     @property
     def _ids(self) -> list[str] | None:

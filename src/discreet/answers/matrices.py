@@ -7,6 +7,7 @@ a sparse matrix does not hold.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,20 @@ from discreet.answers.pack import (
 from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.answers.steps import store_steps
 from discreet.errors import BadResponses
-from discreet.tables.scales import AskedSteps, Scale, Tally, find_scale
-from discreet.tables.values import BAD, MISSING, Codes, Scoring, drop_codes, score_value, spell
+from discreet.tables.advice import Found, list_scale_remedies
+from discreet.tables.roles import Reading
+from discreet.tables.scales import AskedSteps, BadScale, Scale, Tally, find_scale
+from discreet.tables.values import (
+    BAD,
+    MISSING,
+    MISSING_WORDS,
+    Codes,
+    Scoring,
+    as_number,
+    drop_codes,
+    score_value,
+    spell,
+)
 
 Store = BitPlanes | SparseRows
 
@@ -37,8 +50,8 @@ def store_array(
     missing: Codes = (),
     asked: AskedSteps | None = None,
     scale: Scale | None = None,
-) -> tuple[AnswerStore, int]:
-    """Return the answers of a matrix in the form that takes less memory, and the lowest value.
+) -> tuple[AnswerStore, Scale | None]:
+    """Return the answers of a matrix in the form that takes less memory, and the scale of steps.
 
     Where the scale is known, nothing is looked for.
     """
@@ -51,31 +64,64 @@ def store_array(
             return stepped
     try:
         if hasattr(X, "tocoo"):
-            return _store_sparse(X.tocoo(), items), 0
-        return compact(pack_rows(_as_matrix(X))), 0
+            return _store_sparse(X.tocoo(), items), None
+        return compact(pack_rows(_as_matrix(X))), None
     except BadCell as bad:
         return _try_categories(X, items, said, bad)
 
 
+def keep_listed(X: Any, reading: Reading) -> tuple[Any, tuple[str, ...] | None]:
+    """Return the columns of a matrix that are on the public item list, and their names.
+
+    Columns are called "0", "1", ...; None where all of them stay.
+    """
+    if not reading.listed:
+        return X, None
+    cells = X.tocsc() if hasattr(X, "tocoo") else _check_shape(np.ma.asanyarray(_as_array(X)))
+    names = tuple(map(str, range(cells.shape[1])))
+    columns = [number for number, name in enumerate(names) if not reading.ignores(name)]
+    if not columns:
+        raise BadResponses(
+            f"The columns of a matrix are called '0' to '{names[-1]}', and the item list names "
+            "none of them. Name the columns as the list does, with Responses.from_array(X, items), "
+            "or give a data frame."
+        )
+    return cells[:, columns], tuple(names[number] for number in columns)
+
+
 def _try_categories(
     X: Any, items: tuple[str, ...] | None, asked: AskedSteps, bad: BadCell
-) -> tuple[AnswerStore, int]:
+) -> tuple[AnswerStore, Scale]:
     """Return answers with steps, or refuse the entry that is neither right nor wrong."""
-    told = bad.row, bad.column, bad.value, items
     try:
         found = None if asked.is_binary or asked.is_said else _store_categories(X, items, asked)
-    except BadResponses as reason:
+    except BadScale as reason:
         words = f"{str(reason)[0].upper()}{str(reason)[1:]}"
-        raise BadResponses(f"{_name_cell(*told)} {words}") from None
+        row, column, value = _locate_cell(X, items, reason.cells)
+        raise BadResponses(f"{_name_cell(row, column, value, items)} {words}") from None
     if found is None:
-        raise BadResponses(explain_cell(*told)) from None
+        raise BadResponses(explain_cell(bad.row, bad.column, bad.value, items)) from None
     return found
+
+
+def _locate_cell(
+    X: Any, items: tuple[str, ...] | None, cells: Mapping[str, frozenset[int]]
+) -> tuple[int, int, Any]:
+    """Return row, column and value of the first entry that holds one of these values, by item."""
+    person, item, values, (_, n_items) = _list_entries(X)
+    names = items or tuple(map(str, range(n_items)))
+    hit = np.zeros(len(values), dtype=np.bool_)
+    for column, name in enumerate(names):
+        if cells.get(name):
+            hit |= (item == column) & np.isin(values, list(cells[name]))
+    first = min(np.flatnonzero(hit).tolist(), key=lambda entry: (person[entry], item[entry]))
+    return int(person[first]), int(item[first]), values[first]
 
 
 def _store_categories(
     X: Any, items: tuple[str, ...] | None, asked: AskedSteps, scale: Scale | None = None
-) -> tuple[AnswerStore, int] | None:
-    """Return answers with steps and the lowest value; None where the entries are no steps."""
+) -> tuple[AnswerStore, Scale] | None:
+    """Return answers with steps and their scale; None where the entries are no steps."""
     person, item, values, (n_persons, n_items) = _list_entries(X)
     if values.dtype.kind not in "buif":
         return None
@@ -93,7 +139,7 @@ def _store_categories(
             used, place = np.unique(values[own], return_inverse=True)
             code[own] = np.array([table[float(one)] for one in used], dtype=np.int8)[place]
     store = store_steps(person, item, code, n_persons, found.steps_of(names))
-    return store, found.lowest
+    return store, found
 
 
 def _check_listed(tally: Tally, scale: Scale) -> Scale:
@@ -103,12 +149,14 @@ def _check_listed(tally: Tally, scale: Scale) -> Scale:
             raise BadResponses(f"column {item!r} is not on the item list")
         unlisted = [value for value in own if value not in scale.codes.get(item, {})]
         if unlisted:
-            known = ", ".join(scale.codes[item])
+            known, words = ", ".join(scale.codes[item]), tuple(own)
+            found = Found("", item, unlisted[0], False, words, tally, is_listed=True)
+            remedies = list_scale_remedies(found, scale.codes[item])
+            told = " ".join(f"{one.words[0].upper()}{one.words[1:]}." for one in remedies)
             raise BadResponses(
                 f"item {item!r} has the answer {unlisted[0]}, which is none of its categories: "
-                f"{known}. Correct it, name codes for missing answers with missing=, or say the "
-                "lowest category with lowest="
-            )
+                f"{known}. {told}"
+            ).offering(*remedies)
     return scale
 
 
@@ -120,8 +168,27 @@ def _list_entries(X: Any) -> tuple[Any, Any, Any, tuple[int, int]]:
         return sparse.row[held], sparse.col[held], sparse.data[held], sparse.shape
     cells = _check_shape(np.asanyarray(X))
     numbers = np.ma.getdata(cells)
+    if numbers.dtype.kind in "OUST":
+        numbers = _read_numbers(numbers)
     person, item = np.nonzero(~(np.ma.getmaskarray(cells) | missing_cells(numbers)))
     return person, item, numbers[person, item], cells.shape
+
+
+def _read_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return objects and texts as numbers, NaN where missing; as they are where one is none."""
+    numbers = [_read_number(cell) for cell in cells.ravel().tolist()]
+    if any(number is None for number in numbers):
+        return cells
+    return np.array(numbers, dtype=np.float64).reshape(cells.shape)
+
+
+def _read_number(cell: object) -> float | None:
+    is_text = isinstance(cell, str)
+    if cell is None or (is_text and spell(cell).lower() in MISSING_WORDS):
+        return np.nan
+    number = as_number(cell)
+    # A text "-1" is refused, as in files; a number -1 is missing, as in arrays.
+    return None if number is None or (is_text and number == MISSING) else float(number)
 
 
 def _tally(values: npt.NDArray[Any]) -> dict[str, int]:
@@ -133,18 +200,20 @@ def _as_matrix(X: Any) -> npt.NDArray[Any]:
     """Return a 2-d array of a type that can be packed."""
     if isinstance(X, np.ma.MaskedArray):
         return _as_int8(_check_shape(X.data), np.ma.getmaskarray(X))
+    cells = _check_shape(_as_array(X))
+    if cells.dtype.name in _PACKED_AS_THEY_ARE:
+        return cells
+    return _as_int8(cells, None)
+
+
+def _as_array(X: Any) -> npt.NDArray[Any]:
     try:
-        cells = _check_shape(np.asarray(X))
-    except ValueError as error:
-        if isinstance(error, BadResponses):
-            raise
+        return np.asanyarray(X)
+    except ValueError:
         raise BadResponses(
             "The rows of the answers differ in length, so it is not clear which answer belongs "
             "to which item. Give every person one entry per item, None where there is no answer."
         ) from None
-    if cells.dtype.name in _PACKED_AS_THEY_ARE:
-        return cells
-    return _as_int8(cells, None)
 
 
 def _check_shape(cells: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -129,7 +129,7 @@ def say_folds(counts: PairCounts, tally: Tally | None) -> PairCounts:
     """Return the counts, and warn where not all folds fitted into memory."""
     kept = 0 if counts.folds is None else counts.folds.number
     if tally is not None and kept != tally.folds:
-        warnings.warn(explain_folds(tally.folds, kept, len(counts.items)), stacklevel=3)
+        warnings.warn(explain_folds(tally.folds, kept, counts.steps), stacklevel=3)
     return counts
 
 
@@ -206,7 +206,7 @@ def open_answers(
 
 def open_memory(source: Any, reading: Reading | None = None) -> Responses:
     """Return answers in memory: read from where they are, or copied from a frame or an array."""
-    from discreet.answers.matrices import store_array
+    from discreet.answers.matrices import keep_listed, store_array
     from discreet.answers.reading import read_frame, read_planned
     from discreet.answers.responses import Responses
 
@@ -215,8 +215,9 @@ def open_memory(source: Any, reading: Reading | None = None) -> Responses:
     if is_matrix(source):
         matrix = source if hasattr(source, "tocoo") else _in_main_memory(source)
         said = reading or Reading()
-        store, lowest = store_array(matrix, None, said.codes, said.asked, said.scale)
-        return Responses.from_store(store, lowest=lowest)
+        matrix, names = keep_listed(matrix, said)
+        store, scale = store_array(matrix, names, said.codes, said.asked, said.scale)
+        return Responses.from_store(store, names, scale=scale)
     return read_frame(source, reading or Reading())
 
 

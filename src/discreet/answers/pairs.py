@@ -20,7 +20,7 @@ from discreet.counts.bit_planes import (
     count_planes_weighted,
     count_steps,
 )
-from discreet.counts.matrix import prefers_sparse
+from discreet.counts.matrix import check_room, expect_pairs, fits_dense, prefers_sparse
 from discreet.counts.nodes import clear_within
 from discreet.counts.sparse_rows import count_compressed, count_rows, list_rows, pack_sparse
 from discreet.errors import BadUsage
@@ -49,24 +49,41 @@ SLICE_BYTES = 1 << 26
 """Bit planes made from sparse rows at one time."""
 
 
-def count_matrix(store: AnswerStore, weighting: Weighting | None = None) -> Any:
+def count_matrix(store: AnswerStore, weighting: Weighting | None = None, share: float = 1.0) -> Any:
     """Do as :func:`count_store`, but into a sparse array where most pairs were not compared.
 
     Answers with steps give pairs of nodes, those within an item left out. How many pairs were
     compared is known only afterwards, so this is decided by the pairs of answers, which cannot be
     fewer; :class:`~discreet.counts.PairCounts` settles the form. Above
     20,000 items a dense matrix is not even tried.
+
+    Parameters
+    ----------
+    store, weighting
+        As for :func:`count_store`.
+    share
+        Of all answers, those in the store: a batch of many tells how many pairs there will be.
+
+    Raises
+    ------
+    OutOfReach
+        If there is not enough memory for what the counts are made for.
     """
     weights = None if weighting is None else weigh_persons(store, weighting)
-    return clear_within(_count_nodes(store.nodes, store.steps, weights), store.steps)
+    return clear_within(_count_nodes(store.nodes, store.steps, weights, share), store.steps)
 
 
-def _count_nodes(store: Store, steps: Sequence[int], weights: Int64Array | None) -> Any:
+def _count_nodes(
+    store: Store, steps: Sequence[int], weights: Int64Array | None, share: float
+) -> Any:
     if store.n_items <= matrix.SPARSE_ITEMS:
         return _count_dense(store, steps, weights)
     answered, right = store.person_totals()
     pairs = int(right @ (answered - right))
-    if store.n_items <= matrix.LARGE_ITEMS and not prefers_sparse(store.n_items, pairs):
+    by_item = store.item_totals()
+    check_room(steps, expect_pairs(by_item[1], by_item[0] - by_item[1], pairs / share))
+    is_filled = store.n_items <= matrix.LARGE_ITEMS and not prefers_sparse(store.n_items, pairs)
+    if is_filled and fits_dense(store.n_items):
         return _count_dense(store, steps, weights)
     rows = store if isinstance(store, SparseRows) else list_rows(store)
     return count_compressed(rows, weights, pairs)

@@ -22,6 +22,7 @@ from discreet.answers.steps import join_sparse
 from discreet.answers.thinning import stand_for, thin_persons
 from discreet.errors import OutOfReach
 from discreet.secure import RandomSource
+from discreet.tables.detected import Detected
 from discreet.types import IndexArray, Int64Array
 
 if TYPE_CHECKING:
@@ -135,6 +136,11 @@ class Contributions(Protocol):
         ...
 
     @property
+    def detected(self) -> tuple[Detected, ...]:
+        """What the data decided about how they were read; a release refuses it."""
+        ...
+
+    @property
     def n_persons(self) -> int:
         """Number of persons, those without any answer included."""
         ...
@@ -244,6 +250,11 @@ class Held:
     def lowest(self) -> int:
         """The value that category 0 had where the answers were read."""
         return 0
+
+    @property
+    def detected(self) -> tuple[Detected, ...]:
+        """What the data decided about how they were read: every place must say."""
+        raise NotImplementedError
 
     def reduce(self, job: Job[T]) -> T:
         """Fold a job over blocks of whole persons."""

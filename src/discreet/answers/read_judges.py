@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from discreet.answers.judges import ERROR, Comparisons, find_repeat
 from discreet.errors import BadResponses, BadUsage
+from discreet.tables.detected import Detected, join_detected
 from discreet.tables.form import make_form
 from discreet.tables.ids import IdCodes, read_ids, spell_ids
 from discreet.tables.opener import RowPlaces, Source, read_tables
@@ -134,12 +135,14 @@ class _Table:
         self._rows = RowPlaces()
         self._judges, self._items = IdCodes(), IdCodes()
         self._outcomes: list[npt.NDArray[np.int8]] = []
+        self._detected: tuple[Detected, ...] = ()
 
     def add(self, source: Source) -> None:
         """Take in all rows of a source."""
         columns = _find_columns(source.names, self._roles, source.name)
         names = [source.names[number] for number in columns]
         self._rows.begin(source)
+        self._detected = join_detected([self._detected, source.detect(columns, has_ids=True)])
         for batch in source.batches(columns):
             self._add_batch(batch, names)
 
@@ -214,9 +217,10 @@ class _Table:
         loser = np.where(won, right[rows], left[rows])
         if self._roles.repeats == ERROR:
             self._refuse_repeat(judge[rows], winner, loser, rows, judges, items)
-        return Comparisons.from_codes(
+        made = Comparisons.from_codes(
             judge[rows], winner, loser, items=items, judges=judges, repeats=self._roles.repeats
         )
+        return made.remember(self._detected)
 
     def _refuse_repeat(
         self, judge: Codes, winner: Codes, loser: Codes, rows: Any, judges: Any, items: Any

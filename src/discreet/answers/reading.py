@@ -8,6 +8,7 @@ and wide; plain number and truth-value columns of a wide frame are packed as the
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.answers.choices import read_choices
+from discreet.answers.choices import Choices, read_choices
 from discreet.answers.intake import RawTable, WideTable, pack_table
 from discreet.answers.pack import (
     BadCell,
@@ -28,8 +29,10 @@ from discreet.answers.select import flip_answers
 from discreet.errors import BadResponses
 from discreet.log import LOG, log_answers, name_source
 from discreet.tables.advice import BadAnswer, refuse_wide
+from discreet.tables.detected import join_detected
 from discreet.tables.ids import BadIds, encode_ids, find_numbers, plain_column
 from discreet.tables.key import KeyLike, check_named_items, settle_key
+from discreet.tables.odd_rows import MOST_ROWS, find_odd_rows, is_label
 from discreet.tables.opener import LongTable, Progress, Source, plan_source, read_tables
 from discreet.tables.roles import (
     LongPlan,
@@ -169,7 +172,32 @@ def read_planned(
 
     said, table = read_steps(said, lambda reading: read(partial(_take, reading), reading), read)
     check_named_items(said, table.items)
-    return Responses(*table, choices=read_choices(path, said, table), lowest=said.lowest)
+    _check_rows(table, said, read)
+    return name_answers(table, said, read_choices(path, said, table))
+
+
+def _check_rows(table: RawTable, reading: Reading, read: Callable[[Any, Reading], Any]) -> None:
+    """Warn about rows of a small wide file that are hardly persons; a release says nothing."""
+    if reading.listed or table.store.n_persons > MOST_ROWS:
+        return
+    sentences = [table.joined] if table.joined else []
+    is_empty = table.store.person_totals()[0] == 0 if table.persons is None else None
+    if is_empty is None:
+        is_odd = any(map(is_label, table.persons.to_pylist()))
+    else:
+        is_odd = bool(reading.ignore or reading.group or is_empty.any())
+    if is_odd:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # all else was said when the answers were read
+            sentences += read(partial(find_odd_rows, reading, is_empty), reading)
+    for sentence in sentences:
+        warnings.warn(sentence, UserWarning, stacklevel=4)
+
+
+def name_answers(table: RawTable, reading: Reading, choices: Choices | None) -> Responses:
+    """Return a table as answers, which remember what the data decided about their reading."""
+    about = choices, reading.lowest, join_detected([table.detected, reading.detected])
+    return Responses(table.items, table.persons, table.store, table.groups, *about)
 
 
 def read_steps(
@@ -240,7 +268,7 @@ def read_frame(frame: Any, reading: Reading) -> Responses:
         lambda take, said: take(iter([source])),  # noqa: ARG005
     )
     check_named_items(reading, made.items)
-    return Responses(*made, choices=read_choices(whole, reading, made), lowest=reading.lowest)
+    return name_answers(made, reading, read_choices(whole, reading, made))
 
 
 def _take_frame(source: FrameSource, plan: LongPlan | WidePlan, reading: Reading) -> RawTable:

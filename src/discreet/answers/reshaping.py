@@ -19,6 +19,7 @@ from discreet.answers.steps import Nodes, StepStore, store_long_codes
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import make_frame, name_some
 from discreet.names import restore_ids
+from discreet.tables.detected import join_detected
 from discreet.types import IndexArray, Layout, Texts
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def take_persons(responses: Responses, rows: Any) -> Responses:
         {name: texts[where] for name, texts in responses.groups.items()},
         None if chosen is None else replace(chosen, chosen=chosen.chosen[where]),
         responses.lowest,
+        responses.detected,
     )
 
 
@@ -61,8 +63,15 @@ def join_responses(parts: Sequence[Responses]) -> Responses:
             f"with {max(lowest)}, so that the same category does not mean the same. Say lowest= "
             "where they are read"
         )
-    about = join_groups(parts), join_choices([(p.choices, p.n_persons) for p in parts]), min(lowest)
-    return type(parts[0])(tuple(steps), join_persons(parts), join_stores(parts, steps), *about)
+    return type(parts[0])(
+        tuple(steps),
+        join_persons(parts),
+        join_stores(parts, steps),
+        join_groups(parts),
+        join_choices([(part.choices, part.n_persons) for part in parts]),
+        min(lowest),
+        join_detected(part.detected for part in parts),
+    )
 
 
 def tabulate_answers(responses: Responses, layout: Layout) -> pd.DataFrame:

@@ -27,8 +27,10 @@ from discreet.answers.select import (
 from discreet.errors import BadResponses
 from discreet.names import name_id
 from discreet.secure import RandomSource
+from discreet.tables.detected import Detected
 from discreet.tables.ids import check_codes, check_groups, check_items, check_persons, make_ids
 from discreet.tables.roles import Reading
+from discreet.tables.scales import Scale
 from discreet.tables.values import Codes
 from discreet.tables.words import ReadingWords, StepWords
 from discreet.types import Layout, Texts
@@ -63,6 +65,8 @@ class Responses(Held):
         What was chosen, where a key turned it into right and wrong.
     lowest
         The value that category 0 had where the answers were read.
+    detected
+        What the data decided about how they were read.
 
     Examples
     --------
@@ -76,8 +80,8 @@ class Responses(Held):
 
     in_memory = True
     __slots__ = (
-        *("_choices", "_groups", "_items", "_lowest", "_n_answers", "_persons", "_persons_made"),
-        "_store",
+        *("_choices", "_detected", "_groups", "_items", "_lowest", "_n_answers", "_persons"),
+        *("_persons_made", "_store"),
     )
 
     _items: tuple[str, ...]
@@ -88,6 +92,7 @@ class Responses(Held):
     _n_answers: int
     _choices: Choices | None
     _lowest: int
+    _detected: tuple[Detected, ...]
 
     def __init__(
         self,
@@ -97,6 +102,7 @@ class Responses(Held):
         groups: Mapping[str, npt.ArrayLike] | None = None,
         choices: Choices | None = None,
         lowest: int = 0,
+        detected: Sequence[Detected] = (),
     ) -> None:
         n_persons = store.n_persons
         values = {
@@ -108,6 +114,7 @@ class Responses(Held):
             "_n_answers": store.n_answers,
             "_choices": choices,
             "_lowest": lowest,
+            "_detected": tuple(detected),
         }
         for slot, value in values.items():
             object.__setattr__(self, slot, value)
@@ -119,7 +126,7 @@ class Responses(Held):
         raise AttributeError(f"Responses cannot be changed; build a new one instead of '{name}'.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        about = (dict(self._groups), self._choices, self._lowest)
+        about = (dict(self._groups), self._choices, self._lowest, self._detected)
         return Responses, (self._items, self._persons, self._store, *about)
 
     # -- made from ---------------------------------------------------------------------------
@@ -156,8 +163,8 @@ class Responses(Held):
         from discreet.tables.scales import make_asked
 
         names = None if items is None else tuple(map(name_id, items))
-        store, lowest = store_array(X, names, missing, make_asked(**steps))
-        return cls.from_store(store, names, persons, lowest)
+        store, scale = store_array(X, names, missing, make_asked(**steps))
+        return cls.from_store(store, names, persons, scale)
 
     @classmethod
     def from_store(
@@ -165,11 +172,12 @@ class Responses(Held):
         store: AnswerStore,
         items: Sequence[object] | None = None,
         persons: Sequence[object] | None = None,
-        lowest: int = 0,
+        scale: Scale | None = None,
     ) -> Responses:
         """Name the answers of a store; items and persons default to "0", "1", ..."""
         names = map(str, range(store.n_items)) if items is None else map(name_id, items)
-        return cls(tuple(names), persons, store, lowest=lowest)
+        read = scale or Scale({}, {})
+        return cls(tuple(names), persons, store, lowest=read.lowest, detected=read.detected)
 
     @classmethod
     def from_long(
@@ -254,6 +262,11 @@ class Responses(Held):
         return self._lowest
 
     @property
+    def detected(self) -> tuple[Detected, ...]:
+        """What the data decided about how the answers were read; a release refuses it."""
+        return self._detected
+
+    @property
     def choices(self) -> Choices | None:
         """What was chosen, of answers that were read with a key; else None."""
         return self._choices
@@ -310,7 +323,8 @@ class Responses(Held):
         names = tuple(self._items[place[name]] if name in place else name for name in asked)
         store = select_columns(self._store, columns)
         choices = None if self._choices is None else self._choices.select(names)
-        return Responses(names, self._persons, store, self._groups, choices, self._lowest)
+        about = (self._groups, choices, self._lowest, self._detected)
+        return Responses(names, self._persons, store, *about)
 
     def select_persons(self, rows: Any) -> Responses:
         """Return some of the persons, in this order.
@@ -357,7 +371,8 @@ class Responses(Held):
         if most >= self.n_items:
             return self
         store = cap_answers(self._store, most, source)
-        return Responses(self._items, self._persons, store, self._groups, lowest=self._lowest)
+        about = (self._groups, None, self._lowest, self._detected)
+        return Responses(self._items, self._persons, store, *about)
 
     # -- what it is asked --------------------------------------------------------------------
 

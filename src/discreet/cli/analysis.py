@@ -103,7 +103,13 @@ def score(
         flag("warm: weighted likelihood. ml: no number for extreme scores. posterior: its mean."),
     ] = None,
     plausible: Annotated[
-        int, option("K", "Draw K plausible values per person: for statistics of groups.", min=0)
+        int,
+        option(
+            "K",
+            "Draw K plausible values per person, at most 1,000: for statistics of groups.",
+            min=0,
+            max=1_000,
+        ),
     ] = 0,
     regress: Annotated[
         str, option("COLS", "Abilities may depend on these columns, such as grade,sex.")

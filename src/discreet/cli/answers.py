@@ -64,8 +64,8 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Reading(Table):
-    """How to read a table of answers."""
+class ReleaseReading(Table):
+    """How a release reads a table of answers; the item list says which steps items have."""
 
     layout: Annotated[
         Layout | None,
@@ -95,17 +95,32 @@ class Reading(Table):
     ] = None
     model: Annotated[
         Model,
-        flag("rasch: right and wrong. partial-credit, rating-scale: answers with steps. Default: "
-             "what the answers look like."),
+        flag("Model of items with steps: partial-credit (taken by auto) or rating-scale. A list "
+             "without steps has the model rasch."),
     ] = "auto"  # fmt: skip
-    steps: Annotated[
-        str, option("N", "Steps of all items, where more than occur: 4; of one item: Q1:4.")
-    ] = ""
     lowest: Annotated[
-        int | None, option("N", "The lowest category. Default: 0, or 1 where no 0 occurs.")
+        int | None,
+        option("N", "The lowest category, as the data writes it (default 0). It is not detected."),
     ] = None
     reverse: Annotated[
         str, option("ITEMS", "Items whose scale runs the other way round: Q2,Q5.")
+    ] = ""
+
+
+@dataclass(frozen=True)
+class Reading(ReleaseReading):
+    """How to read a table of answers."""
+
+    model: Annotated[
+        Model,
+        flag("rasch: right and wrong. partial-credit, rating-scale: answers with steps. Default: "
+             "what the answers look like."),
+    ] = "auto"  # fmt: skip
+    lowest: Annotated[
+        int | None, option("N", "The lowest category. Default: 0, or 1 where no 0 occurs.")
+    ] = None
+    steps: Annotated[
+        str, option("N", "Steps of all items, where more than occur: 4; of one item: Q1:4.")
     ] = ""
     merge: Annotated[
         list[str] | None,
@@ -150,23 +165,23 @@ AnswersFile = Annotated[
 ]
 
 
-def plan_reading(reading: Reading) -> ReadingPlan:
+def plan_reading(reading: ReleaseReading) -> ReadingPlan:
     """Return the options as the readers want them."""
     from discreet.tables.roles import make_reading
 
     return make_reading(**list_words(reading))
 
 
-def list_words(reading: Reading) -> dict[str, Any]:
+def list_words(reading: ReleaseReading) -> dict[str, Any]:
     """Return the options as keywords of the readers."""
-    steps = {name: one[-1] for name, one in _split_codes(reading.steps).items()}
-    merge = {name: ",".join(sets) for name, sets in _split_sets(reading.merge or []).items()}
-    said = {
+    said: dict[str, Any] = {
         "missing": _split_codes(reading.missing),
-        "steps": steps or None,
         "reverse": [name.strip() for name in reading.reverse.split(",") if name.strip()],
-        "merge": merge or None,
     }
+    if isinstance(reading, Reading):
+        steps = {name: one[-1] for name, one in _split_codes(reading.steps).items()}
+        merge = {name: ",".join(sets) for name, sets in _split_sets(reading.merge or []).items()}
+        said |= {"steps": steps or None, "merge": merge or None}
     return {**vars(reading), **said}
 
 
@@ -220,7 +235,7 @@ def make_resources(limits: Limits) -> Resources:
 @contextmanager
 def open_answers(
     source: str,
-    reading: Reading,
+    reading: ReleaseReading,
     limits: Limits,
     label: str,
     settle: Callable[[ReadingPlan], ReadingPlan] | None = None,

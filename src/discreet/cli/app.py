@@ -23,6 +23,7 @@ from discreet.cli.compare import release as release_ranking
 from discreet.cli.failures import BY_SIGNAL, INTERRUPTED, USAGE, guard, heeding_signals
 from discreet.cli.fit import fit, report
 from discreet.cli.ledger import (
+    check_ledger,
     create_ledger,
     declare_population,
     report_spending,
@@ -38,7 +39,7 @@ from discreet.cli.ranks import compare_items, top
 from discreet.cli.release import release, translate, verify
 from discreet.cli.simulate import demo, simulate
 from discreet.cli.studio import studio
-from discreet.errors import looks_like_address, tidy_message
+from discreet.errors import looks_like_address, write_line
 
 SETTINGS = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
 
@@ -94,6 +95,7 @@ register(ledger, change_approver, "approver")
 register(ledger, show_ledger, "show")
 register(ledger, report_spending, "report")
 register(ledger, resume)
+register(ledger, check_ledger, "check")
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -147,7 +149,7 @@ def _hide_addresses(message: str, arguments: Sequence[str] | None) -> str:
         for one in (typed, typed.partition("=")[2]):
             if looks_like_address(one):
                 message = message.replace(repr(one)[1:-1], "***").replace(one, "***")
-    return tidy_message(message)
+    return write_line(message)
 
 
 def _survive_odd_names() -> None:

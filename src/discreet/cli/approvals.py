@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import re
+import sys
 from base64 import b64decode
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from discreet.cli.answers import Reading, list_words
+from discreet.cli.answers import ReleaseReading, list_words
+from discreet.cli.failures import drop_output
 from discreet.cli.options import argument, flag, option
-from discreet.cli.output import say
+from discreet.cli.output import say, say_field
 from discreet.cli.release import Study, Terms, settle, tell_apart
 from discreet.errors import BadUsage
 
@@ -19,9 +24,8 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger.request import Request
 
 NewRequest = Annotated[Path, option("FILE", "The new request.")]
+_PLAIN = re.compile(r"[\w.-]+")
 Secret = Annotated[Path | None, option("FILE", "The key's passphrase; also /dev/stdin.")]
-SHOWN = 8
-"""Items that are shown of a request; the file has them all."""
 
 
 def propose(
@@ -29,7 +33,7 @@ def propose(
     study: Study,
     terms: Terms,
     out: NewRequest,
-    reading: Reading,
+    reading: ReleaseReading,
 ) -> None:
     """Write down a release for others to approve. No data is touched."""
     words = {**list_words(tell_apart(reading)), "model": None}
@@ -50,49 +54,104 @@ def write_request(settled: dict[str, Any], out: Path, kind: str) -> None:
 
 
 def print_request(request: Request) -> None:
-    """Print everything that is signed."""
-    for name, value in request.body.items():
-        if name not in ("format", "steps") and value not in ([], {}):
-            say(f"{name:12} {_show(name, value, request.body)}")
-    say(f"{'sha256':12} {request.digest}")
+    """Print everything that is signed, each field on lines of its own."""
+    for name, values in describe_request(request).items():
+        say_field(name, values)
 
 
-def _show(name: str, value: Any, body: Any) -> str:
+def describe_request(request: Request) -> dict[str, list[str]]:
+    """Return the lines of every field of a request, or refuse what they cannot show completely."""
+    from discreet.privacy.ledger.request import list_fields
+
+    try:
+        fields = {name: _show_field(name, request.body) for name in list_fields(request)}
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise BadUsage(
+            f"This request cannot be shown completely ({error}), so nobody may sign it. Ask for a "
+            "new one, written by 'discreet propose'."
+        ) from None
+    return {**{name: lines for name, lines in fields.items() if lines}, "sha256": [request.digest]}
+
+
+def _show_items(items: list[Any], steps: list[Any]) -> list[str]:
+    """Return all items with their steps in one line."""
+    names = [_quote(item) + _count_steps(own) for item, own in zip(items, steps, strict=True)]
+    return [f"{', '.join(names)}; {len(names)} in all"]
+
+
+def _count_steps(steps: Any) -> str:
+    if isinstance(steps, bool) or not isinstance(steps, int):
+        raise TypeError(f"{steps!r} is no number of steps")
+    return "" if steps == 1 else f" ({steps} steps)"
+
+
+def _show_field(name: str, body: Mapping[str, Any]) -> list[str]:
+    """Return a field of a request as lines; none where it is empty, or part of another."""
+    value = body[name]
+    if name in ("format", "steps"):
+        return []
     if name == "items":
-        names = [
-            item if step == 1 else f"{item} ({step} steps)"
-            for item, step in zip(value, body["steps"], strict=True)
-        ]
-        more = f" ... ({len(names)} in all)" if len(names) > SHOWN else ""
-        return ", ".join(names[:SHOWN]) + more
+        return _show_items(value, body["steps"])
     if name == "forms":
-        return "; ".join(", ".join(form) for form in value)
+        return [", ".join(map(_quote, form)) for form in value]
     if name == "reading":
-        return "; ".join(f"{key}: {_tell(key, one)}" for key, one in value.items())
+        return _list_lines(value)
     if name == "about":
-        parts = [*value.values()]
-        return "; ".join(f"{key}: {_show_own(one)}" for part in parts for key, one in part.items())
-    return "counted in the data" if value is None else str(value)
+        return [
+            line
+            for part, values in value.items()
+            for line in _list_lines(values, "" if part == "identity" else f"{_quote(part)} ")
+        ]
+    return ["counted in the data" if value is None else str(value)]
 
 
-def _tell(word: str, value: Any) -> str:
-    """Return how a file is read, as people say it: Q1 a, Q2 b or c; codes by column."""
-    if word == "key":
-        value = value["by_item"] or {str(n): one for n, one in enumerate(value["in_order"], 1)}
-    from discreet.privacy.ledger.request import unpack
-
-    value = unpack(value)
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {' or '.join(map(str, one))}" for name, one in value.items())
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _list_lines(values: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Return lines for every name of a mapping; those that continue a text begin with a bar."""
+    lines = []
+    for name, value in values.items():
+        first, *rest = _show_text(name, value).split("\n")
+        lines += [f"{prefix}{_quote(name)}: {first}", *(f"| {line}" for line in rest)]
+    return lines
 
 
-def _show_own(value: Any) -> str:
-    """Return what a release says of itself in one line; a picture by its kind and its digest."""
-    text = str(value)
-    if not text.startswith("data:"):
-        return " ".join(text.split("\n"))
-    kind, _, content = text.removeprefix("data:").partition(";base64,")
+def _show_text(name: str, value: Any) -> str:
+    """Return a value that has lines of its own; a picture by its kind and its digest."""
+    if name == "logo":
+        return _digest_logo(value)
+    return value if isinstance(value, str) else _show_inside(value)
+
+
+def _show_inside(value: Any) -> str:
+    """Return any value in one line, so that its parts can be told apart."""
+    if isinstance(value, Mapping):
+        if value.keys() == {"decimal"}:
+            return str(value["decimal"])
+        held = [f"{_quote(name)}: {_show_inside(one)}" for name, one in value.items()]
+        return f"{{{', '.join(held)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_show_inside, value))}]"
+    return _quote(value) if isinstance(value, str) else str(value)
+
+
+def _quote(name: Any) -> str:
+    """Return a name of a list; in quotes where it could be taken for more than one name.
+
+    Examples
+    --------
+    >>> _quote("Item 1"), _quote("a, b"), _quote("a (4 steps)")
+    ('Item 1', '"a, b"', '"a (4 steps)"')
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"{name!r} is no name")
+    is_plain = all(_PLAIN.fullmatch(word) for word in name.split(" "))
+    return name if is_plain else json.dumps(name, ensure_ascii=False)
+
+
+def _digest_logo(address: Any) -> str:
+    from discreet.publishing.logo import check_logo
+
+    check_logo(address)
+    kind, _, content = address.removeprefix("data:").partition(";base64,")
     return f"{kind}, SHA-256 {sha256(b64decode(content)).hexdigest()}"
 
 
@@ -105,20 +164,33 @@ def approve(
     ] = None,
     passphrase_file: Secret = None,
 ) -> None:
-    """Show a request and sign it. Read it first: what is signed can be released."""
+    """Show a request completely, then sign it. Read it first: what is signed can be released."""
     from discreet.privacy.ledger.request import Request
     from discreet.privacy.ledger.signatures import read_passphrase, shorten
     from discreet.publishing.requests import approve as sign
 
-    if signing_key is None:
-        found = Request.load(request)
-    else:
-        found = sign(request, signing_key, passphrase=read_passphrase(passphrase_file))
-    print_request(found)
+    found = Request.load(request)
+    _show_whole(found)
+    if signing_key is not None:
+        found = sign(found, signing_key, passphrase=read_passphrase(passphrase_file))
+        found.save(request)
     for one in found.signatures:
-        say(f"signed by    {shorten(one.public_key)}")
+        say_field("signed by", [shorten(one.public_key)])
     if signing_key is None:
         say("Nothing was signed: that needs --signing-key FILE.")
+
+
+def _show_whole(request: Request) -> None:
+    """Print a request, and refuse to go on where it did not all reach standard output."""
+    try:
+        print_request(request)
+        sys.stdout.flush()
+    except OSError as error:
+        drop_output()
+        raise BadUsage(
+            f"The request could not be shown completely ({error.strerror or error}), so it was not "
+            "signed. Run the command again where all of it can be read."
+        ) from None
 
 
 def make_key(

@@ -235,11 +235,26 @@ def find_calibration(path: Path) -> Any:
 
 def _is_calibration(path: Path) -> bool:
     from discreet.analysis.bank import is_bank
-    from discreet.keeping import FORMAT as SAVED
 
     if path.name == CALIBRATION_FILE or is_bank(path):
         return True
-    return path.suffix == ".json" and f'"{SAVED}"' in _first_line(path)[:100]
+    return path.suffix == ".json" and is_saved_result(path)
+
+
+def is_saved_result(path: Path) -> bool:
+    """Say whether a JSON file was written by the `save` of a result."""
+    from discreet.keeping import FORMAT
+
+    return f'"{FORMAT}"' in _first_line(path)[:100]
+
+
+def is_item_file(path: Path) -> bool:
+    """Say whether a file begins as an item file of Winsteps does."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        start = file.readline(4096).decode("latin-1").lstrip('; "').upper()
+    return start.startswith(("ENTRY", "ITEM")) and "MEASURE" in start
 
 
 def name_calibration(path: Path) -> str:
@@ -287,10 +302,9 @@ def _read_folder(folder: Path) -> Any:
 
 
 def _read_estimate(path: Path) -> Estimate:
-    from discreet.keeping import FORMAT as SAVED
     from discreet.results.estimate import Estimate, Solution
 
-    if f'"{SAVED}"' in _first_line(path)[:100]:
+    if is_saved_result(path):
         return Estimate.load(path)
     from discreet.analysis.calibration_file import explaining_damage, read_document
 

@@ -58,12 +58,15 @@ def _describe(found: ModelCheck) -> dict[str, Any]:
         "method": found.estimate.method,
         "choice": found.estimate.choice,
         "tests": list_rows(found.to_dict()),
-        "notes": list(found.diagnostics.notes),
+        "notes": [*found.doubts, *found.diagnostics.notes],
     }
 
 
 def _print(found: ModelCheck, change: dict[str, list[Any]] | None) -> None:
     estimate = found.estimate
+    for doubt in found.doubts:
+        say(doubt)
+        say()
     say(f"{len(estimate.items):,} items, {estimate.persons:,} persons, {estimate.method}")
     say()
     if change is not None:

@@ -20,7 +20,6 @@ from discreet.cli.release import (
     need,
     open_request,
     settle,
-    show_release,
 )
 
 ComparisonsFile = Annotated[
@@ -92,9 +91,8 @@ def release(
     if request is not None:
         approved = open_request(context, request, terms, "comparisons")
         data = read_votes(file, Columns(**approved.words))
-        with working("Releasing"):
-            released = approved.release(data, delivery)
-        show_release(released, delivery)
+        with delivery.showing() as show, working("Releasing"):
+            show(approved.release(data, delivery))
         return
     from discreet.publishing.listing import make_listing
     from discreet.publishing.release import release_comparisons
@@ -103,11 +101,9 @@ def release(
     cap = need(study.max_comparisons, "--max-comparisons")
     check_allowed("comparisons", settled, make_listing(settled["items"]), cap, study.judges)
     data = read_votes(file, reading)
-    with working("Releasing"):
-        released = release_comparisons(
-            data, max_comparisons=cap, judges=study.judges, **settled, **delivery.place
-        )
-    show_release(released, delivery)
+    people = {"max_comparisons": cap, "judges": study.judges}
+    with delivery.showing() as show, working("Releasing"):
+        show(release_comparisons(data, **people, **settled, **delivery.place))
 
 
 def propose(*, study: Study, terms: Terms, out: NewRequest, reading: Columns) -> None:

@@ -72,6 +72,7 @@ def write_document(
         **calibration_document(estimate),
         **name_scale(scale),
         "degrees": estimate.degrees,
+        "reading": {},
         "items": _list_items(estimate),
         "covariance": _keep_covariance(estimate.covariance),
         **steps,

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 
 import typer
 
-from discreet.errors import DiscreetError, hide_passwords, tidy_message
+from discreet.errors import DiscreetError, write_line
 
 USAGE = 2
 INTERRUPTED = 130
@@ -88,22 +88,22 @@ def guard() -> Iterator[None]:
         drop_output()
         raise typer.Exit(0) from None
     except KeyboardInterrupt as error:
-        _say(_with_notes("Interrupted. No output file was left half-written.", error))
+        _say("Interrupted. No output file was left half-written.", *_list_notes(error))
         raise typer.Exit(INTERRUPTED) from None
     except (DiscreetError, OSError, MemoryError) as error:
         code, message = describe(error)
-        _report(_with_notes(f"Error: {message}", error))
+        _report(f"Error: {message}", error)
         raise typer.Exit(code) from None
     except Exception as error:
         if _is_parser_error(error):
             raise
-        _report(_with_notes(_unexpected(error), error))
+        _report(_unexpected(error), error)
         raise typer.Exit(1) from None
 
 
-def _with_notes(message: str, error: BaseException) -> str:
-    """Add what whoever saw the error on its way had to say: above all, what was spent."""
-    return "\n".join([message, *getattr(error, "__notes__", ())])
+def _list_notes(error: BaseException) -> list[str]:
+    """Return what was added to an error on its way: above all, what was spent."""
+    return [*getattr(error, "__notes__", ())]
 
 
 def describe(error: DiscreetError | OSError | MemoryError) -> tuple[int, str]:
@@ -120,7 +120,9 @@ def describe(error: DiscreetError | OSError | MemoryError) -> tuple[int, str]:
         return USAGE, f"{where}: {_WRONG_PATH[error.errno]}. Check the path and try again."
     if error.errno == errno.ENOSPC:
         drop_output()
-        again = "" if hasattr(error, "__notes__") else " and run the command again"
+        # Where the result cannot be shown, the work is done: doing it again may cost again.
+        is_undone = error.filename is not None and not hasattr(error, "__notes__")
+        again = " and run the command again" if is_undone else ""
         return 1, f"{where}: the disk is full. Nothing was left half-written; make room{again}."
     drop_output()
     return 1, f"{where}: {error.strerror or error}"
@@ -151,15 +153,16 @@ def _unexpected(error: Exception) -> str:
     )
 
 
-def _report(message: str) -> None:
+def _report(message: str, error: BaseException) -> None:
     if os.environ.get("DISCREET_DEBUG", "") not in ("", "0"):
-        _say(hide_passwords(traceback.format_exc()))
-    _say(tidy_message(message))
+        _say(*traceback.format_exc().split("\n"))
+    _say(message, *_list_notes(error))
 
 
-def _say(message: str) -> None:
+def _say(*lines: str) -> None:
     try:
-        print(message, file=sys.stderr, flush=True)
+        for line in lines:
+            print(write_line(line), file=sys.stderr, flush=True)
     except OSError:
         # Standard error is gone too; the exit code is all that is left to say.
         return

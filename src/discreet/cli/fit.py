@@ -297,6 +297,8 @@ def _finish(
     say(f"{judge(findings)}{':' if findings else '.'}")
     for finding in findings:
         say(f"- {finding.title}")
+        for one in finding.consequences:
+            say(f"  - may follow from it: {one.title}")
     say(f"Wrote {path} (confidential)")
 
 

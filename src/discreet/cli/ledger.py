@@ -28,8 +28,17 @@ from discreet.cli.options import (
     flag,
     option,
 )
-from discreet.cli.output import check_writable, json_text, note, print_columns, print_json, say
-from discreet.cli.release import Delivery, show_release
+from discreet.cli.output import (
+    check_writable,
+    json_text,
+    list_rows,
+    note,
+    print_columns,
+    print_json,
+    say,
+    say_lines,
+)
+from discreet.cli.release import Delivery
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -216,10 +225,13 @@ def report_spending(
     if as_json:
         print_json(told)
     elif out is None:
-        say(write_spending_text(told).rstrip())
+        say_lines(write_spending_text(told))
     if out is not None:
         write_text(out, ways[out.suffix](told), private=False)
         note(f"Wrote {out} (may be published)")
+
+
+FINISHED = {"completed": "yes", "void": "void"}
 
 
 def _print_history(entries: list[dict[str, Any]]) -> None:
@@ -227,7 +239,7 @@ def _print_history(entries: list[dict[str, Any]]) -> None:
         say("No release yet.")
         return
     columns = {name: [entry[name] for entry in entries] for name in entries[0]}
-    columns["finished"] = ["yes" if done else "no" for done in columns["completed_at"]]
+    columns["finished"] = [FINISHED.get(state, "no") for state in columns["state"]]
     columns["delta"] = [f"{value:g}" for value in columns["delta"]]
     names = ("number", "reserved_at", "finished", "mechanism", "epsilon", "delta", "neighbours")
     print_columns(columns, (*names, "population", "description"))
@@ -237,9 +249,41 @@ def _print_waiting(ledger: Ledger, history: History) -> None:
     """Name the releases that were paid for and have no bundle, and say how to get them."""
     from discreet.publishing.delivery import explain_resuming, list_waiting
 
-    for entry in list_waiting(ledger, history):
+    for entry in list_waiting(history):
         say()
         say(f"Release {entry.number} has no bundle yet. {explain_resuming(ledger, entry)}")
+
+
+def check_ledger(
+    file: LedgerFile,
+    *,
+    bundles: Annotated[Path, option("DIR", "The folder that holds the published bundles.")],
+    as_json: AsJson = False,
+) -> None:
+    """Check that the ledger knows every published bundle. Finds copies of it and old ones."""
+    from discreet.privacy.ledger import Ledger
+    from discreet.publishing.verification import check_ledger as check
+
+    ledger = Ledger.open(file)
+    checked = check(ledger, bundles)
+    known = {one.release for one in checked}
+    missing = [
+        entry.number
+        for entry in ledger.releases()
+        if entry.completed_at is not None and entry.number not in known
+    ]
+    rows: dict[str, list[Any]] = {
+        "bundle": [str(one.path) for one in checked],
+        "release": [one.release for one in checked],
+        "finding": [one.finding for one in checked],
+    }
+    if as_json:
+        print_json({"bundles": list_rows(rows), "without_bundle": missing})
+        return
+    print_columns(rows, [*rows])
+    say(f"{file} has every head that these bundles show.")
+    if missing:
+        say(f"Releases without a bundle here: {', '.join(map(str, missing))}.")
 
 
 def resume(
@@ -275,6 +319,5 @@ def resume(
     elif answers is not None:
         told = list_public(order.public)
         opened = open_answers(answers, reading, limits, "Releasing", told.read)
-    with opened as data:
-        released = resume_release(book, release, data, out=delivery.out, force=delivery.force)
-    show_release(released, delivery)
+    with delivery.showing() as show, opened as data:
+        show(resume_release(book, release, data, **delivery.place))

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from discreet.cli.answers import Reading, read_answers
 from discreet.cli.calibrations import (
     CALIBRATION_FILES,
+    find_calibration,
+    is_item_file,
     name_calibration,
     read_calibration,
     write_calibration,
@@ -113,37 +115,47 @@ DRIFT_FILE = "drift.confidential.csv"
 def drift(
     files: Annotated[
         list[Path],
-        argument("FILES", "Files of counts with folds, or calibrations, in the order of time."),
+        argument(
+            "FILES",
+            "One file for each period, in the order of time: answers, counts with folds, or "
+            "calibrations.",
+        ),
     ],
     *,
     level: Annotated[
-        float, option("P", "False alarms in at most this share of runs (0.05), if nothing moves.")
+        float, option("P", "False-alarm rate when no item drifts (default 0.05).")
     ] = 0.05,
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
+    reading: Reading,
 ) -> None:
-    """Find items that move from one calibration to the next: days, weeks or months."""
+    """Find items that drift from one period to the next: days, weeks or months."""
     check_writable(out, (DRIFT_FILE,), force=force)
     names = tuple(name_calibration(file) for file in files)
     if len(set(names)) < len(names):
         names = tuple(map(str, files))
     from discreet.analysis.drift import find_drift
 
+    sources = [_read_period(file, reading) for file in files]
     with working("Comparing"):
-        found = find_drift([_read_period(file) for file in files], periods=names, level=level)
+        found = find_drift(sources, periods=names, level=level)
     written = [] if out is None else write_tables(out, {DRIFT_FILE: confidential(found.to_dict())})
     if as_json:
         print_json(_drift_document(found))
     else:
         _print_drift(found)
-    conclude(found.warnings, written)
+    conclude(found.warnings, written, choice=found.choice)
 
 
-def _read_period(file: Path) -> Any:
+def _read_period(file: Path, reading: Reading) -> Any:
+    """Return the counts or the calibration in a file, else its answers."""
     from discreet.counts import PairCounts, holds_counts
 
-    return PairCounts.load(file) if holds_counts(file) else read_calibration(file)
+    if holds_counts(file):
+        return PairCounts.load(file)
+    known = read_calibration(file) if is_item_file(file) else find_calibration(file)
+    return read_answers(str(file), reading) if known is None else known
 
 
 def _drift_document(found: Drift) -> dict[str, Any]:
@@ -151,8 +163,17 @@ def _drift_document(found: Drift) -> dict[str, Any]:
     rows = list_rows({name: columns[name] for name in DRIFT_COLUMNS})
     for row, values in zip(rows, found.difficulty.T.tolist(), strict=True):
         row["difficulties"] = values
-    about = {"periods": list(found.periods), "level": found.level, "alarm": found.alarm}
-    return {**about, "items": rows}
+    means = None if found.cohort_mean is None else found.cohort_mean.tolist()
+    return {
+        "periods": list(found.periods),
+        "level": found.level,
+        "alarm": found.alarm,
+        "test": found.test,
+        "choice": found.choice,
+        "tau": found.tau,
+        "cohort_means": means,
+        "items": rows,
+    }
 
 
 DRIFT_COLUMNS = ("item", "change", "se", "p_value", "p_adjusted", "moved")
@@ -160,7 +181,7 @@ DRIFT_COLUMNS = ("item", "change", "se", "p_value", "p_adjusted", "moved")
 
 def _print_drift(found: Drift) -> None:
     moved = int(found.moved.sum()) or "none"
-    say(f"{len(found.items):,} items in {len(found.periods)} calibrations, {moved} moved")
+    say(f"{len(found.items):,} items in {len(found.periods)} periods, {moved} moved")
     say()
     columns = found.to_dict()
     columns["moved"] = ["moved" if one else "" for one in columns["moved"]]

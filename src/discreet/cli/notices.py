@@ -7,7 +7,7 @@ from typing import Annotated
 
 from discreet.atomic import write_text
 from discreet.cli.options import Force, Language, argument, flag, option
-from discreet.cli.output import check_writable, note, say
+from discreet.cli.output import check_writable, note, say_lines
 from discreet.errors import BadUsage
 
 Notice = Annotated[
@@ -57,7 +57,7 @@ def _is_page(out: Path | None) -> bool:
 
 def _show(text: str, out: Path | None, *, force: bool) -> None:
     if out is None:
-        say(text.rstrip())
+        say_lines(text)
         return
     check_writable(out.parent, [out.name], force=force)
     write_text(out, text, private=False)

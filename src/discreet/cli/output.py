@@ -3,12 +3,16 @@
 On a terminal tables are drawn by Rich and cut at a sensible length; through a pipe or into a
 file they are plain aligned text with every row. Progress appears on a terminal only, and only
 for work that lasts longer than a second. Where files could not be written is found out first.
+
+Names, titles and paths come from files of others. Whatever is printed passes through
+:func:`~discreet.errors.escape_controls` here, so that no file can steer the terminal.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 import tempfile
 import threading
@@ -22,11 +26,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.atomic import staged
-from discreet.errors import BadUsage, tidy_message
+from discreet.errors import BadUsage, escape_controls, escape_json, write_line
 from discreet.results.dropped import saying_it_otherwise
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+    from rich.status import Status
+    from rich.text import Text
 
     from discreet.tables.resources import Progress as Rows
 
@@ -65,19 +71,61 @@ class Column:
             return f"{value:.{self.digits}f}"
         if isinstance(value, int):
             return f"{value:,}"
-        # A line break or a tab in a name would tear the table apart.
-        return "".join(sign if sign.isprintable() else " " for sign in str(value))
+        return escape_controls(str(value))
 
 
-def say(text: str = "") -> None:
-    """Print a line of the result."""
-    print(text)
+def say(line: str = "") -> None:
+    """Print one line of the result."""
+    print(escape_controls(line))
 
 
-def note(text: str) -> None:
+def say_lines(text: str) -> None:
+    """Print a text of several lines, whose own writer has seen to names with line breaks."""
+    for line in text.rstrip().split("\n"):
+        say(line)
+
+
+FIELD = 13
+"""Width of the names of fields, with the blank behind them."""
+
+
+def say_field(name: str, values: Iterable[str]) -> None:
+    """Print a field: its name, and its values below each other.
+
+    Values are broken at the width of the terminal, and what follows a break is set back. So no
+    value can be mistaken for another field, however long it is.
+    """
+    width = shutil.get_terminal_size().columns - FIELD
+    for number, value in enumerate(values):
+        first, *rest = fold_line(escape_controls(value), max(width, FIELD))
+        say(f"{'' if number else name:{FIELD}}{first}")
+        for line in rest:
+            say(f"{'':{FIELD}}  {line}")
+
+
+def fold_line(line: str, width: int) -> list[str]:
+    """Break a line at blanks where it can be, so that no part takes more than ``width`` columns.
+
+    Characters beyond ASCII count twice, as wide as the widest of them are.
+    """
+    parts: list[str] = []
+    start = blank = used = 0
+    for place, sign in enumerate(line):
+        wide = 1 if sign.isascii() else 2
+        if used + wide > width - 2 * bool(parts):
+            end = blank if blank > start else place
+            parts.append(line[start:end])
+            start, used = end, sum(1 if one.isascii() else 2 for one in line[end:place])
+        used += wide
+        if sign == " ":
+            blank = place + 1
+    return [*parts, line[start:]]
+
+
+def note(line: str) -> None:
     """Print a remark on standard error."""
     if not _quiet.get():
-        print(tidy_message(text), file=sys.stderr)
+        print(write_line(line), file=sys.stderr)
 
 
 def note_choice(choice: str) -> None:
@@ -134,9 +182,10 @@ def json_text(document: Mapping[str, Any], *, ascii_only: bool = False) -> str:
 
     def dump(value: Any) -> str:
         try:
-            return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
+            text = json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
         except ValueError:
-            return json.dumps(without_nan(value), ensure_ascii=ascii_only, allow_nan=False)
+            text = json.dumps(without_nan(value), ensure_ascii=ascii_only, allow_nan=False)
+        return escape_json(text)
 
     def lines(value: Any) -> str:
         if isinstance(value, list) and value and isinstance(value[0], dict):
@@ -258,7 +307,7 @@ def check_writable(folder: Path | None, names: Sequence[str], *, force: bool) ->
 def _write_table(columns: Sequence[Column]) -> None:
     texts = []
     for column in columns:
-        cells = [column.title, *column.cells()]
+        cells = [escape_controls(column.title), *column.cells()]
         width = max(len(cell) for cell in cells)
         align = str.ljust if column.is_text else str.rjust
         texts.append([align(cell, width) for cell in cells])
@@ -276,7 +325,7 @@ def _draw_table(columns: Sequence[Column]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(
-            Text(column.title),
+            Text(escape_controls(column.title)),
             justify="left" if column.is_text else "right",
             overflow="fold",
             no_wrap=not column.is_text,
@@ -315,10 +364,21 @@ def working(label: str) -> Iterator[None]:
 def _spin(label: str, done: threading.Event) -> None:
     if done.wait(PATIENCE_SECONDS):
         return
+    with _show_status(label):
+        done.wait()
+
+
+def _show_status(label: str) -> Status:
+    """Return a spinner; as text, because Rich would take brackets in a name for markup."""
     from rich.console import Console
 
-    with Console(stderr=True).status(label):
-        done.wait()
+    return Console(stderr=True).status(_plain(label))
+
+
+def _plain(label: str) -> Text:
+    from rich.text import Text
+
+    return Text(escape_controls(label))
 
 
 @contextmanager
@@ -327,10 +387,8 @@ def counting_rows(label: str) -> Iterator[Callable[[Rows], None] | None]:
     if not _wants_progress():
         yield None
         return
-    from rich.console import Console
-
-    with Console(stderr=True).status(label) as status:
-        yield lambda now: status.update(_describe_rows(label, now))
+    with _show_status(label) as status:
+        yield lambda now: status.update(_plain(_describe_rows(label, now)))
 
 
 def _describe_rows(label: str, now: Rows) -> str:
@@ -365,7 +423,8 @@ def _start_bar(label: str, total: int) -> Progress:
 
     columns = BarColumn(), DownloadColumn(), TimeRemainingColumn()
     console = Console(stderr=True)
-    bar = Progress(TextColumn("{task.description}"), *columns, console=console, transient=True)
-    bar.add_task(label, total=total)
+    words = TextColumn("{task.description}", markup=False)
+    bar = Progress(words, *columns, console=console, transient=True)
+    bar.add_task(escape_controls(label), total=total)
     bar.start()
     return bar

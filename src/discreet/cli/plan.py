@@ -17,6 +17,7 @@ from discreet.cli.options import (
     MECHANISM_NAMES,
     AsJson,
     Delta,
+    Design,
     Epsilon,
     Force,
     Neighbouring,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from discreet.analysis.planning import Plan
     from discreet.privacy.accounting import Budget
     from discreet.privacy.audit import AuditReport
+    from discreet.privacy.audit.attacks import Size
     from discreet.types import NamedMechanism, PlannedDesign
 
 
@@ -79,7 +81,8 @@ def plan(
     ] = "uniform",
     compare: Annotated[bool, flag("Also show every mechanism.", "--compare")] = False,
     simulate: Annotated[
-        int | None, option("RUNS", "Check the plan by so many releases.", min=2)
+        int | None,
+        option("RUNS", "Check the plan with RUNS simulated releases.", min=2, max=10_000),
     ] = None,
     page: Annotated[
         Path | None, option("FILE", "Write a page with sliders; takes a minute to compute.")
@@ -215,14 +218,33 @@ def audit(
     epsilon: Epsilon,
     delta: Delta = 1e-6,
     neighbours: Neighbouring = "replace-one",
-    items: Annotated[int, option("M", "Items of the release you plan.", min=2, max=10_000)] = 20,
+    items: Annotated[
+        int | None, option("M", "Items of the release you plan (default: 20).", min=2, max=10_000)
+    ] = None,
     max_answers: Annotated[
         int | None,
-        option("Q", "Its cap on answers per person (default: half of the items).", min=1),
+        option("Q", "Its cap on answers per person (default: half of the items or form).", min=1),
     ] = None,
     steps: Annotated[
         int, option("STEPS", "Steps of every item; 1: right and wrong.", min=1, max=9)
     ] = 1,
+    forms: Annotated[
+        Path | None,
+        option("FILE", "Its forms, as for `discreet release`; they name the items. For totals."),
+    ] = None,
+    design: Annotated[
+        Design, flag("Its stated design, as for `discreet release`. For totals.")
+    ] = "unknown",
+    typical: Annotated[
+        float | None,
+        option(
+            "T",
+            "Typical number of answers per person, for mechanisms that weight by it: margins, "
+            "laplace-margins, totals, net-wins (default: the cap).",
+            "--typical-answers",
+            min=1,
+        ),
+    ] = None,
     runs: Annotated[
         int | None,
         option(
@@ -240,27 +262,44 @@ def audit(
     """Attack a mechanism on made-up data. Exit code 1 says that its promise was refuted."""
     from discreet.privacy.accounting import Budget
     from discreet.privacy.audit import Verdict, audit_mechanism
-    from discreet.privacy.audit.attacks import Size
-    from discreet.privacy.mechanisms import find_mechanism
+    from discreet.privacy.mechanisms import find_mechanism, set_typical
 
     budget = Budget(epsilon, delta, neighbours)
-    size = Size(items, max_answers, steps)
+    size = _make_size(items, max_answers, steps, forms, design)
     with working(f"Attacking {mechanism}"):
-        attacked = find_mechanism(mechanism)
+        attacked = set_typical(find_mechanism(mechanism), typical)
         report = audit_mechanism(attacked, budget, size=size, runs=runs, power=power)
     if as_json:
         names = ("mechanism", "claimed_epsilon", "lower_bound", "passed", "verdict")
         more = ("detectable_factor", "detectable_epsilon", "power", "runs", "items")
-        last = ("max_answers", "attack")
-        print_json({name: getattr(report, name) for name in (*names, *more, *last)})
+        last = ("max_answers", "forms", "design", "attack")
+        told = {name: getattr(report, name) for name in (*names, *more, *last)}
+        print_json({**told, "typical_answers": typical})
     else:
         _say_report(report, budget)
     if report.verdict is Verdict.REFUTED:
         raise typer.Exit(1)
 
 
+def _make_size(
+    items: int | None, max_answers: int | None, steps: int, forms: Path | None, design: Design
+) -> Size:
+    """Return the public parameters of the release that is attacked."""
+    from discreet.privacy.audit.attacks import Size
+    from discreet.tables.lists import read_forms
+
+    if forms is None:
+        return Size(20 if items is None else items, max_answers, steps, design=design)
+    if items is not None:
+        raise BadUsage("--forms FILE names the items of the release; leave out --items.")
+    listed = tuple(map(tuple, read_forms(forms).values()))
+    return Size(0, max_answers, steps, listed, design)
+
+
 def _say_report(report: AuditReport, budget: Budget) -> None:
-    cap = f"{report.items} items, at most {report.max_answers} answers each"
+    forms = f" in {report.forms} forms" if report.forms else ""
+    design = f", design {report.design}" if report.design != "unknown" else ""
+    cap = f"{report.items} items{forms}, at most {report.max_answers} answers each{design}"
     say(f"{report.mechanism}, {budget.neighbours}, {cap}: {report.verdict}")
     say(f"Claimed           epsilon {report.claimed_epsilon:g} at delta {report.delta:g}")
     say(f"Proved by attack  epsilon {report.lower_bound:.4g} with 99.9% confidence")

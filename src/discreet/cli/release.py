@@ -5,6 +5,9 @@ What every release is asked for, of answers or of comparisons, stands in two gro
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +19,7 @@ from discreet.cli.answers import (
     AnswersFile,
     Columns,
     Limits,
-    Reading,
+    ReleaseReading,
     check_engine,
     open_answers,
 )
@@ -89,6 +92,14 @@ class Terms:
     audit: Annotated[
         Path | None, option("FILE", "What `discreet audit --json` printed, to be published.")
     ] = None
+    looked: Annotated[
+        bool,
+        flag(
+            "The data, or a result of it, was looked at before these parameters were set. The "
+            "statement then says so.",
+            "--looked",
+        ),
+    ] = False
 
     @property
     def identity(self) -> Identity:
@@ -160,8 +171,26 @@ class Delivery:
         """What a release takes of it."""
         return {"out": self.out, "force": self.force}
 
+    @contextmanager
+    def showing(self) -> Iterator[Callable[[Published], None]]:
+        """Show the release that the block makes, once the block has ended.
 
-def tell_apart(reading: Reading) -> Reading:
+        Whatever goes wrong after the release was made (the data is closed, the result is printed)
+        says that the bundle is there and what was charged for it.
+        """
+        delivered: list[Published] = []
+        try:
+            yield delivered.append
+            for released in delivered:
+                show_release(released, self)
+                sys.stdout.flush()
+        except BaseException as error:
+            for released in delivered:
+                error.add_note(_say_delivered(released, self.out))
+            raise
+
+
+def tell_apart(reading: ReleaseReading) -> ReleaseReading:
     """Return how a file is read, without what the list of items says."""
     return replace(reading, lowest=None, model="auto")
 
@@ -194,6 +223,7 @@ def settle(terms: Terms, kind: str = "answers") -> dict[str, Any]:
         "population": terms.population,
         "about": terms.identity,
         "audit": terms.audit,
+        "looked": terms.looked,
     }
 
 
@@ -217,15 +247,16 @@ def release(
     terms: Terms,
     delivery: Delivery,
     limits: Limits,
-    reading: Reading,
+    reading: ReleaseReading,
 ) -> None:
     """Release item difficulties with a privacy guarantee. Charges the ledger first."""
     check_place(delivery.out, force=delivery.force)
     check_engine(limits)
     if request is not None:
         approved = open_request(context, request, terms, "answers")
-        with open_answers(file, reading, limits, "Releasing", approved.plan) as answers:
-            show_release(approved.release(answers, delivery), delivery)
+        opened = open_answers(file, reading, limits, "Releasing", approved.plan)
+        with delivery.showing() as show, opened as answers:
+            show(approved.release(answers, delivery))
         return
     said = tell_apart(reading)
     from discreet.publishing.listing import make_listing
@@ -236,9 +267,9 @@ def release(
     listing = make_listing(**{name: settled[name] for name in told})
     check_allowed("answers", settled, listing, study.max_answers, study.persons)
     settled |= {"max_answers": study.max_answers, "persons": study.persons}
-    with open_answers(file, said, limits, "Releasing", listing.read) as answers:
-        released = publish(answers, **settled, **delivery.place)
-    show_release(released, delivery)
+    opened = open_answers(file, said, limits, "Releasing", listing.read)
+    with delivery.showing() as show, opened as answers:
+        show(publish(answers, **settled, **delivery.place))
 
 
 @dataclass(frozen=True)
@@ -283,7 +314,7 @@ def open_request(context: typer.Context, file: Path, terms: Terms, kind: str) ->
 
 def _refuse_beside(context: typer.Context) -> None:
     """Refuse options about what is released and how it is read: only what was approved is."""
-    groups = (Terms, Study, Reading, Columns)
+    groups = (Terms, Study, ReleaseReading, Columns)
     told = {one.name for group in groups for one in fields(group)} - {"ledger"}
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
@@ -297,13 +328,22 @@ def _refuse_beside(context: typer.Context) -> None:
 
 
 def show_release(released: Published, delivery: Delivery) -> None:
-    """Print a release that was written, and say where."""
+    """Say where a release was written, and print it."""
     note(released.record["choice"])
+    note(f"Wrote {delivery.out} (may be published)")
     if delivery.as_json:
         print_json(_release_document(released))
     else:
         print_release(released)
-    note(f"Wrote {delivery.out} (may be published)")
+
+
+def _say_delivered(released: Published, out: Path) -> str:
+    """Say that a release is complete and paid for, whatever went wrong afterwards."""
+    from discreet.publishing.delivery import DO_NOT_REPEAT
+
+    charge = released.record["charge"]
+    paid = "" if charge is None else f" and the ledger was charged for release {charge['release']}"
+    return f"The release is complete: {out} holds the bundle{paid}. {DO_NOT_REPEAT}"
 
 
 def _release_document(released: Published) -> dict[str, Any]:

@@ -54,10 +54,10 @@ def settle_scale(wanted: Scale | Wanted | None, responses: Any, calibration: Any
 def stored_scale(calibration: Path) -> Scale | None:
     """Return the scale of a calibration of ``fit --out --scale``; other ones have none."""
     from discreet.analysis.calibration_file import read_document
-    from discreet.cli.calibrations import CALIBRATION_FILE
+    from discreet.cli.calibrations import CALIBRATION_FILE, is_saved_result
 
     file = calibration / CALIBRATION_FILE if calibration.is_dir() else calibration
-    if file.suffix != ".json" or not file.is_file():
+    if file.suffix != ".json" or not file.is_file() or is_saved_result(file):
         return None
     return read_document(file).scale
 

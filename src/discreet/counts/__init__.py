@@ -213,6 +213,12 @@ class PairCounts:
         # sum() begins with 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
+    def check_room(self) -> None:
+        """Refuse counts for whose use, such as a fit, there is not enough memory."""
+        if len(self.answers) > form.SPARSE_ITEMS:
+            values = _values(self.right_wrong)
+            form.check_room(self.steps, int(np.count_nonzero(values)), values.nbytes)
+
     def dense(self, purpose: str) -> Int64Array:
         """Return ``right_wrong`` as an array, for what cannot do without one.
 
@@ -274,7 +280,7 @@ class PairCounts:
             right=right,
             persons=self.persons,
             weighting=self.weighting,
-            folds=_select_folds(self.folds, old),
+            folds=_select_folds(self.folds, old, steps),
             sketch=self.sketch,
             repeated=self.repeated,
             steps=steps,
@@ -365,13 +371,15 @@ def _add_persons(ours: PairCounts, theirs: PairCounts) -> dict[str, Any]:
     return {"folds": folds, "sketch": sketch, "repeated": repeated}
 
 
-def _select_folds(folds: FoldCounts | None, old: Int64Array) -> FoldCounts | None:
+def _select_folds(
+    folds: FoldCounts | None, old: Int64Array, steps: tuple[int, ...]
+) -> FoldCounts | None:
     if folds is None:
         return None
     kept = folds.select(old)
     number = 0 if kept is None else kept.number
     if number != folds.number:
-        warnings.warn(explain_folds(folds.asked, number, len(old)), stacklevel=4)
+        warnings.warn(explain_folds(folds.asked, number, steps), stacklevel=4)
     return kept
 
 

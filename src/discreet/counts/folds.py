@@ -9,7 +9,7 @@ It hides nobody: whoever guesses an id can find it in a sketch. Confidential, li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import md5
 from typing import Any
@@ -89,9 +89,11 @@ def afford_folds(asked: int, items: int) -> int:
     return kept
 
 
-def explain_folds(asked: int, kept: int, items: int) -> str:
-    """Say what became of folds that do not fit into memory."""
-    size = f"{asked} folds of {items:,} items would take {8 * asked * items**2 / 1e9:,.1f} GB"
+def explain_folds(asked: int, kept: int, steps: Sequence[int]) -> str:
+    """Say what became of folds that do not fit into memory; ``steps`` are those of the items."""
+    nodes = sum(steps)
+    what = f"{nodes:,} {'items' if nodes == len(steps) else 'steps of items'}"
+    size = f"{asked} folds of {what} would take {8 * asked * nodes**2 / 1e9:,.1f} GB"
     if kept:
         return f"{size}: {kept} folds were kept, and standard errors are less sure"
     return f"{size}: no folds were kept, so that these counts alone give no standard errors"

@@ -3,7 +3,7 @@
 In: int64 counts in either form. Out: the same numbers in the form that the rule asks for. The
 rule looks at the number of items and of compared pairs only, so that the same answers give the
 same form from every engine, merged or counted at once. scipy.sparse is imported only where
-there are many items.
+there are many items. What would not fit into memory is refused before it is counted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.atomic import staged
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, OutOfReach
 from discreet.schema import Along, Count, Distinct, SchemaError, Within, read_as
+from discreet.tables.resources import available_memory
 from discreet.types import Int64Array
 
 PairMatrix = Any
@@ -127,6 +130,163 @@ def move_cells(matrix: PairMatrix, old: npt.NDArray[np.int64]) -> PairMatrix:
     # Items that are left out have no counts: nobody answered them.
     place = (new[cells.row], new[cells.col])
     return settle_matrix(csr_array((cells.data, place), shape=(items, items)))
+
+
+# -- memory --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MatrixUse:
+    """What counts are made for, and the memory that it takes.
+
+    Attributes
+    ----------
+    name
+        What messages call it.
+    arrays
+        Arrays of 8 bytes a cell that are there at one time, where counts are dense.
+    pair
+        Bytes for each compared pair, where counts are sparse.
+    cell
+        Bytes for each cell, where counts of up to 20,000 items are sparse: standard errors
+        factorise a matrix in single precision.
+    is_dense
+        Whether counts become an array in any case.
+    """
+
+    name: str
+    arrays: float
+    pair: int
+    cell: int = 0
+    is_dense: bool = False
+
+    def find_bytes(self, nodes: int, pairs: int) -> float:
+        """Return the memory for so many items (with steps, steps) and compared pairs."""
+        if self.is_dense or not prefers_sparse(nodes, pairs):
+            return 8 * self.arrays * nodes**2
+        return self.pair * pairs + (self.cell * nodes**2 if nodes <= LARGE_ITEMS else 0)
+
+
+COUNTING = MatrixUse("Counting them", arrays=4, pair=20)
+FITTING = MatrixUse("The fit", arrays=7, pair=60, cell=4)
+DENSE_FITTING = MatrixUse("The fit", arrays=7, pair=60, is_dense=True)
+RELEASING = MatrixUse("A release", arrays=4, pair=20, is_dense=True)
+"""Measured with 4,000 items and steps: 3.6 arrays for counting, 6.4 for a fit; docs/scale.md has
+the bytes of sparse counts. A release is refused by the number of items alone, which is public."""
+
+_use: ContextVar[MatrixUse] = ContextVar("use", default=COUNTING)
+
+
+@contextmanager
+def planning(use: MatrixUse) -> Iterator[None]:
+    """Let counts be refused inside where there is not enough memory for what follows."""
+    before = _use.set(use)
+    try:
+        yield
+    finally:
+        _use.reset(before)
+
+
+SAMPLED_NODES = 1000
+
+
+def expect_pairs(right: Int64Array, wrong: Int64Array, pairs: float) -> int:
+    """Return about how many cells will hold a count, before anything is counted.
+
+    Parameters
+    ----------
+    right, wrong
+        Per item (with steps, per step), how many persons had it right and wrong.
+    pairs
+        Right times wrong answers, summed over persons. They fall on the cells in proportion to
+        how often items were right and wrong.
+
+    Examples
+    --------
+    >>> ones = np.ones(3000, dtype=np.int64)
+    >>> expect_pairs(ones, ones, 1000), expect_pairs(ones, ones, 1e9)
+    (999, 9000000)
+    """
+    most = int(len(right) * len(wrong))
+    if not (right.any() and wrong.any()):
+        return 0
+    rows, columns = (
+        np.sort(totals)[np.linspace(0, len(totals) - 1, SAMPLED_NODES).astype(np.intp)]
+        for totals in (right, wrong)
+    )
+    expected = pairs / (float(right.sum()) * float(wrong.sum())) * np.outer(rows, columns)
+    return int(most * -np.expm1(-expected).mean())
+
+
+def fits_dense(nodes: int) -> bool:
+    """Say whether there is enough memory to count pairs in an array."""
+    return 8 * COUNTING.arrays * nodes**2 <= available_memory()
+
+
+def check_room(steps: Sequence[int], pairs: int, held: int = 0) -> None:
+    """Refuse counts that would not fit into memory.
+
+    Parameters
+    ----------
+    steps
+        Per item, how many steps it has.
+    pairs
+        How many cells will hold a count.
+    held
+        Bytes of counts that are in memory already.
+
+    Raises
+    ------
+    OutOfReach
+        If what the counts are for needs more memory than there is.
+    """
+    nodes, use = sum(steps), _use.get()
+    if nodes <= SPARSE_ITEMS:
+        return
+    needed, free = use.find_bytes(nodes, pairs), available_memory() + held
+    if needed > free:
+        raise OutOfReach(_explain_room(use, steps, pairs, needed, free))
+
+
+def _explain_room(
+    use: MatrixUse, steps: Sequence[int], pairs: int, needed: float, free: float
+) -> str:
+    nodes, items = sum(steps), len(steps)
+    what = f"{items:,} items" if nodes == items else f"{items:,} items with {nodes:,} steps in all"
+    helps = _list_remedies(use, steps, pairs, needed) if nodes > items else []
+    helps = helps or ["take fewer items"]
+    return (
+        f"{what} make {nodes:,} x {nodes:,} pairs. {use.name} needs about {_show_size(needed)} of "
+        f"memory, and {_show_size(free)} are free here. What helps: {'; '.join(helps)}; or a "
+        f"machine with {_name_machine(needed)} of memory"
+    )
+
+
+def _list_remedies(use: MatrixUse, steps: Sequence[int], pairs: int, needed: float) -> list[str]:
+    """Return which ways to fewer steps need less memory, and how much."""
+    halves = sum((step + 1) // 2 for step in steps)
+    remedies = [
+        ("count answers from some score on as right, with at_least= (--at-least)", len(steps), ""),
+        ("merge categories, with merge= (--merge)", halves, " with half of the steps"),
+    ]
+    sizes = [use.find_bytes(nodes, min(pairs, nodes**2)) for _, nodes, _ in remedies]
+    return [
+        f"{what}: about {_show_size(size)}{which}"
+        for (what, _, which), size in zip(remedies, sizes, strict=True)
+        if size < needed
+    ]
+
+
+def _show_size(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB"
+
+
+def _name_machine(needed: float) -> str:
+    """Return the next size of a machine that leaves a quarter for everything else."""
+    size = 8
+    while 0.75e9 * size < needed:
+        size *= 2
+    return f"{size:,} GB"
 
 
 # Files of pair counts: one NumPy archive, confidential, whole or not at all.

@@ -1,19 +1,21 @@
 """Nodes: the steps of items, item after item, step after step.
 
 In: how many steps each item has. Out: which nodes belong to which item, and their names. Pairs of
-answers compare nodes of different items; a node of an item with one step is the item itself.
+answers compare nodes of different items; a node of an item with one step is the item itself. An
+item's location is the mean of its nodes' thresholds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import BadResponses
-from discreet.types import IndexArray, Int64Array
+from discreet.types import FloatArray, IndexArray, Int64Array
 
 
 def item_of_nodes(steps: Sequence[int]) -> IndexArray:
@@ -45,12 +47,17 @@ def name_nodes(items: Sequence[str], steps: Sequence[int]) -> tuple[str, ...]:
 
 
 def clear_within(right_wrong: Any, steps: Sequence[int]) -> Any:
-    """Return counts of pairs of nodes without those of one item, which depend on the ability."""
+    """Return counts of pairs of nodes without those of one item, which depend on the ability.
+
+    An array is changed in place: with many steps a second one would fill the memory.
+    """
     if all(step == 1 for step in steps):
         return right_wrong
     item = item_of_nodes(steps)
     if isinstance(right_wrong, np.ndarray):
-        return np.where(item[:, None] == item, 0, right_wrong)
+        for end, step in zip(np.cumsum(steps).tolist(), steps, strict=True):
+            right_wrong[end - step : end, end - step : end] = 0
+        return right_wrong
     entries = right_wrong.tocoo()
     entries.data[item[entries.row] == item[entries.col]] = 0
     cleared = entries.tocsr()
@@ -135,3 +142,54 @@ def keep_used(categories: Int64Array, steps: Sequence[int]) -> Recoding:
             used = [lower, lower + 1]
         kept.append(tuple(used))
     return Recoding(tuple(steps), tuple(kept))
+
+
+@dataclass(frozen=True, eq=False)
+class Locations:
+    """The linear map from thresholds of nodes to locations of items.
+
+    A location is the mean of an item's thresholds; the locations of all items have mean zero.
+
+    Attributes
+    ----------
+    item
+        The item of every node that has a number, in ascending order.
+    steps
+        Per item, how many steps it has.
+
+    Examples
+    --------
+    >>> Locations(np.array([0, 1, 1]), (1, 2)).find(np.array([1.0, 2.0, 4.0])).tolist()
+    [-1.0, 1.0]
+    """
+
+    item: IndexArray
+    steps: tuple[int, ...]
+
+    @cached_property
+    def whole(self) -> IndexArray:
+        """The items all of whose steps have a number: the others have no location."""
+        known = np.bincount(self.item, minlength=len(self.steps))
+        return np.flatnonzero(known == np.array(self.steps))
+
+    def average(self, values: FloatArray) -> FloatArray:
+        """Return the mean over the steps of every whole item; nodes are the first axis."""
+        present, first = np.unique(self.item, return_index=True)
+        sums = np.add.reduceat(values, first, axis=0)[np.isin(present, self.whole)]
+        steps = np.array(self.steps, dtype=np.float64)[self.whole]
+        return np.asarray(sums / steps.reshape(-1, *[1] * (values.ndim - 1)))
+
+    def centre(self, values: FloatArray) -> FloatArray:
+        """Return values of nodes with the mean location at zero."""
+        return np.asarray(values - self.average(values).mean(axis=0))
+
+    def find(self, values: FloatArray) -> FloatArray:
+        """Return the locations of the whole items, with mean zero."""
+        means = self.average(values)
+        return np.asarray(means - means.mean(axis=0))
+
+    def as_columns(self) -> FloatArray:
+        """Return the map itself, ``[node, whole item]``: every location as a sum over nodes."""
+        share = np.equal(self.item[:, None], self.whole) / np.array(self.steps)[self.whole]
+        share -= share.mean(axis=1, keepdims=True)
+        return np.asarray(share)

@@ -279,7 +279,7 @@ def _read_folds(
     sketch = join_sketches([np.array([int(word, 16) for word in words], dtype=np.uint64)])
     kept = afford_folds(asked, m)
     if kept < asked:
-        warnings.warn(explain_folds(asked, kept, m), stacklevel=4)
+        warnings.warn(explain_folds(asked, kept, (1,) * m), stacklevel=4)
     if not kept:
         return {"sketch": sketch}
     right_wrong = np.zeros((kept, m, m), dtype=np.int64)

@@ -16,7 +16,8 @@ import numpy as np
 from discreet.answers.opening import name_model, opened, plan_words
 from discreet.answers.protocol import Answers, Job
 from discreet.counts import PairCounts, holds_counts, name_weighting
-from discreet.counts.folds import FoldCounts, PersonWeight, Tally
+from discreet.counts.folds import FoldCounts, PersonWeight, Tally, explain_folds
+from discreet.counts.matrix import DENSE_FITTING, FITTING, planning
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, name_source
 from discreet.markup import count_of
@@ -24,7 +25,7 @@ from discreet.models.connection import Chain, ItemFacts, doubt_shape
 from discreet.models.jackknife import leave_folds_out
 from discreet.models.methods import ANSWER_METHODS, AUTO, METHOD_WORDS, METHODS, PAIR_METHODS
 from discreet.models.patterns import GroupPatterns
-from discreet.models.steps import plan_steps
+from discreet.models.steps import RATING_SCALE, plan_steps
 from discreet.models.uncertainty import (
     COVARIANCE_LIMIT,
     Sandwich,
@@ -33,7 +34,7 @@ from discreet.models.uncertainty import (
     simulate_uncertainty,
 )
 from discreet.models.unused import call_categories
-from discreet.results.dropped import warn_of_dropped
+from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
 from discreet.results.estimate import Estimate, Kind, Notice, Solution
 from discreet.tables.words import FitWords, ReadingWords
 from discreet.types import Ability, Engine, FloatArray, Method, Model
@@ -50,6 +51,18 @@ FOLDS = 32
 
 NEEDS_PERSONS = (
     "the method {!r} needs the answers of all persons here ('refined' and 'spectral' do not)"
+)
+
+
+NO_FOLDS = (
+    "pair counts do not say which items were answered by the same person, so they need the answers "
+    "themselves, counts with folds for this method (count_pairs(..., folds=32) or discreet counts "
+    "--folds 32; for 'spectral' with the weighting 'none'), or counts of complete answers to at "
+    f"most {COVARIANCE_LIMIT:,} right/wrong items"
+)
+NO_FOLDS_LEFT = (
+    "the rows of a query are read only once, and {}. Write the rows to a file and fit that: "
+    "COPY (SELECT ...) TO 'answers.parquet'"
 )
 
 
@@ -156,14 +169,18 @@ def _tell_model(found: Estimate) -> str:
 
 def _fit(data: Any, request: _Request, engine: Engine, reading: FitWords) -> Estimate:
     """Fit counts, or answers wherever they are."""
+    use = DENSE_FITTING if request.model == RATING_SCALE else FITTING
     if isinstance(data, PairCounts) or holds_counts(data):
         counts = data if isinstance(data, PairCounts) else PairCounts.load(data)
         plan_words(counts, cast(ReadingWords, reading))
-        return _fit_counts(counts, _decide(request, counts))
-    with opened(data, engine, name_model(data, request.model, reading)) as answers:
+        with planning(use):
+            return _fit_counts(counts, _decide(request, counts))
+    words = name_model(data, request.model, reading)
+    with planning(use), opened(data, engine, words) as answers:
         request = _decide(request, answers)
         way = _fit_pairs if answers.lasts else _fit_once
         found = (_fit_answers if request.method in ANSWER_METHODS else way)(answers, request)
+        warn_of_missing_errors(found.warnings)
         return (
             found if found.ladder is None else call_categories(found, answers.steps, answers.lowest)
         )
@@ -190,6 +207,7 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
     """
     method = PAIR_METHODS[request.method]
     counts, weighting = _count_weighted(answers, method.weighting)
+    counts.check_room()
     counts, plan = plan_steps(counts, request.model)
     chain = plan.link(counts, request.regularisation * _unit(weighting, counts))
     nodes = counts.as_nodes()
@@ -214,20 +232,22 @@ def _fit_pairs(answers: Answers, request: _Request) -> Estimate:
         weighting=weighting,
         answers=facts.answers,
         n_persons=facts.persons,
-        item_of=None if plan.item_of is None else plan.item_of[chain.kept],
+        locations=plan.locate(chain.kept),
         basis=plan.basis,
     )
     sandwich = replace(sandwich, job=plan.wrap(sandwich.job))
     looked = facts if plan.is_binary else None
     uncertainty, routing = _go_through(answers, looked, sandwich, chain, difficulty)
     found = _assemble(facts, chain, request, difficulty, solution, uncertainty)
-    return plan.fold(replace(found, warnings=(*found.warnings, *routing)))
+    found = replace(found, warnings=(*found.warnings, *routing))
+    return plan.fold(found, uncertainty.locations)
 
 
 def _fit_once(answers: Answers, request: _Request) -> Estimate:
     """Fit answers that come only once: one pass counts, and standard errors come from folds."""
     tally = Tally(FOLDS, PAIR_METHODS[request.method].weighting)
-    return _fit_counts(answers.count(tally=tally if request.standard_errors else None), request)
+    counts = answers.count(tally=tally if request.standard_errors else None)
+    return _fit_counts(counts, request, NO_FOLDS_LEFT.format(explain_folds(FOLDS, 0, counts.steps)))
 
 
 def _count_weighted(
@@ -313,11 +333,15 @@ def _needs_answers(name: str) -> BadUsage:
     )
 
 
-def _fit_counts(counts: PairCounts, request: _Request) -> Estimate:
-    """Fit counts without the answers behind them: standard errors come from their folds."""
+def _fit_counts(counts: PairCounts, request: _Request, advice: str = NO_FOLDS) -> Estimate:
+    """Fit counts without the answers behind them: standard errors come from their folds.
+
+    ``advice`` says what to do where there are none.
+    """
     if request.method in ANSWER_METHODS:
         raise _needs_answers(request.method)
     method = PAIR_METHODS[request.method]
+    counts.check_room()
     folds = _usable_folds(counts, method.weighting)
     if folds is not None:
         # The integers of a fit of the answers, and so its difficulties to the last bit.
@@ -337,22 +361,18 @@ def _fit_counts(counts: PairCounts, request: _Request) -> Estimate:
     if not request.standard_errors:
         uncertainty = _unknown(chain, "standard errors were not asked for")
     elif folds is not None:
-        uncertainty = leave_folds_out(folds, chain, method, difficulty, weight, plan.basis)
+        uncertainty = leave_folds_out(folds, chain, method, difficulty, plan, weight=weight)
     elif complete and len(chain.kept) == len(counts.items) <= COVARIANCE_LIMIT:
         laplacian = method.laplacian(chain.rates, difficulty)
         scoring = method.scoring(difficulty)
         uncertainty = simulate_uncertainty(counts, laplacian, difficulty, scoring)
     else:
-        reason = (
-            "no standard errors: pair counts do not say which items were answered by the same "
-            "person, so they need the answers themselves, counts with folds for this method "
-            "(count_pairs(..., folds=32) or discreet counts --folds 32; for 'spectral' with the "
-            f"weighting 'none'), or counts of complete answers to at most {COVARIANCE_LIMIT} items"
-        )
-        uncertainty = _unknown(chain, Notice(Kind.NO_STANDARD_ERRORS, reason))
+        notice = Notice(Kind.NO_STANDARD_ERRORS, f"no standard errors: {advice}")
+        uncertainty = _unknown(chain, notice)
     facts = ItemFacts(chain.items, counts.answers, counts.right, counts.persons)
     found = _assemble(facts, chain, request, difficulty, solution, uncertainty)
-    return plan.fold(replace(found, warnings=(*found.warnings, *_doubt_persons(counts))))
+    found = replace(found, warnings=(*found.warnings, *_doubt_persons(counts)))
+    return plan.fold(found, uncertainty.locations)
 
 
 def _usable_folds(counts: PairCounts, weighting: PersonWeight | None) -> FoldCounts | None:

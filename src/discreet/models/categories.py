@@ -39,13 +39,13 @@ def category_chances(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> Float
     >>> category_chances([0.0], [[0.0, np.nan], [-1.0, 1.0]]).round(3).tolist()
     [[[0.5, 0.5, 0.0], [0.212, 0.576, 0.212]]]
     """
-    weight = _log_weights(ability, thresholds)
+    weight = log_weights(ability, thresholds)
     chance: FloatArray = np.exp(weight - weight.max(axis=-1, keepdims=True))
     chance /= chance.sum(axis=-1, keepdims=True)
     return chance
 
 
-def _log_weights(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> FloatArray:
+def log_weights(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> FloatArray:
     """Return ``x theta - d_1 - ... - d_x`` of every category x; -inf beyond the steps."""
     theta = np.asarray(ability, dtype=np.float64)[..., None]
     threshold = np.moveaxis(np.asarray(thresholds, dtype=np.float64), -1, 0)
@@ -65,7 +65,7 @@ def log_totals(ability: FloatArray, thresholds: FloatArray) -> FloatArray:
     """
     if thresholds.shape[-1] == 1:
         return np.asarray(np.logaddexp(0.0, ability - thresholds))
-    return np.asarray(np.logaddexp.reduce(_log_weights(ability, thresholds), axis=-1).T)
+    return np.asarray(np.logaddexp.reduce(log_weights(ability, thresholds), axis=-1).T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ def score_moments(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> ScoreMom
     if threshold.shape[-1] == 1:
         return _binary_moments(np.asarray(ability)[..., None] - threshold[..., 0])
     # One category after the other: sums over a short last axis are several times slower.
-    weight = np.moveaxis(_log_weights(ability, threshold), -1, 0)
+    weight = np.moveaxis(log_weights(ability, threshold), -1, 0)
     chance = np.exp(weight - weight.max(axis=0))
     chance /= chance.sum(axis=0)
     mean = sum(category * share for category, share in enumerate(chance))
@@ -155,7 +155,7 @@ def slope_terms(
         away = ability[:, None] - thresholds[:, 0]
         moments = _binary_moments(away)
         return (code - moments.mean) * away, moments.variance * away**2
-    weight = _log_weights(ability, thresholds)
+    weight = log_weights(ability, thresholds)
     chance = category_chances(ability, thresholds)
     finite = np.where(np.isfinite(weight), weight, 0.0)
     mean = (chance * finite).sum(axis=-1)

@@ -22,8 +22,8 @@ from discreet.models.connection import Chain, build_chain
 from discreet.models.laplacian import Laplacian, invert
 from discreet.models.methods import PAIR_METHODS, Method
 from discreet.models.uncertainty import COVARIANCE_LIMIT, Uncertainty
-from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import Estimate, Solution
+from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
+from discreet.results.estimate import Estimate, Kind, Notice, Solution
 from discreet.results.ranking import STATUS_WORDS, Strengths, explain_left_out
 from discreet.types import FloatArray, PairMethod
 
@@ -109,6 +109,7 @@ def rank_comparisons(
         uncertainty = _judge_errors(source, chain, chosen, laplacian, strength)
     found = _assemble(counts, chain, method, strength, solution, uncertainty)
     warn_of_dropped(found.warnings)
+    warn_of_missing_errors(found.warnings)
     return found
 
 
@@ -179,8 +180,12 @@ def _covariance(covariance: FloatArray, *notes: str) -> Uncertainty:
 
 
 def _too_many(m: int) -> Uncertainty:
-    note = f"no standard errors above {COVARIANCE_LIMIT} objects"
-    return Uncertainty(np.full(m, np.nan), None, (note,))
+    sentence = (
+        f"no standard errors: {m:,} objects, and a matrix between all of more than "
+        f"{COVARIANCE_LIMIT:,} is not made. Compare a part of the objects, such as the strongest"
+    )
+    notice = Notice(Kind.NO_STANDARD_ERRORS, sentence)
+    return Uncertainty(np.full(m, np.nan), None, (notice,))
 
 
 def _assemble(
@@ -205,4 +210,5 @@ def _assemble(
         persons=counts.judges,
     )
     status = tuple(STATUS_WORDS[one] for one in chain.status)
-    return Strengths(estimate, explain_left_out(counts.items, status))
+    missing = [note for note in uncertainty.notes if isinstance(note, Notice)]
+    return Strengths(estimate, (*explain_left_out(counts.items, status), *missing))

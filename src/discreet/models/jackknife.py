@@ -14,15 +14,24 @@ of the estimate, also where folds are of different sizes; so the covariance is t
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from discreet.counts.folds import FEWEST_FOLDS, FoldCounts
+from discreet.counts.nodes import Locations
 from discreet.jit import threads_for
 from discreet.markup import count_of, name_some
 from discreet.models.connection import Chain, find_reached
 from discreet.models.laplacian import Laplacian, build_laplacian, invert_within, solve
 from discreet.models.methods import Method
-from discreet.models.uncertainty import COVARIANCE_LIMIT, NO_COVARIANCE, Uncertainty
+from discreet.models.steps import StepPlan
+from discreet.models.uncertainty import (
+    COVARIANCE_LIMIT,
+    NO_COVARIANCE,
+    NO_STEP_COVARIANCE,
+    Uncertainty,
+)
 from discreet.results.estimate import Kind, Notice
 from discreet.types import BoolArray, FloatArray
 
@@ -32,35 +41,52 @@ def leave_folds_out(
     chain: Chain,
     method: Method,
     difficulty: FloatArray,
+    plan: StepPlan,
+    *,
     weight: int = 1,
-    basis: FloatArray | None = None,
 ) -> Uncertainty:
     """Estimate the uncertainty by leaving out one fold at a time.
 
-    ``weight`` is what folds were multiplied by and the rates of the chain were not; ``basis`` is
-    the structure that the difficulties obey, if any.
+    ``weight`` is what folds were multiplied by and the rates of the chain were not; ``plan`` says
+    which items have steps, and the structure that the thresholds obey, if any.
     """
     with threads_for(len(difficulty)):
-        moves = _find_moves(folds, chain, method, difficulty, weight, basis)
+        moves = _find_moves(folds, chain, method, difficulty, weight, plan.basis)
     share = folds.persons / max(int(folds.persons.sum()), 1)
     scaled = moves * np.sqrt(1 - share)[:, None]
-    se = np.sqrt((scaled**2).sum(axis=0))
-    thin = _is_thin(folds, chain) | ~np.isfinite(se)
-    se[thin] = np.nan
+    thin = _is_thin(folds, chain) | ~np.isfinite(scaled).all(axis=0)
     degrees = int((folds.persons > 0).sum()) - 1
-    notes: tuple[str, ...] = (
+    note = (
         f"standard errors by leaving out one of {folds.number} folds of persons at a time "
-        f"({degrees} degrees of freedom)",
+        f"({degrees} degrees of freedom)"
     )
-    if thin.any():
-        notes += (_explain_thin([chain.items[place] for place in chain.kept[thin]]),)
-    covariance = None
+    locations = plan.locate(chain.kept)
+    named = _name_thin(thin, chain, plan)
+    notes = (note, *([_explain_thin(named)] if named else []))
+    errors = _sum_moves(scaled, thin) if locations is None else _sum_steps(scaled, thin, locations)
     if len(difficulty) > COVARIANCE_LIMIT:
-        notes += (f"{NO_COVARIANCE}standard errors only",)
-    elif not thin.any():
-        covariance = scaled.T @ scaled
-    how = f"{notes[0][0].upper()}{notes[0][1:]}."
-    return Uncertainty(se, covariance, notes, degrees, how)
+        apart = errors.locations is None or errors.locations.covariance is None
+        said = NO_COVARIANCE if apart else NO_STEP_COVARIANCE
+        notes += (f"{said}standard errors only",)
+    how = f"{note[0].upper()}{note[1:]}."
+    return replace(errors, notes=notes, degrees=degrees, how=how)
+
+
+def _sum_moves(moves: FloatArray, thin: BoolArray) -> Uncertainty:
+    """Return standard errors of moves ``[fold, item]``, and the covariance where it is complete."""
+    se = np.sqrt((moves**2).sum(axis=0))
+    se[thin] = np.nan
+    complete = len(se) <= COVARIANCE_LIMIT and not thin.any()
+    return Uncertainty(se, moves.T @ moves if complete else None)
+
+
+def _sum_steps(moves: FloatArray, thin: BoolArray, locations: Locations) -> Uncertainty:
+    """Return standard errors of thresholds and of locations from moves ``[fold, node]``."""
+    # A step that only one fold links does not move the mean of the others.
+    moves = np.where(np.isfinite(moves).all(axis=0), moves, 0.0).T
+    nodes = _sum_moves(locations.centre(moves).T, thin)
+    thin_items = locations.average(thin.astype(np.float64)) > 0
+    return replace(nodes, locations=_sum_moves(locations.find(moves).T, thin_items))
 
 
 def _find_moves(
@@ -105,9 +131,17 @@ def _is_thin(folds: FoldCounts, chain: Chain) -> BoolArray:
     return np.asarray(answered < FEWEST_FOLDS)
 
 
+def _name_thin(thin: BoolArray, chain: Chain, plan: StepPlan) -> list[str]:
+    """Return the items without a standard error; with steps, those that lack one of a step."""
+    if plan.item_of is None:
+        return [chain.items[place] for place in chain.kept[thin]]
+    return [plan.items[place] for place in np.unique(plan.item_of[chain.kept[thin]])]
+
+
 def _explain_thin(names: list[str]) -> Notice:
     sentence = (
-        f"no standard error for {count_of(len(names))} answered by persons of too few folds "
-        f"(fewer than {FEWEST_FOLDS}, or linked to the others by one alone): {name_some(names)}"
+        f"no standard error for {count_of(len(names))} answered (or, with steps, in some category) "
+        f"by persons of too few folds (fewer than {FEWEST_FOLDS}, or linked to the others by one "
+        f"alone): {name_some(names)}. Fit the answers themselves, or count more persons"
     )
     return Notice(Kind.NO_STANDARD_ERRORS, sentence, names)

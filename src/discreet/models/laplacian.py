@@ -243,8 +243,13 @@ def invert(laplacian: Laplacian) -> FloatArray:
 
 def invert_within(laplacian: Laplacian, basis: FloatArray) -> FloatArray:
     """Return the generalised inverse among the combinations of a basis' columns."""
+    return np.asarray(basis @ invert_parameters(laplacian, basis) @ basis.T)
+
+
+def invert_parameters(laplacian: Laplacian, basis: FloatArray) -> FloatArray:
+    """Return the generalised inverse between the parameters of a basis, one a column."""
     within = basis.T @ laplacian.apply(basis)
-    return np.asarray(basis @ np.linalg.pinv(within, rcond=1e-12, hermitian=True) @ basis.T)
+    return np.asarray(np.linalg.pinv(within, rcond=1e-12, hermitian=True))
 
 
 class Hierarchy:

@@ -167,13 +167,13 @@ def start_marginal(counts: PairCounts, kept: npt.NDArray[np.intp]) -> FloatArray
 # --- normal abilities -------------------------------------------------------------------------
 
 
-def _normal_grid(sd: float, longest: int) -> tuple[FloatArray, FloatArray]:
+def normal_grid(sd: float, most: float) -> tuple[FloatArray, FloatArray]:
     """Equally spaced nodes in standard deviations, and log weights.
 
     The trapezoid rule errs by about exp(-2 (pi s / h)^2) for a bell of width s and spacing h
     (here below 1e-8); the narrowest bell is the posterior of a person with all answers.
     """
-    spacing = 1.0 / np.sqrt(1.0 + 1.5 * sd**2 * longest / 4)
+    spacing = 1.0 / np.sqrt(1.0 + 1.5 * sd**2 * most / 4)
     half = max(10, int(np.ceil(REACH / spacing)))
     nodes = np.linspace(-REACH, REACH, 2 * half + 1)
     log_weights = -0.5 * nodes**2
@@ -182,7 +182,7 @@ def _normal_grid(sd: float, longest: int) -> tuple[FloatArray, FloatArray]:
 
 def begin_normal(patterns: Patterns, right: Int64Array, start: FloatArray) -> Mixture:
     """Difficulties less the mean ability, and a standard deviation of one."""
-    return Mixture(patterns, right, start, 1.0, *_normal_grid(1.0, 1))
+    return Mixture(patterns, right, start, 1.0, *normal_grid(1.0, 1))
 
 
 def climb_normal(
@@ -228,7 +228,7 @@ def _invert_along(matrix: FloatArray, ways: FloatArray | None) -> FloatArray:
 
 def replace_grid(mixture: Mixture, longest: int) -> Mixture:
     """Refine or coarsen the grid for the present standard deviation."""
-    nodes, log_weights = _normal_grid(mixture.sd, longest)
+    nodes, log_weights = normal_grid(mixture.sd, longest)
     if len(nodes) == len(mixture.nodes):
         return mixture
     return replace(mixture, nodes=nodes, log_weights=log_weights)

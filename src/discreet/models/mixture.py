@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from discreet.models.categories import category_chances, log_totals
+from discreet.models.categories import log_weights
 from discreet.models.patterns import Patterns
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray, IndexArray, Int64Array
@@ -60,23 +60,8 @@ class Mixture:
         return float((total / np.bincount(self.item_of)).mean())
 
     def reach(self) -> tuple[FloatArray, FloatArray]:
-        """Return the chance of every step, and what adds up to the load, ``[step, node]``.
-
-        With steps the chance is that of this step or a higher one, and the load of an item stands
-        at its first step.
-        """
-        if self.item_of is None:
-            away = self.abilities - self.difficulty[:, None]
-            return expit(away), np.logaddexp(0.0, away)
-        steps = np.bincount(self.item_of)
-        first = np.cumsum(steps) - steps
-        place = self.item_of, np.arange(len(self.item_of)) - first[self.item_of]
-        thresholds = np.full((len(steps), int(steps.max())), np.nan)
-        thresholds[place] = self.difficulty
-        above = np.cumsum(category_chances(self.abilities, thresholds)[..., :0:-1], axis=-1)
-        load = np.zeros((len(self.item_of), len(self.nodes)))
-        load[first] = log_totals(self.abilities, thresholds)
-        return np.ascontiguousarray(above[..., ::-1][:, place[0], place[1]].T), load
+        """Return the chance of every step, and what adds up to the load, ``[step, node]``."""
+        return find_chances(self.abilities, self.difficulty, self.item_of)
 
     @property
     def abilities(self) -> FloatArray:
@@ -184,6 +169,41 @@ class MarginalFit:
     sd: float
     log_likelihood: float
     solution: Solution
+
+
+def find_chances(
+    abilities: FloatArray, difficulty: FloatArray, item_of: IndexArray | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the chance of every step, and what adds up to the load, ``[step, node]``.
+
+    With steps the chance is that of this step or a higher one, and the load of an item stands at
+    its first step.
+
+    Parameters
+    ----------
+    abilities
+        ``[node]``, or ``[item, node]`` where items have slopes: slope times ability.
+    difficulty
+        ``[step]``.
+    item_of
+        With steps, the item of each.
+    """
+    if item_of is None:
+        away = abilities - difficulty[:, None]
+        return expit(away), np.logaddexp(0.0, away)
+    steps = np.bincount(item_of)
+    first = np.cumsum(steps) - steps
+    place = item_of, np.arange(len(item_of)) - first[item_of]
+    thresholds = np.full((len(steps), 1, 1, int(steps.max())), np.nan)
+    thresholds[place[0], 0, 0, place[1]] = difficulty
+    own = np.broadcast_to(abilities, (len(steps), abilities.shape[-1]))
+    weight = log_weights(own, thresholds)[:, :, 0]
+    total = np.logaddexp.reduce(weight, axis=-1)
+    chance = np.exp(weight - total[..., None])
+    above = np.cumsum(chance[..., :0:-1], axis=-1)[..., ::-1]
+    load = np.zeros((len(item_of), abilities.shape[-1]))
+    load[first] = total
+    return np.ascontiguousarray(above[place[0], :, place[1]]), load
 
 
 def evaluate(mixture: Mixture) -> Sums:

@@ -8,15 +8,25 @@ from memory once a round, with groups of items where the links are bad.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 
 from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Job
+from discreet.counts.nodes import Locations
 from discreet.errors import NotConverged
-from discreet.models.laplacian import Hierarchy, Laplacian, factorise, factorise_roughly, solve
-from discreet.models.score_plan import ScorePlan, score_persons, weigh_scores
+from discreet.models.laplacian import (
+    Hierarchy,
+    Laplacian,
+    factorise,
+    factorise_roughly,
+    invert_parameters,
+    solve,
+)
+from discreet.models.score_plan import ScorePlan, score_chunks, score_persons, weigh_scores
 from discreet.results.estimate import Kind, Notice
 from discreet.types import FloatArray
 
@@ -77,13 +87,14 @@ def _inner(one: FloatArray, other: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->j", one, other))
 
 
-# Standard errors of many items, without a covariance.
+# Standard errors of many items, without a covariance of all of them.
 #
-# In: answers and the Laplacian. Out: standard errors and a note on how sure they are. Confidential
-# side: it reads every person. Few persons are solved for one by one. Many are mixed with random
-# signs first: the mean square of ``pinv(L) sum_l sign_l s_l`` over draws is its diagonal.
-# Where ``pinv(L)`` is close to its diagonal part, whose share is known exactly, most of the chance
-# in a draw is known too and taken off (a control variate), so that few draws are enough.
+# In: answers and the estimator's linear system. Out: standard errors and a note on how sure they
+# are; with steps also those of the items' locations and, of fewer items, the locations' covariance.
+# Confidential side: it reads every person. Few persons are solved for one by one. Many are mixed
+# with random signs first: the mean square of ``pinv(L) sum_l sign_l s_l`` over draws is its
+# diagonal. Where ``pinv(L)`` is close to its diagonal part, whose share is known exactly, most of
+# the chance in a draw is known too and taken off (a control variate), so that few draws are enough.
 
 Solver = Callable[[FloatArray], FloatArray]
 
@@ -109,13 +120,121 @@ COLUMN_CELLS = 2_000_000
 """Cells of the right-hand sides that are solved for together: 16 MB."""
 SIGN_CELLS = 4_000_000
 """Signs that are drawn together: 32 MB."""
+SPARSE_GAIN = 32
+"""A product of two cells takes so many times as long in a sparse matrix product as in a dense."""
 
 
-def plan_many(plan: ScorePlan, n_persons: int) -> ManyItems:
-    """Return the job behind standard errors of many items, for so many persons."""
-    m = len(plan.kept)
-    few = n_persons <= (EXACT_PERSONS if m <= FACTOR_ITEMS else m // ITERATIVE_SHARE)
-    return GatherScores(plan) if few else MixScores(plan)
+@dataclass(frozen=True, eq=False)
+class LinearSystem:
+    """The equations behind an estimate: how far it moves with the scores of persons.
+
+    Attributes
+    ----------
+    laplacian
+        Of the estimator.
+    basis
+        ``[node, parameter]`` where the thresholds are combinations of parameters; else None.
+    """
+
+    laplacian: Laplacian
+    basis: FloatArray | None = None
+
+    @property
+    def size(self) -> int:
+        """How many items (with steps, nodes) there are."""
+        return len(self.laplacian.diagonal)
+
+    @cached_property
+    def _within(self) -> FloatArray | None:
+        """The inverse between the parameters of the basis, where there is one."""
+        return None if self.basis is None else invert_parameters(self.laplacian, self.basis)
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """Variance of every node, approximately; sums of two stand in for those of differences."""
+        if self.basis is not None and self._within is not None:
+            return np.asarray((self.basis @ self._within * self.basis).sum(axis=1))
+        # In a well linked graph pinv(L) is close to its diagonal part; the factor makes the
+        # leverages add up to m - 1, as the exact ones do.
+        return (self.size - 1) / self.size / self.laplacian.diagonal
+
+    @cached_property
+    def scale(self) -> FloatArray:
+        """The diagonal part of the inverse; zero for a node that no answer informs."""
+        own = self.laplacian.diagonal
+        return np.divide(1.0, own, out=np.zeros_like(own), where=own > 0)
+
+    def choose_solver(self, probe: FloatArray, columns: int) -> Solver:
+        """Return the cheapest way to solve for so many right-hand sides; ``probe`` has some."""
+        basis, within = self.basis, self._within
+        if basis is None or within is None:
+            return _choose_solver(self.laplacian, probe, columns)
+        return lambda block: np.asarray(basis @ (within @ (basis.T @ block)))
+
+
+@dataclass(frozen=True, eq=False)
+class ManyErrors:
+    """Standard errors of many items.
+
+    Attributes
+    ----------
+    se
+        Of every item; with steps, of every threshold from the mean of all locations.
+    note
+        How they were found, or why there are none.
+    location_se, location_covariance
+        With steps, of the locations; the covariance where it was asked for.
+    """
+
+    se: FloatArray
+    note: str
+    location_se: FloatArray | None = None
+    location_covariance: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ManyPlan:
+    """What is needed for standard errors of many items.
+
+    Attributes
+    ----------
+    scores
+        What is needed to score persons.
+    system
+        The estimator's equations.
+    locations
+        With steps, how nodes make items; else None.
+    together
+        Whether the covariance of the locations is wanted.
+    """
+
+    scores: ScorePlan
+    system: LinearSystem
+    locations: Locations | None = None
+    together: bool = False
+
+    def choose_job(self, n_persons: int) -> ManyItems:
+        """Return what is summed over so many persons."""
+        m = self.system.size
+        few = n_persons <= (EXACT_PERSONS if m <= FACTOR_ITEMS else m // ITERATIVE_SHARE)
+        return GatherScores(self) if few else MixScores(self)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreRows(Job[Any]):
+    """The scores of all persons, ``[person, item]``."""
+
+    plan: ScorePlan
+
+    def block(self, store: AnswerStore) -> Any:
+        """Return the scores of some persons."""
+        return score_persons(store.nodes, self.plan, weigh_scores(store, self.plan))
+
+    def add(self, one: Any, other: Any) -> Any:
+        """Put the persons of both below each other."""
+        from scipy.sparse import vstack
+
+        return vstack([one, other], format="csr")
 
 
 class ManyItems(Job[Any]):
@@ -124,22 +243,20 @@ class ManyItems(Job[Any]):
     travels = False
     needs = "standard errors of so many items need the scores of all persons at once"
 
-    def __init__(self, plan: ScorePlan) -> None:
+    def __init__(self, plan: ManyPlan) -> None:
         self.plan = plan
 
-    def finish(self, found: Any, laplacian: Laplacian) -> tuple[FloatArray, str]:
+    def finish(self, total: Any) -> ManyErrors:
         """Return standard errors and how they were found; NaN where no solver vouches for them."""
         try:
-            return self._finish(found, laplacian)
+            return self._finish(total)
         except NotConverged as error:
             sentence = f"no standard errors: {error}"
-            return np.full(len(self.plan.kept), np.nan), Notice(Kind.NO_STANDARD_ERRORS, sentence)
+            missing = np.full(self.plan.system.size, np.nan)
+            return ManyErrors(missing, Notice(Kind.NO_STANDARD_ERRORS, sentence))
 
-    def _finish(self, found: Any, laplacian: Laplacian) -> tuple[FloatArray, str]:
+    def _finish(self, total: Any) -> ManyErrors:
         raise NotImplementedError
-
-    def _score(self, store: AnswerStore) -> Any:
-        return score_persons(store.nodes, self.plan, weigh_scores(store, self.plan))
 
 
 class GatherScores(ManyItems):
@@ -147,59 +264,177 @@ class GatherScores(ManyItems):
 
     def block(self, store: AnswerStore) -> Any:
         """Return the scores of some persons."""
-        return self._score(store)
+        return ScoreRows(self.plan.scores).block(store)
 
     def add(self, one: Any, other: Any) -> Any:
         """Put the persons of both below each other."""
-        from scipy.sparse import vstack
+        return ScoreRows(self.plan.scores).add(one, other)
 
-        return vstack([one, other], format="csr")
+    def _finish(self, total: Any) -> ManyErrors:
+        persons, m = total.shape
+        solve_columns = self.plan.system.choose_solver(total[:PROBES].toarray().T, persons)
+        sums = _SquaredMoves(self.plan)
+        for start in range(0, persons, _block_size(m)):
+            sums.add(solve_columns(total[start : start + _block_size(m)].toarray().T))
+        return sums.finish()
 
-    def _finish(self, found: Any, laplacian: Laplacian) -> tuple[FloatArray, str]:
-        variance = np.zeros(found.shape[1])
-        size = _block_size(found.shape[1])
-        find = _choose_solver(laplacian, found[:PROBES].toarray().T, found.shape[0])
-        for start in range(0, found.shape[0], size):
-            variance += (find(found[start : start + size].toarray().T) ** 2).sum(axis=1)
-        return np.sqrt(variance), "standard errors only"
+
+class _SquaredMoves:
+    """Sums of squares of what each person moves; of locations, also products of two."""
+
+    def __init__(self, plan: ManyPlan) -> None:
+        self._plan = plan
+        items = 0 if plan.locations is None else len(plan.locations.whole)
+        self._node = np.zeros(plan.system.size)
+        self._location = np.zeros((items, items) if plan.together else items)
+
+    def add(self, moves: FloatArray) -> None:
+        """Add the moves of some persons, ``[node, person]``."""
+        locations = self._plan.locations
+        if locations is None:
+            self._node += (moves**2).sum(axis=1)
+            return
+        self._node += (locations.centre(moves) ** 2).sum(axis=1)
+        moved = locations.find(moves)
+        self._location += moved @ moved.T if self._plan.together else (moved**2).sum(axis=1)
+
+    def finish(self) -> ManyErrors:
+        """Return the standard errors."""
+        se, note = np.sqrt(self._node), "standard errors only"
+        if self._plan.locations is None:
+            return ManyErrors(se, note)
+        if not self._plan.together:
+            return ManyErrors(se, note, np.sqrt(self._location))
+        return ManyErrors(se, note, np.sqrt(self._location.diagonal()), self._location)
 
 
 class MixScores(ManyItems):
-    """Many persons: scores times random signs, ``[item, draw]``, and squares of scores."""
+    """Many persons: scores times random signs, ``[item, draw]``, and squares of scores.
 
-    def __init__(self, plan: ScorePlan) -> None:
+    Beside them, of locations either products of two (where their covariance is wanted) or
+    squares of the part that is known without solving.
+    """
+
+    def __init__(self, plan: ManyPlan) -> None:
         super().__init__(plan)
-        self._draws = max(FEWEST_DRAWS, min(DRAWS, DRAW_CELLS // len(plan.kept)))
+        self._draws = max(FEWEST_DRAWS, min(DRAWS, DRAW_CELLS // plan.system.size))
         self._rng = np.random.default_rng(0)  # goes on from block to block
 
-    def block(self, store: AnswerStore) -> tuple[FloatArray, FloatArray]:
+    @cached_property
+    def _paths(self) -> FloatArray:
+        """How far each location moves with the score of each node, ``[node, item]``."""
+        columns = cast(Locations, self.plan.locations).as_columns()
+        try:
+            return self.plan.system.choose_solver(columns[:, :PROBES], columns.shape[1])(columns)
+        except NotConverged:  # said at the end, when the other standard errors are known
+            return np.full(columns.shape, np.nan)
+
+    def block(self, store: AnswerStore) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Sum over some persons."""
-        scores = self._score(store)
-        columns = np.zeros((scores.shape[1], self._draws))
+        scores, m = self.plan.scores, self.plan.system.size
+        mixed, squares = np.zeros((m, self._draws)), np.zeros(m)
+        of_locations = self._sum_locations(np.zeros((0, m)))
+        for chunk in score_chunks(store.nodes, scores, weigh_scores(store, scores)):
+            self._mix(chunk, mixed)
+            squares += _sum_squares(chunk)
+            of_locations += self._sum_locations(chunk)
+        return mixed, squares, of_locations
+
+    def add(self, one: Any, other: Any) -> Any:
+        """Add both sums."""
+        return tuple(ours + theirs for ours, theirs in zip(one, other, strict=True))
+
+    def _mix(self, chunk: Any, columns: FloatArray) -> None:
+        """Add the scores of a chunk times random signs to the columns."""
         step = max(1, SIGN_CELLS // self._draws)
-        for start in range(0, scores.shape[0], step):
-            some = scores[start : start + step]
+        for start in range(0, chunk.shape[0], step):
+            some = chunk[start : start + step]
             signs = self._rng.integers(0, 2, (some.shape[0], self._draws), dtype=np.int8)
             columns += some.T @ (2.0 * signs - 1.0)
-        return columns, np.asarray(scores.multiply(scores).sum(axis=0)).ravel()
 
-    def add(self, one: Any, other: Any) -> tuple[FloatArray, FloatArray]:
-        """Add both sums."""
-        return one[0] + other[0], one[1] + other[1]
+    def _sum_locations(self, chunk: Any) -> FloatArray:
+        locations = self.plan.locations
+        if locations is None:
+            return np.zeros(0)
+        if self.plan.together:
+            return _sum_products(chunk, self._paths)
+        weight = self.plan.system.scale * np.isin(locations.item, locations.whole)
+        return _sum_squares(chunk @ _gather_steps(locations, weight))
 
-    def _finish(self, found: Any, laplacian: Laplacian) -> tuple[FloatArray, str]:
-        columns, squares = found
-        find = _choose_solver(laplacian, columns[:, :PROBES], self._draws)
-        scale = 1.0 / laplacian.diagonal[:, None]
-        moments = _Moments(squares * scale[:, 0] ** 2)
+    def _finish(self, total: Any) -> ManyErrors:
+        columns, squares, of_locations = total
+        if not np.isfinite(of_locations).all():
+            raise NotConverged("no solver vouches for the covariance of the locations")
+        plan, scale = self.plan, self.plan.system.scale[:, None]
+        solve_columns = plan.system.choose_solver(columns[:, :PROBES], self._draws)
+        moments = [_Moments(squares * scale[:, 0] ** 2)]
+        if plan.locations is not None and not plan.together:
+            moments.append(_Moments(of_locations))
         size = _block_size(len(columns))
         for start in range(0, self._draws, size):
             block = columns[:, start : start + size]
-            moments.add(find(block) ** 2, (scale * block) ** 2)
-            if moments.count >= FEWEST_DRAWS and moments.error() <= ENOUGH:
+            self._add_draws(moments, solve_columns(block), scale * block)
+            error = max(one.error() for one in moments)
+            if moments[0].count >= FEWEST_DRAWS and error <= ENOUGH:
                 break
-        how = f"from {moments.count} multiplier draws (relative error {moments.error():.1%})"
-        return np.sqrt(moments.variance()), f"standard errors only, {how}"
+        how = f"from {moments[0].count} multiplier draws (relative error {error:.1%})"
+        se, *location_se = (np.sqrt(one.variance()) for one in moments)
+        note = f"standard errors only, {how}"
+        if not plan.together:
+            return ManyErrors(se, note, *location_se)
+        return ManyErrors(se, note, np.sqrt(of_locations.diagonal()), of_locations)
+
+    def _add_draws(self, moments: list[_Moments], moves: FloatArray, part: FloatArray) -> None:
+        """Add squares of some draws of nodes and, where these come from draws, of locations."""
+        locations = self.plan.locations
+        if locations is None:
+            moments[0].add(moves**2, part**2)
+            return
+        moments[0].add(locations.centre(moves) ** 2, part**2)
+        for one in moments[1:]:
+            one.add(locations.find(moves) ** 2, locations.average(part) ** 2)
+
+
+def _sum_squares(chunk: Any) -> FloatArray:
+    """Sum the squares of every column."""
+    if isinstance(chunk, np.ndarray):
+        return np.asarray(np.einsum("ij,ij->j", chunk, chunk))
+    return np.asarray(chunk.multiply(chunk).sum(axis=0)).ravel()
+
+
+def _gather_steps(locations: Locations, weight: FloatArray) -> Any:
+    """Return the sparse matrix of weighted means over steps, ``[node, whole item]``."""
+    from scipy.sparse import csr_array
+
+    node = np.flatnonzero(weight)
+    item = locations.item[node]
+    value = weight[node] / np.array(locations.steps)[item]
+    place = np.searchsorted(locations.whole, item)
+    return csr_array((value, (node, place)), shape=(len(weight), len(locations.whole)))
+
+
+def _sum_products(chunk: Any, paths: FloatArray) -> FloatArray:
+    """Sum the products of moves of two locations over persons, ``[item, item]``."""
+    items = paths.shape[1]
+    if not isinstance(chunk, np.ndarray):
+        pairs = int((np.diff(chunk.indptr).astype(np.int64) ** 2).sum())
+        if SPARSE_GAIN * pairs < chunk.shape[0] * items**2:
+            return _turn_products(chunk.T @ chunk, paths)
+    total, size = np.zeros((items, items)), max(1, COLUMN_CELLS // items)
+    for start in range(0, chunk.shape[0], size):
+        moved = chunk[start : start + size] @ paths
+        total += moved.T @ moved
+    return total
+
+
+def _turn_products(products: Any, paths: FloatArray) -> FloatArray:
+    """Return ``paths' products paths`` for a sparse matrix, some of its rows at a time."""
+    total, size = np.zeros((paths.shape[1],) * 2), max(1, COLUMN_CELLS // len(paths))
+    rows = products.tocsr()
+    for start in range(0, len(paths), size):
+        span = slice(start, start + size)
+        total += paths[span].T @ (rows[span].toarray() @ paths)
+    return total
 
 
 class _Moments:

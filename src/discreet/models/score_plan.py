@@ -159,6 +159,20 @@ def score_persons(store: AnswerStore, plan: ScorePlan, weights: FloatArray) -> A
     return vstack(chunks, format="csr") if chunks else csr_array((0, len(plan.kept)))
 
 
+def score_chunks(store: BitPlanes | SparseRows, plan: ScorePlan, weights: FloatArray) -> Any:
+    """Yield the corrected scores of some persons at a time, ``[person, kept item]``.
+
+    Scores of bit planes are arrays. Those of sparse rows take little memory, so they come at once
+    as a CSR array.
+    """
+    if isinstance(store, SparseRows):
+        yield score_rows(store, plan, weights)
+        return
+    words = range(0, store.right.shape[0] * store.right.shape[2], chunk_words(store, plan))
+    for chunk in score_planes(store, plan, words, weights):
+        yield chunk.T
+
+
 def chunk_words(planes: BitPlanes, plan: ScorePlan) -> int:
     """Words of 64 persons to score together: a divisor of the words in a block."""
     most = max(CHUNK_WORDS, CHUNK_CELLS // (64 * len(plan.kept)))

@@ -24,7 +24,7 @@ from discreet.answers.reshaping import join_stores
 from discreet.answers.responses import Responses
 from discreet.answers.steps import StepStore
 from discreet.counts import PairCounts
-from discreet.counts.nodes import Recoding, item_of_nodes, keep_used
+from discreet.counts.nodes import Locations, Recoding, item_of_nodes, keep_used
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.markup import count_of, name_some
 from discreet.models.conditional_steps import (
@@ -37,6 +37,7 @@ from discreet.models.conditional_steps import (
 from discreet.models.connection import Chain, build_chain, regularise
 from discreet.models.methods import Method
 from discreet.models.patterns import GroupPatterns, Patterns
+from discreet.models.uncertainty import Uncertainty
 from discreet.models.unused import tell_unused
 from discreet.results.estimate import Estimate, Notice, Solution, Status
 from discreet.results.thresholds import Thresholds
@@ -146,9 +147,32 @@ class StepPlan:
             return method.solve(chain.rates)
         return method.solve_within(chain.rates, self.basis)
 
-    def fold(self, found: Estimate) -> Estimate:
-        """Put the nodes of an estimate together to items."""
-        return found if self.is_binary else fold_nodes(found, self)
+    def locate(self, kept: IndexArray) -> Locations | None:
+        """Return how the linked nodes make items; None where items are their own nodes.
+
+        Raises
+        ------
+        DisconnectedItems
+            If no item has all of its steps among these nodes.
+        """
+        if self.item_of is None:
+            return None
+        locations = Locations(self.item_of[kept], self.steps)
+        if not len(locations.whole):
+            raise DisconnectedItems(
+                f"none of the {count_of(len(self.items))} has all of its thresholds: the answers "
+                f"link {len(kept):,} of {sum(self.steps):,} steps. Merge categories that few "
+                "persons chose, or collect more answers"
+            )
+        return locations
+
+    def fold(self, nodes: Estimate, errors: Uncertainty | None = None) -> Estimate:
+        """Put the nodes of an estimate together to items.
+
+        ``errors`` are those of the locations, where the nodes have no covariance.
+        """
+        locations = self.locate(np.flatnonzero(nodes.estimated))
+        return nodes if locations is None else fold_nodes(nodes, self, locations, errors)
 
 
 def plan_steps(counts: PairCounts, asked: str) -> tuple[PairCounts, StepPlan]:
@@ -301,34 +325,26 @@ def _check_categories(
 # -- from nodes to items ---------------------------------------------------------------------
 
 
-def fold_nodes(found: Estimate, plan: StepPlan) -> Estimate:
+def fold_nodes(
+    nodes: Estimate, plan: StepPlan, locations: Locations, errors: Uncertainty | None = None
+) -> Estimate:
     """Put the nodes of an estimate, which are its items, together to the items of a plan."""
-    steps = plan.steps
-    value, status = _spread(found.difficulty, steps), _gather_status(found.status, steps)
-    whole = np.array([all(one == Status.ESTIMATED for one in own) for own in status])
-    if not whole.any():
-        raise DisconnectedItems(
-            "no item has all of its thresholds: " + " ".join(str(one) for one in found.warnings)
-        )
-    centring, mean = _centre(found.estimated, whole, steps)
-    node = centring @ found.difficulty[found.estimated]
-    value[~np.isnan(value)] = node
-    covariance = found.covariance
+    steps, known = plan.steps, nodes.estimated
+    location_se, location_covariance = _find_location_errors(nodes, locations, errors)
+    covariance, node_se = nodes.covariance, nodes.se.copy()
     if covariance is not None:
-        covariance = centring @ covariance @ centring.T
-    error = found.se[found.estimated] if covariance is None else np.sqrt(covariance.diagonal())
-    node_se = np.full(len(found.se), np.nan)
-    node_se[found.estimated] = error
-    location_covariance = None if covariance is None else mean @ covariance @ mean.T
+        covariance = locations.centre(locations.centre(covariance).T)
+        node_se[known] = np.sqrt(covariance.diagonal())
+    value = nodes.difficulty.copy()
+    value[known] = locations.centre(value[known])
     location, se = np.full((2, len(steps)), np.nan)
-    location[whole] = mean @ node
-    if location_covariance is not None:
-        se[whole] = np.sqrt(location_covariance.diagonal())
-    ladder = Thresholds(
-        value, _spread(node_se, steps), status, covariance, plan.categories, plan.recoding.kept
-    )
+    location[locations.whole] = locations.average(value[known])
+    se[locations.whole] = location_se
+    status = _gather_status(nodes.status, steps)
+    thresholds = _spread(value, steps), _spread(node_se, steps)
+    ladder = Thresholds(*thresholds, status, covariance, plan.categories, plan.recoding.kept)
     return replace(
-        found,
+        nodes,
         items=plan.items,
         difficulty=location,
         se=se,
@@ -336,11 +352,23 @@ def fold_nodes(found: Estimate, plan: StepPlan) -> Estimate:
         covariance=location_covariance,
         answers=plan.categories.sum(axis=1),
         right=plan.categories @ np.arange(plan.categories.shape[1]),
-        warnings=(*plan.warnings, *found.warnings),
+        warnings=(*plan.warnings, *nodes.warnings),
         steps=steps,
         model=plan.model,
         ladder=ladder,
     )
+
+
+def _find_location_errors(
+    nodes: Estimate, locations: Locations, errors: Uncertainty | None
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return standard errors of the locations, and their covariance where it is known."""
+    if nodes.covariance is not None:
+        covariance = locations.find(locations.find(nodes.covariance).T)
+        return np.sqrt(covariance.diagonal()), covariance
+    if errors is not None:
+        return errors.se, errors.covariance
+    return np.full(len(locations.whole), np.nan), None
 
 
 def _spread(node: FloatArray, steps: Sequence[int]) -> FloatArray:
@@ -362,14 +390,6 @@ def _gather_status(
 def _sum_up(status: Sequence[Status]) -> Status:
     """Return why an item has a location, or none: the first reason among its steps."""
     return next((one for one in status if one != Status.ESTIMATED), Status.ESTIMATED)
-
-
-def _centre(known: Any, whole: Any, steps: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-    """Return the matrix that makes the mean location zero, and the one that finds locations."""
-    item = item_of_nodes(steps)[known]
-    chosen = np.flatnonzero(whole)
-    mean = (chosen[:, None] == item) / np.array(steps)[chosen, None]
-    return np.eye(len(item)) - mean.mean(axis=0), mean
 
 
 # -- conditional likelihood ------------------------------------------------------------------

@@ -26,9 +26,10 @@ from discreet.answers.pairs import Weighting
 from discreet.answers.planes import AnswerStore, BitPlanes
 from discreet.answers.protocol import Job, SumJob
 from discreet.counts import PairCounts
+from discreet.counts.nodes import Locations
 from discreet.jit import map_tasks, one_blas_thread, thread_count, threads_for
 from discreet.models.laplacian import Laplacian, invert, invert_within
-from discreet.models.random_sign_se import GatherScores, ManyItems, plan_many
+from discreet.models.random_sign_se import LinearSystem, ManyErrors, ManyPlan, ScoreRows
 from discreet.models.refined import logistic
 from discreet.models.score_plan import (
     ENOUGH,
@@ -45,7 +46,10 @@ from discreet.types import FloatArray, IndexArray, Int64Array
 
 COVARIANCE_LIMIT = 2000
 """Items up to which the full covariance is kept (32 MB); above, standard errors only."""
-NO_COVARIANCE = f"no covariance above {COVARIANCE_LIMIT} items: "
+NO_COVARIANCE = f"no covariance above {COVARIANCE_LIMIT:,} items: "
+NO_STEP_COVARIANCE = (
+    f"no covariance of thresholds above {COVARIANCE_LIMIT:,} steps, only that of locations: "
+)
 OF_ALL = "Standard errors are sandwich estimates over all {persons:,} persons."
 OF_SOME = (
     "Standard errors are sandwich estimates from a sample of the {persons:,} persons, drawn by a "
@@ -59,7 +63,8 @@ class Uncertainty:
     """Standard errors of the kept items, their covariance where it is small enough, notes.
 
     ``degrees`` of freedom of the standard errors; None where they count as known. ``how`` says
-    in a sentence how they were computed.
+    in a sentence how they were computed. ``locations`` is the same for the locations of items with
+    steps, where the covariance of their nodes is not there to find it from.
     """
 
     se: FloatArray
@@ -67,6 +72,7 @@ class Uncertainty:
     notes: tuple[str, ...] = ()
     degrees: int | None = None
     how: str = ""
+    locations: Uncertainty | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,23 +92,22 @@ def plan_sandwich(
     weighting: Weighting | None,
     answers: Int64Array,
     n_persons: int,
-    item_of: IndexArray | None = None,
+    locations: Locations | None = None,
     basis: FloatArray | None = None,
 ) -> Sandwich:
     """Prepare standard errors with the sandwich formula: one pass over persons is left.
 
-    ``answers`` are how many persons answered each of all items. ``item_of`` and ``basis`` are for
-    items with steps: the item of each node, and the parameters whose combinations the thresholds
-    are.
+    ``answers`` are how many persons answered each of all items. ``locations`` and ``basis`` are
+    for items with steps: how nodes make items, and the parameters whose combinations the
+    thresholds are.
     """
-    m = len(difficulty)
+    m, item_of = len(difficulty), None if locations is None else locations.item
     if m > COVARIANCE_LIMIT:
-        # In a well linked graph pinv(L) is close to its diagonal part; the factor makes the
-        # leverages add up to m - 1, as the exact ones do.
-        approximate = (m - 1) / m / laplacian.diagonal
-        plan = ScorePlan(difficulty, kept, scoring, approximate, weighting, None, item_of)
-        job = plan_many(plan, n_persons)
-        return Sandwich(job, lambda found: _finish_many(job, found, laplacian, n_persons))
+        system = LinearSystem(laplacian, basis)
+        plan = ScorePlan(difficulty, kept, scoring, system.spread, weighting, None, item_of)
+        together = locations is not None and len(locations.whole) <= COVARIANCE_LIMIT
+        job = ManyPlan(plan, system, locations, together).choose_job(n_persons)
+        return Sandwich(job, lambda found: _finish_many(job.finish(found), n_persons))
     with threads_for(m):
         inverse = invert(laplacian) if basis is None else invert_within(laplacian, basis)
     spread = inverse.diagonal()
@@ -112,14 +117,9 @@ def plan_sandwich(
     draw = plan_draw(answers, kept, _find_slack(inverse, laplacian.diagonal))
     plan = ScorePlan(difficulty, kept, scoring, resistance, weighting, draw, item_of)
     if n_persons < m:
-        return Sandwich(FewScores(plan), lambda found: _finish_few(found, inverse))
+        # Their scores are smaller than products of two items.
+        return Sandwich(ScoreRows(plan), lambda found: _finish_few(found, inverse))
     return Sandwich(SumProducts(plan), lambda found: _finish(found, plan, inverse, n_persons))
-
-
-class FewScores(GatherScores):
-    """Scores of fewer persons than items, which are smaller than products of two items."""
-
-    travels = True
 
 
 def _finish_few(scores: Any, inverse: FloatArray) -> Uncertainty:
@@ -158,12 +158,15 @@ def tell_persons(n_persons: int, *, sampled: bool) -> str:
     return said.format(persons=n_persons, enough=ENOUGH, few=2 * ENOUGH, error=error)
 
 
-def _finish_many(job: ManyItems, found: Any, laplacian: Laplacian, n_persons: int) -> Uncertainty:
-    se, note = job.finish(found, laplacian)
-    if isinstance(note, Notice):
-        return Uncertainty(se, None, (note,))
+def _finish_many(errors: ManyErrors, n_persons: int) -> Uncertainty:
+    if isinstance(errors.note, Notice):
+        return Uncertainty(errors.se, None, (errors.note,))
     how = tell_persons(n_persons, sampled=False)
-    return Uncertainty(se, None, (NO_COVARIANCE + note,), how=how)
+    if errors.location_se is None:
+        return Uncertainty(errors.se, None, (NO_COVARIANCE + errors.note,), how=how)
+    locations = Uncertainty(errors.location_se, errors.location_covariance)
+    note = (NO_COVARIANCE if locations.covariance is None else NO_STEP_COVARIANCE) + errors.note
+    return Uncertainty(errors.se, None, (note,), how=how, locations=locations)
 
 
 @dataclass(frozen=True, eq=False)

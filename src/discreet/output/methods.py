@@ -10,9 +10,12 @@ from discreet.analysis.diagnosis import Diagnosis
 from discreet.analysis.diagnostics import Diagnostics
 from discreet.analysis.rules import DEPENDENT, say_reliability
 from discreet.analysis.words import words_for
-from discreet.markup import count_of, minus
+from discreet.markup import count_of, minus, name_some
 from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
 from discreet.results.estimate import Estimate, Status
+
+MOST_NAMED = 20
+"""Items that a test left out which the text names."""
 
 MEAN_ZERO = ", and the items' locations (means of their thresholds) have mean zero"
 
@@ -41,6 +44,14 @@ def write_methods(test: Diagnosis, about: str = "") -> str:
 def say_chance(p_value: float) -> str:
     """Write a p-value as papers do."""
     return f"p = {p_value:.3f}" if p_value >= 0.001 else "p < 0.001"
+
+
+def _say_left_out(diagnostics: Diagnostics) -> str:
+    """Name the items that Andersen's test left out, and why."""
+    items = diagnostics.left_out.get("Andersen", ())
+    lacked = "a category" if diagnostics.shares else "a right or a wrong answer"
+    why = f"which lacked {lacked} in one of the groups"
+    return f", without {name_some(items, MOST_NAMED)}, {why}" if items else ""
 
 
 def _describe_scale(estimate: Estimate) -> str:
@@ -76,8 +87,10 @@ def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
     if diagnostics.andersen is not None:
         statistic, degrees, p_value = diagnostics.andersen
         sentences.append(
-            "Andersen's (1973) likelihood ratio test, with persons split at the mean score, gave "
-            f"chi-squared({degrees}) = {statistic:.2f}, {say_chance(p_value)}."
+            "Andersen's (1973) likelihood ratio test, with persons split at the "
+            f"{diagnostics.andersen_split or 'mean score'}, gave "
+            f"chi-squared({degrees}) = {statistic:.2f}, {say_chance(p_value)}"
+            f"{_say_left_out(diagnostics)}."
         )
     if diagnostics.reliability is not None:
         sentences.append(

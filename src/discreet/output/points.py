@@ -257,7 +257,12 @@ def list_public(record: Mapping[str, Any]) -> list[str]:
     cap = tell.of(kind, "the cap of {cap} {answers} per {person}", cap=record[kind.cap])
     known = [tell.of(kind, "the list of {items}"), cap]
     if record[kind.persons] is not None and record.get("number_fixed"):
-        known.append(tell.of(kind, "the number of {persons} (fixed in advance)"))
+        looked = record.get("looked")
+        known.append(
+            tell.of(kind, "the number of {persons} (as stated)")
+            if looked
+            else tell.of(kind, "the number of {persons} (fixed in advance)")
+        )
     elif record[kind.persons] is not None:
         known.append(
             tell.of(

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 
 from discreet import __version__
-from discreet.markup import HtmlColumn, write_page
+from discreet.markup import HtmlColumn, markdown_table, markdown_text, write_page
 from discreet.output.points import name_population
 from discreet.output.sheet import Sheet, shorten
 from discreet.output.svg import NAME_ROOM, PICTURE_ITEMS
@@ -318,26 +318,27 @@ def write_spending_text(told: Mapping[str, Any]) -> str:
     parts = [
         f"# {told['title']}",
         warning and f"**{warning}**",
-        _summarise(told, tell),
+        markdown_text(_summarise(told, tell)),
         f"## {tell('Whom it was spent on')}",
         tables["populations"],
-        "\n".join(f"- {name}: {said}" for name, said in _list_declared(told, tell).items()),
+        "\n".join(
+            f"- {markdown_text(f'{name}: {said}')}"
+            for name, said in _list_declared(told, tell).items()
+        ),
         f"## {tell('Releases')}",
         tables["releases"] if told["releases"] else tell("None so far."),
         f"## {tell('What this means')}",
-        *told["statement"],
-        _explain_source(told, tell),
+        *map(markdown_text, told["statement"]),
+        markdown_text(_explain_source(told, tell)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _write_rows(columns: list[HtmlColumn]) -> str:
-    """Return a table in Markdown; a name may hold the sign between cells."""
+    """Return a table in Markdown."""
     cells = [[_write_cell(value, column.digits) for value in column.values] for column in columns]
-    rows = [[column.title for column in columns], ["---"] * len(columns), *zip(*cells, strict=True)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return markdown_table([column.title for column in columns], zip(*cells, strict=True))
 
 
 def _write_cell(value: Any, digits: int) -> str:
-    text = f"{value:.{digits}f}" if isinstance(value, float) else str(value)
-    return text.replace("\\", "\\\\").replace("|", "\\|")
+    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)

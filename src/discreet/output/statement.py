@@ -8,10 +8,13 @@ that is not in ``privacy.json``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import normalize
 
+from discreet.markup import markdown_table, markdown_text
 from discreet.output.points import (
     explain_ledger,
     explain_versions,
@@ -36,6 +39,11 @@ RELATION = {
         "{person}'s {answers} had been replaced by others, or by none (the number of {persons} is "
         "public and was fixed in advance)."
     ),
+    "stated number": mark_of(
+        "It was made with differential privacy: nothing in it would look much different if any one "
+        "{person}'s {answers} had been replaced by others, or by none (the number of {persons} is "
+        "public, and was stated after the {answers} had been looked at)."
+    ),
     "add-remove": mark_of(
         "It was made with differential privacy: nothing in it would look much different if any one "
         "{person} had not taken part."
@@ -58,9 +66,6 @@ DESIGNS = {
 
 REFERENCE = "statement.en.md"
 """The file with the statement in English, beside one in another language."""
-
-MODELS = {"none": "Local", "trusted": "Shuffle"}
-"""Whom the guarantee holds against, by who shuffles randomised answers."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +124,21 @@ def _say_published(record: Mapping[str, Any]) -> str:
 
 
 def _explain_choices(record: Mapping[str, Any]) -> str:
-    """Say what has to be chosen without looking."""
+    """Say what has to be chosen without looking, or that somebody looked before."""
     tell = speak(record)
+    if record.get("looked") and has_steps(record):
+        return tell(
+            "The answers were looked at before the item list with its steps, the cap on answers, "
+            "epsilon, delta and the mechanism were set. If any of them was chosen because of what "
+            "was seen, this promise is void."
+        )
+    if record.get("looked"):
+        return tell.of(
+            find_kind(record),
+            "The {answers} were looked at before the {listed}, the cap on {answers}, epsilon, "
+            "delta and the mechanism were set. If any of them was chosen because of what was seen, "
+            "this promise is void.",
+        )
     if has_steps(record):
         return tell(
             "The item list with its steps, the cap on answers, epsilon, delta and the mechanism "
@@ -168,23 +186,21 @@ def warn(record: Mapping[str, Any]) -> str:
 def write_statement(record: Mapping[str, Any]) -> str:
     """Return the statement as Markdown."""
     made, tell = make_statement(record), speak(record)
-    rows = [f"| {as_cell(name)} | {as_cell(value)} |" for name, value in made.facts.items()]
-    points = [f"- **{name}.** {value}" for name, value in list_points(record).items()]
+    points = [
+        f"- **{markdown_text(name)}.** {markdown_text(value)}"
+        for name, value in list_points(record).items()
+    ]
     title = record.get("identity", {}).get("title")
+    first, *others = map(markdown_text, made.promise)
     parts = [
-        f"# {tell('Privacy statement')}" + (f": {as_cell(title)}" if title else ""),
+        f"# {tell('Privacy statement')}" + (f": {markdown_text(title)}" if title else ""),
         made.warning and f"**{tell('NOT PRIVATE.')}** {made.warning}",
-        made.promise[0],
-        "\n".join(["| | |", "|---|---|", *rows]),
-        *made.promise[1:],
+        first,
+        markdown_table(("", ""), made.facts.items()),
+        *others,
         *([f"## {tell('The points of NIST SP 800-226')}", "\n".join(points)] if points else []),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def as_cell(text: str) -> str:
-    """Return words of a steward as they stand in a table, whatever signs they have."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
 def explain_promise(record: Mapping[str, Any]) -> str:
@@ -198,10 +214,10 @@ def explain_promise(record: Mapping[str, Any]) -> str:
 def _compare(record: Mapping[str, Any]) -> list[str]:
     if not record["guarantee"]["is_private"]:
         return []
-    fixed = record.get("number_fixed")
-    relation = RELATION["fixed number" if fixed else record["guarantee"]["neighbours"]]
-    tell = speak(record)
-    return [tell.of(find_kind(record), relation)]
+    relation, tell = record["guarantee"]["neighbours"], speak(record)
+    if record.get("number_fixed"):
+        relation = "stated number" if record.get("looked") else "fixed number"
+    return [tell.of(find_kind(record), RELATION[relation])]
 
 
 def _facts(record: Mapping[str, Any]) -> dict[str, str]:
@@ -230,71 +246,151 @@ def _facts(record: Mapping[str, Any]) -> dict[str, str]:
             count=len(record["forms"]),
         )
     if record.get("design", "unknown") != "unknown":
-        stated = tell("who answered what, as stated in advance")
+        looked = record.get("looked")
+        stated = (
+            tell("who answered what, as stated")
+            if looked
+            else tell("who answered what, as stated in advance")
+        )
         facts[stated] = tell.term(DESIGNS[record["design"]])
     return facts
 
 
+BLANK = "TO FILL IN"
+"""What only the steward knows, in the draft for the registry."""
+NO_DATE = "1900-01-01"
+"""The registry takes dates only; its own template has this one for a date to fill in."""
+LIMIT = "The ledger's limit on one person, for all releases together, is epsilon"
+SECTORS = "Technology, Healthcare, Education, Government, Energy or Finance"
+
+
 def write_registry_entry(record: Mapping[str, Any]) -> str:
-    """Return the YAML draft for a release, from its privacy record; the registry is in English."""
+    """Return the YAML draft for a release, from its privacy record; the registry is in English.
+
+    Its fields are those of the registry's schema of July 2026. A release with noise for tests gets
+    a status that the registry refuses.
+    """
     record = translate_record(record, "en")
-    guarantee, kind = record["guarantee"], find_kind(record)
-    said, points = record.get("identity", {}), list_points(record)
-    relation = METRICS[Neighbours(guarantee["neighbours"])]
-    fields: dict[str, Any] = {
-        "status": "Draft" if guarantee["is_private"] else "NOT PRIVATE: not to be registered",
+    is_private = record["guarantee"]["is_private"]
+    entry = {
+        "url_slug": _make_slug(record.get("identity", {})),
+        "status": "Draft" if is_private else "NOT PRIVATE: not to be registered",
+        "tier": 3,
         "deployment": {
-            "product": {
-                "name": said.get("title", "TO FILL IN: name of the test or data set"),
-                "data_curators": [said.get("body", "TO FILL IN")],
-                "intended_use": _name_use(record),
-                "data_product_type": "Summary statistics",
-                "data_product_region": "TO FILL IN",
-                "description": f"{_capital(_name_numbers(record))} of {len(record['items'])} "
-                f"{kind.items} in logits, with standard errors that include the privacy noise",
-                "publication_date": said.get("date", "TO FILL IN"),
-                "data_product_sector": "TO FILL IN",
-            },
-            "dp_flavor": {
-                "name": "Approximate DP" if guarantee["delta"] else "Pure DP",
-                "input_metric": relation.format_map(vars(kind)),
-                "bound_on_input_distance": "1",
-                "data_domain": STEPPED if has_steps(record) else kind.domain,
-                "unprotected_quantities": ", ".join(list_public(record)),
-            },
-            "privacy_loss": {
-                "privacy_unit": "Person-level",
-                "privacy_unit_description": guarantee["unit"],
-                "privacy_parameters": _parameters(guarantee),
-                "privacy_parameters_description": " ".join(guarantee["conditions"])
-                or "Holds as stated, without further conditions.",
-            },
-            "model": {
-                "model_name": MODELS.get(record["settings"].get("shuffler"), "Central"),
-                "release_type": "One release",
-                "data_source_type": "Static",
-                "access_type": "Non-interactive",
-            },
+            "basic": _describe_product(record),
+            "dp_variant": _describe_variant(record),
+            "privacy_loss": _describe_loss(record),
+            "deployment_model": _describe_model(record),
             "accounting": {
-                "composition": points.get("Releases together", guarantee["ledger_note"]),
                 "post_processing": f"Estimation of {_name_numbers(record)} from the noisy values",
+                "composition": _find_point(record, "Releases together"),
             },
-            "implementation": {
-                "mechanisms": f"{record['mechanism']}, {guarantee['noise']}; {record['software']}",
-                **({"audit": points["Audit"]} if points and record.get("audit") else {}),
-                "justification": "TO FILL IN: how epsilon, delta, the cap and the items were "
-                "chosen, before looking at the data",
-            },
+            "implementation": _describe_implementation(record),
+            "administrative": _describe_authors(record),
         },
     }
-    return "\n".join(_yaml(fields)) + "\n"
+    return "\n".join(_yaml(entry)) + "\n"
+
+
+def _make_slug(said: Mapping[str, str]) -> str:
+    """Return title and version in the letters that an address of the registry has."""
+    words = normalize("NFKD", f"{said.get('title', '')} {said.get('version', '')}".casefold())
+    plain = words.encode("ascii", "ignore").decode()
+    return "_".join(re.findall(r"[a-z0-9]+", plain)) or "to_fill_in"
+
+
+def _describe_product(record: Mapping[str, Any]) -> dict[str, Any]:
+    said, kind = record.get("identity", {}), find_kind(record)
+    numbers = _name_numbers(record)
+    dated = (
+        {"publication_date": said["date"]}
+        if "date" in said
+        else {
+            "# publication_date": f"{BLANK}: the day of publication",
+            "publication_date": NO_DATE,
+        }
+    )
+    return {
+        "name": said.get("title", f"{BLANK}: name of the test or data set"),
+        "data_curators": [said.get("body", BLANK)],
+        "intended_use": _name_use(record),
+        "data_product_type": "Summary statistics",
+        "data_product_region": f"{BLANK}: where the {kind.persons} live, or whose laws apply",
+        "description": f"{numbers[0].upper()}{numbers[1:]} of {len(record['items'])} {kind.items} "
+        "in logits, with standard errors that include the privacy noise",
+        **dated,
+        "# data_product_sector": f"{BLANK}: {SECTORS}",
+    }
+
+
+def _describe_variant(record: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "variant_name": "Approximate DP" if record["guarantee"]["delta"] else "Pure DP",
+        "data_domain": STEPPED if has_steps(record) else find_kind(record).domain,
+        "unprotected_quantities": ", ".join(list_public(record)),
+    }
+
+
+def _describe_loss(record: Mapping[str, Any]) -> dict[str, Any]:
+    guarantee, kind = record["guarantee"], find_kind(record)
+    relation = METRICS[Neighbours(guarantee["neighbours"])].format_map(vars(kind))
+    return {
+        "privacy_unit": f"{kind.person.capitalize()}-level",
+        "privacy_unit_details": f"{guarantee['unit']}; {relation}; the distance is at most 1",
+        "privacy_parameters": _parameters(guarantee),
+        "privacy_parameters_details": " ".join(guarantee["conditions"])
+        or "Holds as stated, without further conditions.",
+    }
+
+
+def _describe_model(record: Mapping[str, Any]) -> dict[str, str]:
+    kind, account = find_kind(record), record.get("account")
+    limit = "" if account is None else f"{LIMIT} {account['limit']:g}. "
+    return {
+        "model_name": "Central",
+        "model_name_details": _find_point(record, "Trust model"),
+        "actors": f"Whoever holds the {kind.answers} is trusted with them; readers of the release "
+        f"are not trusted. {BLANK}: who else can see the {kind.answers}",
+        "release_type": "One release",
+        "release_type_details": f"{limit}{BLANK}: plans for further releases about these "
+        f"{kind.persons}",
+        "data_source_type": "Static",
+        "access_type": "Non-interactive",
+    }
+
+
+def _describe_implementation(record: Mapping[str, Any]) -> dict[str, str]:
+    guarantee, kind = record["guarantee"], find_kind(record)
+    made = f"{record['mechanism']}, {guarantee['noise']}; {record['software']}."
+    more = [_find_point(record, name) for name in ("Implementation", "Side channels")]
+    audit = f"Audit: {_find_point(record, 'Audit')}" if record.get("audit") else ""
+    return {
+        "preprocessing_and_hyperparameter_tuning": f"At most {record[kind.cap]} {kind.answers} of "
+        f"a {kind.person} are counted; of more, as many are drawn at random. {BLANK}: what else "
+        "was done with the data before the release, and whether that was accounted for",
+        "mechanisms": " ".join(filter(None, [made, *more, audit])),
+        "justification": f"Mechanism: {record['choice']}. {BLANK}: who chose epsilon, delta, the "
+        f"cap and the {kind.items}, when and why",
+    }
+
+
+def _describe_authors(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return who wrote the entry, and what the ledger and the approvers' request are called."""
+    approval = record.get("approval")
+    signed = "" if approval is None else f" Approved request: SHA-256 {approval['sha256']}."
+    return {
+        "sources": f"{BLANK}: where the release and its documents are published",
+        "notes": f"{explain_ledger(record)}{signed}",
+        "registry_authors": [record.get("identity", {}).get("body", BLANK)],
+    }
+
+
+def _find_point(record: Mapping[str, Any], name: str) -> str:
+    """Return what a release says to one of NIST's points; which says nothing without a promise."""
+    return list_points(record).get(name, "Not private: made with noise for tests.")
 
 
 STEPPED = "Answers of persons to listed items in ordered categories, or missing"
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
 
 
 def _name_use(record: Mapping[str, Any]) -> str:
@@ -309,7 +405,10 @@ def _parameters(guarantee: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _yaml(value: Any, indent: int = 0) -> list[str]:
-    """Write nested mappings, lists of strings and scalars; all this file needs of YAML."""
+    """Write nested mappings, lists of strings and scalars; all this file needs of YAML.
+
+    A name that begins with ``#`` makes a comment.
+    """
     pad = " " * indent
     lines = []
     for key, entry in value.items():
@@ -323,6 +422,8 @@ def _yaml(value: Any, indent: int = 0) -> list[str]:
 
 
 def _scalar(value: Any) -> str:
+    """Write a number exactly, and a text as Markdown, which the registry takes all texts for."""
     if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    return format(value, "g") if isinstance(value, float) else str(value)
+        return "'" + markdown_text(value).replace("'", "''") + "'"
+    # Without a point YAML 1.1 reads 1e-06 as a text.
+    return re.sub(r"^(-?\d+)e", r"\1.0e", repr(value))

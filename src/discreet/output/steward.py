@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from discreet import __version__
+from discreet.analysis.check import UNTESTED
 from discreet.analysis.diagnosis import Diagnosis, diagnose_test
 from discreet.analysis.diagnostics import Diagnostics
 from discreet.analysis.distractors import Distractors
-from discreet.analysis.rules import Finding, Severity, say_reliability
+from discreet.analysis.model_findings import check_number
+from discreet.analysis.rules import FEWEST_PERSONS, Finding, Severity, say_reliability
 from discreet.analysis.scale import Scale
 from discreet.analysis.tables import COLUMN_WORDS, Table, Words
 from discreet.analysis.words import words_for
@@ -55,8 +57,8 @@ MISFIT_COLUMNS = (
     *("infit", "infit_t", "outfit", "outfit_t"),
 )
 CATEGORY_COLUMNS = (
-    *("item", "category", "answers", "share", "mean_ability", "expected_ability"),
-    *("infit", "outfit"),
+    *("item", "category", "answers", "share", "answers_without_extremes"),
+    *("mean_ability", "expected_ability", "infit", "outfit"),
 )
 SCORE_COLUMNS = ("score", "ability", "se", "scaled_ability", "scaled_se", "status")
 """Columns of the tables that a report shows."""
@@ -113,7 +115,8 @@ def list_report_values(
         "about": about,
         "verdict": judge(test.findings),
         "findings": test.findings,
-        "checked": _say_checked(test.fine, diagnostics),
+        "too_few": _say_too_few(test),
+        "checked": _say_checked(test),
         "boxes": _facts(estimate, diagnostics) | _scale_fact(scale),
         "remark": _remark(diagnostics),
         "items": len(estimate.items),
@@ -168,18 +171,32 @@ def judge(findings: Sequence[Finding]) -> str:
     return f"What is wrong with this test: {problems}"
 
 
-def _say_checked(fine: Sequence[str], diagnostics: Diagnostics | None) -> str:
-    text = f"Checked, nothing found: {', '.join(fine)}." if fine else ""
+def _say_too_few(test: Diagnosis) -> str:
+    """Say before everything else that there are too few persons; empty where there are enough."""
+    few = next(check_number(test.estimate, test.statistics), None)
+    return "" if few is None else f"{few.title}. At least {FEWEST_PERSONS} are needed."
+
+
+def _say_checked(test: Diagnosis) -> str:
+    """Say which checks found nothing, and which could not be made."""
+    diagnostics = test.statistics
+    parts = [f"Checked, nothing found: {', '.join(test.fine)}."] if test.fine else []
     if diagnostics is None:
-        text += (
-            " Not checked, because the answers were not at hand: fit, reliability, targeting, "
+        parts.append(
+            "Not checked, because the answers were not at hand: fit, reliability, targeting, "
             "dependent items, design."
         )
-    elif diagnostics.dependent is None:
-        text += " Not checked, because there are too many items and persons: dependent items."
-    if diagnostics is not None and diagnostics.differing is None:
-        text += " Not checked, because no groups were named (--group COL): groups."
-    return text.strip()
+        return " ".join(parts)
+    columns = test.tables["tests"].columns
+    tests = zip(columns["name"], columns["verdict"], strict=True)
+    untested = [name for name, verdict in tests if verdict == UNTESTED]
+    if untested:
+        parts.append(f"Not tested (the notes say why): {', '.join(untested)}.")
+    if diagnostics.dependent is None:
+        parts.append("Not checked, because there are too many items and persons: dependent items.")
+    if diagnostics.differing is None:
+        parts.append("Not checked, because no groups were named (--group COL): groups.")
+    return " ".join(parts)
 
 
 def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str]:

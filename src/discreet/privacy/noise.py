@@ -363,7 +363,7 @@ def _refuse_biased(installed: str) -> None:
     if found < (0, 14, 2):
         raise BadUsage(
             f"OpenDP {installed} is installed; versions before 0.14.2 draw biased noise, so the "
-            "guarantee would not hold. Upgrade with: pip install -U 'discreet[opendp]'"
+            "guarantee would not hold. Upgrade with: pip install -U opendp"
         )
 
 

@@ -26,7 +26,7 @@ from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.noise import Noise
 from discreet.secure import RandomSource
-from discreet.types import Design, Int64Array, ScaleModel
+from discreet.types import Chooser, Design, Int64Array, ScaleModel
 
 
 @dataclass(frozen=True)
@@ -300,6 +300,10 @@ def _count_ids(data: Contributions, ids: Sequence[str], word: str) -> int:
     return len(ids)
 
 
+NOISE_AWARE = "noise-aware"
+"""The estimator of every mechanism, unless another was asked for."""
+
+
 @dataclass(frozen=True)
 class Order:
     """One release as it was asked for.
@@ -315,11 +319,19 @@ class Order:
     public, calibration
         Public parameters, and the noise that they need.
     choice
-        Who chose the mechanism, and why.
+        Who chose the mechanism, and why, in words.
     unit
         What is protected; None for one person's whole set of answers.
     about
         What the release says about itself: title, version, what it supersedes; an audit's result.
+    chosen_by
+        Who chose the mechanism.
+    looked
+        Whether somebody looked at the answers before the public parameters were set.
+    reading
+        How the data was stated to be read: keywords of the reader.
+    estimator
+        What turns the noisy values into difficulties.
     """
 
     kind: str
@@ -330,6 +342,10 @@ class Order:
     choice: str
     unit: str | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
+    chosen_by: Chooser = "steward"
+    looked: bool = False
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    estimator: str = NOISE_AWARE
 
     def promise(self, *, ledger: str | None, is_private: bool) -> Guarantee:
         """Return what the release promises."""
@@ -364,6 +380,10 @@ class Order:
             "choice": self.choice,
             "unit": self.unit,
             "about": dict(self.about),
+            "chosen_by": self.chosen_by,
+            "looked": self.looked,
+            "reading": dict(self.reading),
+            "estimator": self.estimator,
         }
 
     @classmethod
@@ -411,6 +431,10 @@ class Order:
             choice=values["choice"],
             unit=values["unit"],
             about=values.get("about", {}),
+            chosen_by=values.get("chosen_by", "steward"),
+            looked=values.get("looked", False),
+            reading=values.get("reading", {}),
+            estimator=values.get("estimator", NOISE_AWARE),
         )
 
     def require_mechanism(self) -> Mechanism:

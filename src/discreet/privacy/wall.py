@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -75,10 +75,13 @@ class Safe(Protocol):
     """Where noisy values are kept before anything else sees them."""
 
     def prepare(self, size: int) -> None:
-        """Take room for so many bytes, then charge the ledger. Noise is drawn after this."""
+        """Make sure of room for so many bytes, then charge the ledger; noise is drawn after it."""
 
-    def keep(self, parts: Sequence[bytes]) -> None:
-        """Keep the values so that they survive whatever happens next."""
+    def keep(self, parts: Sequence[bytes]) -> bytes | None:
+        """Keep the values, and return those that count: the first that were kept for the charge.
+
+        None where nothing is charged and nothing kept: then the draw counts.
+        """
 
 
 def release_statistics(
@@ -95,7 +98,8 @@ def release_statistics(
 
     The answers may be in memory, on disk or in a cluster, or be comparisons of judges. Whatever
     can go wrong with counting them does so before the ledger is charged (by ``safe``), which is
-    before any noise is drawn; and the noisy values are kept safe before anything else sees them.
+    before any noise is drawn; and the release is made from what ``safe`` hands back, never from
+    the draw itself: if another process was faster, its draw counts and this one is dropped.
     All cells come from one count of the answers, so from one draw of the cap. Every listed item
     and every cell that the public parameters name gets noise, answered or not, zero or not.
     """
@@ -103,13 +107,16 @@ def release_statistics(
     capped = answers.select(public.items).cap(public.max_answers, noise.source)
     prepared = mechanism.prepare(capped, public, calibration)
     check_persons(prepared.persons, answers.n_persons)
-    head = _describe_values(prepared.shapes, is_private=noise.is_private)
     if safe is not None:
+        head = _describe_values(prepared.shapes, is_private=noise.is_private)
         safe.prepare(len(head) + 8 * sum(map(prod, prepared.shapes.values())))
     values = prepared.draw(noise)
     _check_values(values, prepared.shapes, mechanism)
     if safe is not None:
-        safe.keep([head, *(values[name].astype("<i8").tobytes() for name in prepared.shapes)])
+        kept = safe.keep(_pack_values(values, is_private=noise.is_private))
+        if kept is not None:
+            values, is_private = _unpack_values(kept)
+            guarantee = replace(guarantee, is_private=is_private)
     return _seal(mechanism.name, public, calibration, values, guarantee)
 
 
@@ -125,19 +132,37 @@ def _seal(
 
 
 def _describe_values(shapes: Mapping[str, tuple[int, ...]], *, is_private: bool) -> bytes:
-    return json.dumps({"is_private": is_private, "shapes": shapes}).encode() + b"\n"
+    header = {"is_private": is_private, "shapes": {name: shapes[name] for name in sorted(shapes)}}
+    return json.dumps(header).encode() + b"\n"
 
 
-def restore_release(order: Order, kept: bytes, *, ledger: str) -> Release:
-    """Make a release again from the values that a safe kept."""
+def _pack_values(values: Mapping[str, Int64Array], *, is_private: bool) -> list[bytes]:
+    """Return values as a safe keeps them: the same values are the same bytes."""
+    head = _describe_values({name: values[name].shape for name in values}, is_private=is_private)
+    return [head, *(values[name].astype("<i8").tobytes() for name in sorted(values))]
+
+
+def pack_release(release: Release) -> list[bytes]:
+    """Return the values of a release as they were kept, to compare with the ledger's digest."""
+    return _pack_values(release.values, is_private=release.guarantee.is_private)
+
+
+def _unpack_values(kept: bytes) -> tuple[dict[str, Int64Array], bool]:
+    """Return the values that a safe kept, and whether their noise was private."""
     head, _, body = kept.partition(b"\n")
     facts = json.loads(head)
     values, start = {}, 0
     for name, shape in facts["shapes"].items():
-        stop = start + 8 * prod(shape)
-        numbers = np.frombuffer(body[start:stop], dtype="<i8").astype(np.int64)
-        values[name], start = numbers.reshape(shape), stop
-    guarantee = order.promise(ledger=ledger, is_private=facts["is_private"])
+        numbers = np.frombuffer(body, dtype="<i8", count=prod(shape), offset=start)
+        values[name] = numbers.astype(np.int64).reshape(shape)
+        start += 8 * prod(shape)
+    return values, bool(facts["is_private"])
+
+
+def restore_release(order: Order, kept: bytes, *, ledger: str) -> Release:
+    """Make a release again from the values that a safe kept."""
+    values, is_private = _unpack_values(kept)
+    guarantee = order.promise(ledger=ledger, is_private=is_private)
     return _seal(order.name, order.public, order.calibration, values, guarantee)
 
 

@@ -26,12 +26,13 @@ import numpy as np
 
 import discreet
 from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
+from discreet.errors import DiscreetError, escape_json
 from discreet.markup import brief_repr, spreadsheet_cell
 from discreet.output.pages import write_public_page
 from discreet.output.statement import REFERENCE, write_registry_entry, write_statement
 from discreet.privacy.accounting import Guarantee
-from discreet.privacy.ledger.file import remove_vault
-from discreet.privacy.protocol import Public
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.protocol import Order, Public
 from discreet.privacy.wall import Release
 from discreet.publishing.noisy import (
     COVARIANCE_ITEMS,
@@ -46,7 +47,7 @@ from discreet.results.thresholds import THRESHOLD_COLUMNS
 from discreet.types import FloatArray
 from discreet.words import speak, translate_record
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 THRESHOLD_FILE = "thresholds.csv"
 DECIMALS = 6
 
@@ -64,19 +65,26 @@ class Published:
     record
         The public facts of the release, as ``privacy.json`` holds them.
     noisy
-        The noisy values behind the estimate; ``None`` when read back from a bundle that does not
-        hold them.
+        The noisy values behind the estimate; ``None`` where the bundle does not hold them, because
+        they show which items were answered together (``randomized-response``).
     stored
-        Where they wait on disk until the bundle is written; ``None`` without a ledger.
+        The ledger that keeps them until the bundle is written, and the name of the charge;
+        ``None`` without a ledger, and where the bundle is written.
     """
 
     estimate: Estimate
     guarantee: Guarantee
     record: dict[str, Any]
     noisy: Release | None = None
-    stored: Path | None = None
+    stored: tuple[Ledger, str] | None = None
 
     __repr__ = brief_repr
+
+    def __post_init__(self) -> None:
+        # Everybody may see this object, so it holds no more than the bundle does.
+        if self.noisy is not None and not may_show_values(self.noisy):
+            object.__setattr__(self, "noisy", None)
+            object.__setattr__(self, "estimate", replace(self.estimate, covariance=None))
 
     def _repr_html_(self) -> str:
         """Show the promise and the first items in a notebook."""
@@ -98,8 +106,13 @@ class Published:
         """
         record = self.record if language is None else translate_record(self.record, language)
         write_bundle(folder, self.estimate, record, self.noisy, force=force)
-        if self.stored is not None:  # not needed any more
-            remove_vault(self.stored)
+        if self.stored is not None:
+            ledger, reservation = self.stored
+            try:
+                ledger.complete(reservation)
+            except DiscreetError as error:
+                error.add_note(f"This came after the bundle was written: {folder} is complete.")
+                raise
 
 
 class PublishedRanking(Published):
@@ -124,9 +137,7 @@ PUBLISHED = {"answers": Published, "comparisons": PublishedRanking}
 """What a release of each kind hands out."""
 
 
-def describe_release(
-    release: Release, estimate: Estimate, choice: str, kind: str = "answers"
-) -> dict[str, Any]:
+def describe_release(release: Release, estimate: Estimate, order: Order) -> dict[str, Any]:
     """Collect the public facts of a release; all of it goes into ``privacy.json``."""
     noise = {
         name: {"family": law.family, "scale": str(law.scale), "cells": release.values[name].size}
@@ -134,13 +145,23 @@ def describe_release(
     }
     return {
         "schema_version": SCHEMA_VERSION,
-        "kind": kind,
+        "kind": order.kind,
         "mechanism": release.mechanism,
-        "choice": choice,
+        **describe_choices(order),
         "estimator": estimate.method,
         "guarantee": release.guarantee.to_dict(),
         "noise": noise,
-        **describe_public(kind, release.public, release.settings),
+        **describe_public(order.kind, release.public, release.settings),
+    }
+
+
+def describe_choices(order: Order) -> dict[str, Any]:
+    """Say who chose the mechanism and why, whether the data was looked at, and how it was read."""
+    return {
+        "choice": order.choice,
+        "chosen_by": order.chosen_by,
+        "looked": order.looked,
+        "reading": dict(order.reading),
     }
 
 
@@ -229,7 +250,7 @@ def seal_record(record: Mapping[str, Any], files: Mapping[str, str]) -> str:
     """Return the text of ``privacy.json``, with what the other files and itself hash to."""
     sealed = {**record, "files": dict(files)}
     sealed["record_sha256"] = hash_record(sealed)
-    return json.dumps(sealed, indent=2, ensure_ascii=False) + "\n"
+    return escape_json(json.dumps(sealed, indent=2, ensure_ascii=False)) + "\n"
 
 
 def hash_record(record: Mapping[str, Any]) -> str:

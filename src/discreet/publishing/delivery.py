@@ -4,12 +4,13 @@ In: an order, a ledger, the folder where the bundle shall appear. Out: the same 
 and for comparisons, each of them safe to die after:
 
 1. the place to write is held, with room for the bundle;
-2. room for the noisy values is taken beside the ledger, and then the ledger is charged;
-3. the values are drawn, stored in that room, and noted in the ledger as stored;
-4. the bundle appears, the ledger notes that the release is finished, the stored values go.
+2. the ledger makes room for the noisy values, and then it is charged;
+3. the values are drawn and committed in the ledger;
+4. the bundle appears, made from the committed values; the ledger notes that it is delivered.
 
-Until step 3 the release can be made from the order in the ledger and the answers; after it, from
-the stored values, and only from them: noise is drawn once. :func:`resume_release` does so.
+Until the commit of step 3 nobody has seen a value, and the release can be made from the order in
+the ledger and the answers. After it the committed values are the only ones: noise is drawn once.
+:func:`resume_release` does both.
 """
 
 from __future__ import annotations
@@ -17,35 +18,31 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Unpack
 
 from discreet.analysis.standing import PAIRED_ITEMS
-from discreet.answers.opening import opened
 from discreet.answers.protocol import Contributions
-from discreet.answers.read_judges import open_comparisons
 from discreet.atomic import Place, hold_place
-from discreet.errors import BadResponses, BadUsage, DiscreetError, LedgerError
+from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.log import LOG
 from discreet.models.released import estimate_release
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.file import (
-    Vault,
-    believe,
-    find_vault,
-    has_values,
-    open_vault,
-    remove_vault,
-)
+from discreet.privacy.ledger.file import believe
 from discreet.privacy.ledger.history import Entry, History
-from discreet.privacy.mechanisms import remake_mechanism
+from discreet.privacy.mechanisms import describe_choice, remake_mechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order
 from discreet.privacy.wall import Release, release_statistics, restore_release
 from discreet.publishing.bundle import PUBLISHED, Published, bundle_files, describe_release
-from discreet.publishing.listing import Listing, list_public
+from discreet.publishing.listing import (
+    Listing,
+    list_public,
+    open_listed,
+    open_listed_comparisons,
+)
 from discreet.publishing.noisy import COVARIANCE_ITEMS
 from discreet.tables.words import ListedWords
 from discreet.types import Engine
@@ -57,8 +54,8 @@ every file. Measured: 19 kB with 5 items, 125 kB with 300, 507 kB with 1,500 of 
 Words = ListedWords | None
 Opener = Callable[[Any, str, Words, Listing], AbstractContextManager[Contributions]]
 OPENERS: dict[str, Opener] = {
-    "answers": lambda data, engine, words, listing: opened(data, engine, words, listing.read),
-    "comparisons": lambda data, _, words, __: nullcontext(open_comparisons(data, words)),
+    "answers": open_listed,
+    "comparisons": open_listed_comparisons,
 }
 """Opens what whole persons contribute to a release of each kind."""
 
@@ -71,8 +68,8 @@ class Delivery:
     ----------
     order
         What was asked for.
-    book, vault
-        The ledger, and where the values are kept; ``None`` where there is no ledger.
+    book
+        The ledger, which keeps the values; ``None`` where there is none.
     place
         Where the bundle shall appear; ``None`` where the caller saves it.
     charge
@@ -81,7 +78,6 @@ class Delivery:
 
     order: Order
     book: Ledger | None
-    vault: Vault | None
     place: Place | None
     reservation: str
     charge: Mapping[str, Any] | None
@@ -91,46 +87,34 @@ class Delivery:
         """The id of the ledger, for the guarantee."""
         return None if self.book is None else self.book.id
 
-    @property
-    def account(self) -> dict[str, Any] | None:
-        """What was spent on the population up to this release; None without a ledger.
+    def describe_charge(self) -> dict[str, Any]:
+        """Return what the record says about the ledger: what was spent, and the charge itself.
 
-        It counts releases as the steward declared them, and nothing that was found in answers.
+        It counts releases as the steward declared them, and nothing that was found in answers. The
+        head of the ledger's chain and the digest of the values are keyed hashes (docs/privacy.md).
         """
         if self.book is None:
-            return None
+            return {"account": None, "charge": None}
         history = self.book.history()
-        entry = next(one for one in history.entries if one.reservation == self.reservation)
-        return describe_account(history, entry)
+        entry = history.find(self.reservation)
+        charge = {"release": entry.number, "head": entry.head, "values": entry.digest}
+        return {"account": describe_account(history, entry), "charge": charge}
 
     def prepare(self, size: int) -> None:
-        """Take room for the values, here and in the bundle, then charge the ledger."""
+        """Make sure of room for the values, here and in the bundle, then charge the ledger."""
         if self.place is not None:
             steps = sum(self.order.public.steps)
             self.place.make_room(size + 16 * steps**2 * (steps <= COVARIANCE_ITEMS))
-        if self.book is None or self.vault is None:
+        if self.book is None:
             return
-        if self.charge is not None:
-            self._check_uncharged()
-        self.vault.make_room(size)
+        self.book.make_room(size)
         if self.charge is not None:
             self.book.reserve(**self.charge, reservation=self.reservation)
             LOG.info("release: charged to the ledger")
 
-    def _check_uncharged(self) -> None:
-        """Refuse a second charge under one name, before the values of the first are touched."""
-        if self.book is not None and find_charged(self.book, self.reservation):
-            raise LedgerError(
-                f"{self.book.path}: the reservation {self.reservation} was charged before. Nothing "
-                "was charged now; resume that release, or take another reservation."
-            )
-
-    def keep(self, parts: Sequence[bytes]) -> None:
-        """Store the values, and note that they are stored."""
-        if self.book is None or self.vault is None:
-            return
-        self.vault.keep(parts)
-        self.book.note_stored(self.reservation)
+    def keep(self, parts: Sequence[bytes]) -> bytes | None:
+        """Commit the values, and return those that count; None without a ledger."""
+        return None if self.book is None else self.book.store(self.reservation, parts)
 
     def draw(self, data: Contributions, noise: Noise) -> Published:
         """Draw the noise of a release that is paid for, or will be just before, and deliver it."""
@@ -149,16 +133,14 @@ class Delivery:
     def deliver(self, released: Release) -> Published:
         """Estimate, write the bundle where there is a place for it, and call it finished."""
         estimate = estimate_release(released)
-        record = describe_release(released, estimate, self.order.choice, self.order.kind)
-        record |= {**self.order.about, "account": self.account}
+        record = describe_release(released, estimate, self.order)
+        record |= {**self.order.about, **self.describe_charge()}
         if self.place is not None:
             self.place.fill(bundle_files(estimate, record, released))
+        stored = None
         if self.book is not None:
-            self.book.complete(self.reservation)
-        stored = None if self.vault is None else self.vault.path
-        if self.place is not None and stored is not None:
-            remove_vault(stored)
-            stored = None
+            self.book.complete(self.reservation, keep_values=self.place is None)
+            stored = None if self.place is not None else (self.book, self.reservation)
         LOG.info("release: estimated and delivered")
         made = PUBLISHED[self.order.kind]
         return made(estimate, released.guarantee, record, noisy=released, stored=stored)
@@ -189,22 +171,22 @@ def open_delivery(
     charge: Mapping[str, Any] | None = None,
 ) -> Iterator[Delivery]:
     """Hold everything that a release needs, and explain whatever stops it once it is paid for."""
-    name = reservation or Ledger.name_reservation()
+    name = Ledger.name_reservation() if reservation is None else reservation
     with ExitStack() as stack:
-        place = vault = None
+        place: list[Place] = []
+        if book is not None:
+            stack.enter_context(_explaining(book, name, place))
         if out is not None:
             room = BUNDLE_BYTES + ITEM_BYTES * sum(order.public.steps)
             room += PAIR_BYTES * min(len(order.public.items), PAIRED_ITEMS) ** 2
             room += 4 * len(json.dumps(order.to_dict()))
-            place = stack.enter_context(hold_place(out, force=force, room=room))
-        if book is not None:
-            vault = stack.enter_context(open_vault(book.path, name))
-            stack.enter_context(_explaining(book, vault, name))
-        yield Delivery(order, book, vault, place, name, charge)
+            place.append(stack.enter_context(hold_place(out, force=force, room=room)))
+        yield Delivery(order, book, place[0] if place else None, name, charge)
 
 
 @contextmanager
-def _explaining(book: Ledger, vault: Vault, reservation: str) -> Iterator[None]:
+def _explaining(book: Ledger, reservation: str, place: Sequence[Place]) -> Iterator[None]:
+    """Add to whatever stops a release what was charged for it, and how to get it."""
     try:
         yield
     except BaseException as error:
@@ -213,15 +195,25 @@ def _explaining(book: Ledger, vault: Vault, reservation: str) -> Iterator[None]:
         except DiscreetError:
             error.add_note(f"The budget may be spent: look at 'discreet ledger show {book.path}'.")
             raise error from None
-        if not charged:
-            remove_vault(vault.path)
+        is_filled = any(one.is_filled for one in place)
         for entry in charged:
-            if entry.completed_at is None:
-                error.add_note(
-                    f"The budget is spent: {book.path} was charged for release {entry.number} "
-                    f"({entry.description}), which did not arrive. {explain_resuming(book, entry)}"
-                )
+            if is_filled:
+                error.add_note(f"{explain_spent(book, entry)}, once. {DO_NOT_REPEAT}")
+            elif entry.is_waiting:
+                how = explain_resuming(book, entry)
+                error.add_note(f"{explain_spent(book, entry)}, which did not arrive. {how}")
         raise
+
+
+def explain_spent(book: Ledger, entry: Entry) -> str:
+    """Say which charge a release has cost."""
+    return (
+        f"The budget is spent: {book.path} was charged for release {entry.number} "
+        f"({entry.description})"
+    )
+
+
+DO_NOT_REPEAT = "Do not run the release again: that would be another charge."
 
 
 def find_charged(book: Ledger, reservation: str) -> list[Entry]:
@@ -229,19 +221,14 @@ def find_charged(book: Ledger, reservation: str) -> list[Entry]:
     return [one for one in book.releases() if one.reservation == reservation]
 
 
-def list_waiting(book: Ledger, history: History) -> list[Entry]:
+def list_waiting(history: History) -> list[Entry]:
     """Return the releases that were paid for and have no bundle, and that can be resumed."""
-    return [
-        entry
-        for entry in history.entries
-        if entry.order is not None
-        and (entry.completed_at is None or find_vault(book.path, entry.reservation).exists())
-    ]
+    return [entry for entry in history.entries if entry.is_waiting]
 
 
 def explain_resuming(book: Ledger, entry: Entry) -> str:
     """Say how to get a release that was paid for."""
-    answers = "" if has_values(find_vault(book.path, entry.reservation)) else " --answers FILE"
+    answers = "" if entry.has_values else " --answers FILE"
     ledger = shlex.quote(str(book.path))
     return (
         "Get it without paying again: "
@@ -288,11 +275,13 @@ def resume_release(
     with open_delivery(
         order, book, out=out, force=force, reservation=entry.reservation
     ) as delivery:
-        kept = None if delivery.vault is None else delivery.vault.read()
+        kept = book.fetch(entry.reservation)
         if kept is not None:
             return delivery.deliver(restore_release(order, kept, ledger=book.id))
-        # Read again: while this process waited for its turn, another may have finished.
-        _check_undrawn(book, book.find(entry.reservation))
+        if book.find(entry.reservation).completed_at is not None:
+            raise BadUsage(
+                f"{book.path}: release {entry.number} has arrived; nothing is left to do."
+            )
         if data is None:
             raise BadUsage(
                 f"{book.path}: release {entry.number} stopped before its values were stored, so "
@@ -315,16 +304,9 @@ def read_order(book: Ledger, entry: Entry) -> Order:
             "was asked for, so it cannot be resumed."
         )
     with believe(book.path, f"release {entry.number}"):
-        return Order.from_dict(entry.order, entry.spend, remake_mechanism)
-
-
-def _check_undrawn(book: Ledger, entry: Entry) -> None:
-    """Refuse to draw noise a second time for one charge."""
-    if entry.completed_at is not None:
-        raise BadUsage(f"{book.path}: release {entry.number} has arrived; nothing is left to do.")
-    if entry.stored_at is not None:
-        raise LedgerError(
-            f"{book.path}: the values of release {entry.number} were stored beside the ledger and "
-            "are gone. Noise is drawn once for one charge, so only they will do: bring "
-            f"{find_vault(book.path, entry.reservation)} back from a backup."
-        )
+        order = Order.from_dict(entry.order, entry.spend, remake_mechanism)
+    if entry.request is None or "chosen_by" in entry.order:
+        return order
+    # Of requests of the first format the ledger says "named by the steward", whoever chose.
+    choice = describe_choice(order.name, order.public, order.kind, "unknown")
+    return replace(order, choice=choice, chosen_by="unknown")

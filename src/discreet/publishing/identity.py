@@ -111,9 +111,11 @@ def _is_line(value: object) -> bool:
 
 def _check_date(given: str) -> None:
     try:
-        date.fromisoformat(given)
+        is_plain = date.fromisoformat(given).isoformat() == given
     except ValueError:
-        raise BadUsage(f"the date of a release is written as 2026-11-16, found {given!r}") from None
+        is_plain = False
+    if not is_plain:
+        raise BadUsage(f"the date of a release is written as 2026-11-16, found {given!r}")
 
 
 About = Identity | Mapping[str, Any] | str | PathLike[str] | None

@@ -7,16 +7,22 @@ person's answer decide how everybody else's are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast, get_args
 
+from discreet.answers.judges import Comparisons
+from discreet.answers.opening import opened
 from discreet.answers.protocol import Contributions
+from discreet.answers.read_judges import open_comparisons
 from discreet.errors import BadResponses, BadUsage
 from discreet.names import name_id
 from discreet.privacy.protocol import Public
-from discreet.tables.roles import Reading
+from discreet.tables.detected import refuse_detected
+from discreet.tables.roles import Reading, refuse_misspelt
 from discreet.tables.scales import AskedSteps, list_scale
+from discreet.tables.words import ListedWords
 from discreet.types import MODELS, Design, ScaleModel
 
 Items = Sequence[str] | Mapping[str, int]
@@ -41,8 +47,11 @@ class Listing:
         return not self.lowest and all(step == 1 for step in self.steps)
 
     def read(self, reading: Reading) -> Reading:
-        """Return how to read answers of this release: as told, without looking at the values."""
-        asked = reading.asked
+        """Return how to read answers of this release: as told, without looking at the values.
+
+        Columns and rows outside the item list are ignored.
+        """
+        asked, listed = reading.asked, frozenset(self.items)
         if asked.steps or asked.merge or asked.lowest is not None or asked.model is not None:
             raise BadUsage(
                 "a release is told about the steps of its items and never looks for them: steps "
@@ -53,7 +62,7 @@ class Listing:
             if asked.reverse:
                 raise BadUsage("reverse= (--reverse) is for items with steps, and these have none")
             binary = None if reading.at_least is not None else "rasch"
-            return replace(reading, asked=AskedSteps(binary))
+            return replace(reading, asked=AskedSteps(binary), listed=listed)
         if reading.at_least is not None or reading.one_means == "wrong":
             raise BadUsage(
                 "at_least= (--at-least) and one_means= (--one-means) make answers right and wrong, "
@@ -64,7 +73,29 @@ class Listing:
         if unlisted:
             raise BadUsage(f"reverse= (--reverse) names {unlisted[0]!r}, which is not on the list")
         scale = list_scale(steps, self.lowest, asked.reverse)
-        return replace(reading, asked=AskedSteps(), scale=scale)
+        return replace(reading, asked=AskedSteps(), scale=scale, listed=listed)
+
+    def admit(self, answers: Contributions) -> Contributions:
+        """Return the listed part of answers; refuse them where the data decided on their reading.
+
+        The part is taken person by person: nobody else's answers change it, and whoever has no
+        listed answer stays a person.
+        """
+        refuse_detected(answers.detected)
+        self.check_lowest(answers)
+        self._check_names(answers.items)
+        return answers.select(self.items)
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        listed = frozenset(self.items)
+        if listed.isdisjoint(names):
+            raise BadResponses(
+                f"none of the listed items is in the data: the list begins with {self.items[0]!r}, "
+                f"the data with {names[0]!r}. Write items as the data does"
+                if names
+                else "there is no item in the data"
+            )
+        refuse_misspelt(listed, names, "these answers")
 
     def check_lowest(self, answers: Contributions) -> None:
         """Refuse answers that were read with another lowest category than the release was told.
@@ -78,6 +109,25 @@ class Listing:
                 f"release was told {self.lowest}. It must not be looked up in the data: say what "
                 "the questionnaire has with lowest= (--lowest)"
             )
+
+
+@contextmanager
+def open_listed(
+    source: Any, engine: str, words: ListedWords | None, listing: Listing
+) -> Iterator[Contributions]:
+    """Give the answers of a release: read as it was told, and only what is listed."""
+    with opened(source, engine, words, listing.read) as answers:
+        yield listing.admit(answers)
+
+
+@contextmanager
+def open_listed_comparisons(
+    source: Any, _engine: str, words: ListedWords | None, listing: Listing
+) -> Iterator[Comparisons]:
+    """Give the comparisons of a release: of listed objects."""
+    comparisons = open_comparisons(source, words)
+    refuse_detected(comparisons.detected)
+    yield comparisons.keep(listing.items)
 
 
 def make_listing(

@@ -14,9 +14,8 @@ from os import PathLike
 from typing import Any
 
 from discreet.errors import BadUsage
-from discreet.markup import write_page
+from discreet.markup import markdown_table, markdown_text, write_page
 from discreet.output.points import list_identity
-from discreet.output.statement import as_cell
 from discreet.publishing.verification import check_bundle
 from discreet.results.kinds import find_kind
 from discreet.words import Words, speak, translate_record
@@ -46,11 +45,10 @@ class Notice:
         if page:
             told = {"title": self.title, "paragraphs": self.paragraphs, "releases": self.releases}
             return write_page("notice.html", {**told, "tell": self.words}, scripts=())
-        parts = [f"# {self.title}", *self.paragraphs]
+        parts = [f"# {markdown_text(self.title)}", *map(markdown_text, self.paragraphs)]
         for heading, facts in self.releases:
-            rows = [f"| {name} | {as_cell(value)} |" for name, value in facts.items()]
             parts += [f"## {heading}"] if heading else []
-            parts.append("\n".join(["| | |", "|---|---|", *rows]))
+            parts.append(markdown_table(("", ""), facts.items()))
         return "\n\n".join(parts) + "\n"
 
 
@@ -172,7 +170,7 @@ def _check_pair(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 def _check_reason(reason: str) -> str:
     if not reason.strip():
         raise BadUsage("a notice must say why (reason=, --because)")
-    return reason.strip()
+    return " ".join(reason.split())
 
 
 def _stays_spent(record: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from discreet.privacy.accounting import Neighbours
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.history import Entry, History
 from discreet.privacy.protocol import Order
-from discreet.publishing.bundle import describe_public
+from discreet.publishing.bundle import describe_choices, describe_public
 from discreet.publishing.delivery import describe_account
 from discreet.publishing.release import Terms, make_order
 from discreet.publishing.wanted import Wanted, check_allowed
@@ -76,7 +76,6 @@ def _charge(history: History, order: Order, population: str) -> History:
         description="",
         spend=order.calibration.spend,
         reserved_at="",
-        completed_at=None,
         fingerprint="",
     )
     return replace(history, entries=(*history.entries, entry))
@@ -88,7 +87,7 @@ def _describe(order: Order, book: Ledger, after: History) -> dict[str, Any]:
     return {
         "kind": kind,
         "mechanism": order.name,
-        "choice": order.choice,
+        **describe_choices(order),
         "guarantee": order.promise(ledger=book.id, is_private=True).to_dict(),
         **describe_public(kind, public, order.calibration.settings),
         **({KINDS[kind].persons: COUNTED} if counted else {}),

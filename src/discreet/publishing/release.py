@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Unpack, cast
 
@@ -23,7 +23,8 @@ from discreet.models.released import check_estimator
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.request import Request
-from discreet.privacy.mechanisms import choose_mechanism
+from discreet.privacy.ledger.values import check_reservation
+from discreet.privacy.mechanisms import choose_mechanism, describe_choice
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order, number_people
@@ -56,6 +57,7 @@ def release(
     population: str = EVERYONE,
     about: About = None,
     audit: str | PathLike[str] | None = None,
+    looked: bool = False,
     engine: Engine = "auto",
     noise: Noise | None = None,
     out: str | PathLike[str] | None = None,
@@ -72,7 +74,8 @@ def release(
     source
         Answers, a data frame or an array of them, or where they are: a file, folder or pattern, a
         DuckDB database (``"file.duckdb::table"``) or a query, of any size; see
-        :func:`discreet.count_pairs`. Items that are not on the list are refused.
+        :func:`discreet.count_pairs`. Columns and rows of other items than the listed ones are
+        ignored; a person who answered none of the listed items still counts.
     budget
         Epsilon, delta and the neighbouring relation.
     items
@@ -112,6 +115,9 @@ def release(
         the path of a TOML file with them.
     audit
         A file with what ``discreet audit --json`` found of this mechanism, to be published.
+    looked
+        Whether somebody looked at the answers, or at results of them, before the list, the cap,
+        the budget and the mechanism were set. The statement then says so.
     engine
         Where answers are counted, as for :func:`discreet.count_pairs`: in memory if they fit, and
         otherwise where they are, with bounded memory. The guarantee is the same.
@@ -141,7 +147,7 @@ def release(
     wanted = Wanted("answers", budget, listing, max_answers, persons, mechanism)
     told = describe_itself(about, audit)
     drawn = noise or ExactNoise()
-    terms = Terms(ledger, population, drawn, out, force, told, reservation=reservation)
+    terms = Terms(ledger, population, drawn, out, force, told, None, reservation, looked)
     return charge_and_release(source, wanted, terms, engine=engine, words=reading)
 
 
@@ -157,6 +163,7 @@ def release_comparisons(
     population: str = EVERYONE,
     about: About = None,
     audit: str | PathLike[str] | None = None,
+    looked: bool = False,
     noise: Noise | None = None,
     out: str | PathLike[str] | None = None,
     force: bool = False,
@@ -168,8 +175,8 @@ def release_comparisons(
     Parameters
     ----------
     data
-        Comparisons, or a file or data frame with them. Objects that are not on the list are
-        refused.
+        Comparisons, or a file or data frame with them. Comparisons of objects that are not on the
+        list are ignored; a judge with no others still counts.
     budget
         Epsilon, delta and the neighbouring relation.
     items
@@ -188,8 +195,9 @@ def release_comparisons(
     population
         Whom this data is about, as declared in the ledger (``ledger.declare``); "everyone", the
         default, contains every population.
-    about, audit
-        Who the release is, and what attacks on its mechanism found; as for `discreet.release`.
+    about, audit, looked
+        Who the release is, what attacks on its mechanism found, and whether somebody looked at the
+        comparisons before; as for `discreet.release`.
     noise
         Where noise comes from; by default the exact sampler on secure randomness.
     out, force
@@ -211,7 +219,8 @@ def release_comparisons(
     listing = make_listing(items)
     wanted = Wanted("comparisons", budget, listing, max_comparisons, judges, mechanism)
     told = describe_itself(about, audit)
-    terms = Terms(ledger, population, noise or ExactNoise(), out, force=force, about=told)
+    drawn = noise or ExactNoise()
+    terms = Terms(ledger, population, drawn, out, force=force, about=told, looked=looked)
     return cast(PublishedRanking, charge_and_release(data, wanted, terms))
 
 
@@ -236,6 +245,8 @@ class Terms:
         What approvers signed; ``None`` where nobody was asked.
     reservation
         The name of the charge; ``None`` for a new one.
+    looked
+        Whether somebody looked at the data before the public parameters were set.
     """
 
     ledger: Ledger | str | PathLike[str] | None
@@ -246,6 +257,11 @@ class Terms:
     about: Mapping[str, Any] = field(default_factory=dict)
     request: Request | None = None
     reservation: str | None = None
+    looked: bool = False
+
+    def __post_init__(self) -> None:
+        if self.reservation is not None:
+            check_reservation(self.reservation)
 
     @property
     def book(self) -> Ledger | None:
@@ -270,7 +286,6 @@ def charge_and_release(
         check_audit(terms.about, order.name)
         if order.public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")
-        wanted.listing.check_lowest(data)
         check_estimator(order.name)
         check_noise(order.calibration)
         check_answers(data, order.public, order.require_mechanism())
@@ -299,9 +314,20 @@ def make_order(wanted: Wanted, people: int | None, terms: Terms) -> Order:
     """Settle everything that is public: parameters, mechanism, noise."""
     kind, public = wanted.kind, wanted.make_public(people)
     chosen, choice = choose_mechanism(wanted.mechanism, public, kind)
-    calibration = chosen.calibrate(public, wanted.budget, terms.noise.source)
-    made = Order(kind, chosen.name, chosen, public, calibration, choice, unit=KINDS[kind].unit)
-    return replace(made, about=terms.about)
+    if wanted.chosen_by is not None:
+        choice = describe_choice(chosen.name, public, kind, wanted.chosen_by)
+    return Order(
+        kind=kind,
+        name=chosen.name,
+        mechanism=chosen,
+        public=public,
+        calibration=chosen.calibrate(public, wanted.budget, terms.noise.source),
+        choice=choice,
+        unit=KINDS[kind].unit,
+        about=terms.about,
+        chosen_by=wanted.chooser,
+        looked=terms.looked,
+    )
 
 
 def _describe_charge(

@@ -27,6 +27,7 @@ from discreet.privacy.ledger.request import (
 )
 from discreet.privacy.mechanisms import choose_mechanism
 from discreet.privacy.noise import ExactNoise, Noise
+from discreet.privacy.protocol import NOISE_AWARE
 from discreet.publishing.bundle import Published
 from discreet.publishing.identity import About, describe_itself, make_identity
 from discreet.publishing.listing import Forms, Items, make_listing
@@ -54,6 +55,7 @@ def propose(
     population: str = EVERYONE,
     about: About = None,
     audit: str | PathLike[str] | None = None,
+    looked: bool = False,
     kind: str = "answers",
     reading: Mapping[str, Any] | None = None,
 ) -> Request:
@@ -61,7 +63,8 @@ def propose(
 
     Parameters
     ----------
-    budget, items, lowest, forms, design, model, max_answers, persons, population, about, audit
+    budget, items, lowest, forms, design, model, max_answers, persons
+    population, about, audit, looked
         As for :func:`discreet.release`; of comparisons, ``max_answers`` is the cap on comparisons
         and ``persons`` the number of judges.
     ledger
@@ -125,6 +128,9 @@ def propose(
             "population": population,
             "ledger_file": str(book.path),
             "about": pack({name: one for name, one in told.items() if one}),
+            "estimator": NOISE_AWARE,
+            "chosen_by": wanted.chooser,
+            "looked": bool(looked),
         },
     )
 
@@ -195,12 +201,19 @@ def release_request(
             "approvers": [one.describe() for one in approved],
         },
     }
-    terms = Terms(
-        book, asked.body["population"], noise or ExactNoise(), out, force, about, request=asked
-    )
     wanted = read_wanted(asked)
     was_read = isinstance(source, Held | PairCounts | Comparisons)
     words = None if was_read else cast(ListedWords, unpack_reading(asked.body))
+    terms = Terms(
+        book,
+        asked.body["population"],
+        noise or ExactNoise(),
+        out,
+        force,
+        about,
+        request=asked,
+        looked=asked.body.get("looked", False),
+    )
     return charge_and_release(source, wanted, terms, engine=engine, words=words)
 
 
@@ -224,7 +237,9 @@ def read_wanted(request: Request) -> Wanted:
     listing = make_listing(steps, body["forms"], body["design"], body["lowest"], body["model"])
     budget = Budget(float(body["epsilon"]), float(body["delta"]), body["neighbours"])
     people = body["max_answers"], body["persons"]
-    return Wanted(body["kind"], budget, listing, *people, body["mechanism"])
+    # Requests of the first format do not say who chose the mechanism.
+    chosen_by = body.get("chosen_by", "unknown")
+    return Wanted(body["kind"], budget, listing, *people, body["mechanism"], chosen_by=chosen_by)
 
 
 def _tell_about(request: Request) -> dict[str, Any]:

@@ -22,12 +22,14 @@ import numpy as np
 
 from discreet.answers.steps import MOST_STEPS
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
-from discreet.errors import BadResponses, BadUsage
+from discreet.errors import BadResponses, BadUsage, DiscreetError, DiscreetWarning
 from discreet.markup import spreadsheet_cell
 from discreet.models.released import estimate_release
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
-from discreet.privacy.wall import Release
+from discreet.privacy.ledger import Entry, Ledger
+from discreet.privacy.ledger.values import describe_values
+from discreet.privacy.wall import Release, pack_release
 from discreet.publishing.bundle import (
     PUBLISHED,
     SCHEMA_VERSION,
@@ -54,7 +56,7 @@ from discreet.schema import (
     read_as,
     show_value,
 )
-from discreet.types import Design, NamedModel
+from discreet.types import Chooser, Design, NamedModel
 
 
 def verify(folder: str | PathLike[str]) -> None:
@@ -79,7 +81,7 @@ def verify(folder: str | PathLike[str]) -> None:
     ...     discreet.verify(folder + "/release")
     """
     if "files" not in check_bundle(folder):
-        warnings.warn(f"{folder}: {NO_CHECKSUMS}", stacklevel=2)
+        warnings.warn(f"{folder}: {NO_CHECKSUMS}", DiscreetWarning, stacklevel=2)
 
 
 NO_CHECKSUMS = (
@@ -153,6 +155,117 @@ WITHOUT_VALUES = (
 )
 
 
+@dataclass(frozen=True)
+class CheckedBundle:
+    """A bundle that does not contradict the ledger, and whether the ledger knows it.
+
+    ``release`` is its number in the ledger; None where it names another ledger or none, or was
+    written by a version whose bundles do not show the ledger's head. ``finding`` says which.
+    """
+
+    path: Path
+    release: int | None
+    finding: str
+
+
+def check_ledger(
+    ledger: Ledger | str | PathLike[str], bundles: str | PathLike[str]
+) -> list[CheckedBundle]:
+    """Check that a ledger knows every bundle in a folder that names it.
+
+    Each bundle shows a head: a keyed hash of the ledger's chain of events up to its noisy values.
+    A ledger that lacks the head of a published bundle is not the one that made it: an old copy was
+    put back, or a copy was used beside it.
+
+    Parameters
+    ----------
+    ledger
+        The ledger.
+    bundles
+        A folder with published bundles, at any depth.
+
+    Raises
+    ------
+    BadResponses
+        Where a bundle is not whole, the ledger does not know it, or two bundles show different
+        values for one charge; all of them are named.
+    """
+    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    entries = {entry.number: entry for entry in book.releases()}
+    checked, troubles = [], []
+    charges: dict[int, list[tuple[Path, Mapping[str, Any]]]] = {}
+    for path in _find_bundles(Path(bundles)):
+        try:
+            release = read_published(path)
+        except DiscreetError as error:
+            troubles.append(str(error))
+            continue
+        reason, charge = _name_strange(release.record, book.id), release.record.get("charge")
+        if reason or charge is None:
+            checked.append(CheckedBundle(path, None, reason))
+            continue
+        charges.setdefault(charge["release"], []).append((path, charge))
+        trouble = _compare_charge(release, entries.get(charge["release"]))
+        troubles += [f"{path}: {trouble}."] if trouble else []
+        checked.append(CheckedBundle(path, charge["release"], "in the ledger"))
+    troubles += _find_second_draws(charges)
+    if troubles:
+        lines = "\n".join(f"- {one}" for one in troubles)
+        raise BadResponses(
+            f"{book.path} does not account for all bundles in {bundles}:\n{lines}\n{ADVICE}"
+        )
+    return checked
+
+
+ADVICE = (
+    "Where a head is missing, an old copy of the ledger was put back, or a copy was used beside "
+    "it: more was spent than this ledger says. Find the other copy, and release nothing before "
+    "both are counted together."
+)
+
+
+def _find_bundles(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise BadUsage(f"{folder} is not a folder; give the one that holds the bundles.")
+    found = sorted(path.parent for path in folder.rglob(PRIVACY_FILE))
+    if not found:
+        raise BadUsage(f"{folder} holds no bundle ({PRIVACY_FILE}).")
+    return found
+
+
+def _name_strange(record: Mapping[str, Any], ledger: str) -> str:
+    """Say why a bundle cannot be compared with a ledger; nothing where it can."""
+    named = record["guarantee"]["ledger"]
+    if named != ledger:
+        return "charged to no ledger" if named is None else f"charged to another ledger, {named}"
+    return "" if record.get("charge") else "shows no head: written by an earlier version"
+
+
+def _compare_charge(release: Published, entry: Entry | None) -> str:
+    """Say what is wrong with the charge that a bundle shows; nothing where the ledger has it."""
+    charge = release.record["charge"]
+    if entry is None:
+        return f"it is release {charge['release']}, which the ledger does not have"
+    if charge["head"] != entry.head:
+        return f"its head {charge['head'][:16]} is not in the ledger's history"
+    digest = entry.stored["sha256"]
+    if release.noisy is not None and "migrated" not in entry.stored:  # those had another order
+        digest = describe_values(pack_release(release.noisy))["sha256"]
+    if charge["values"] != entry.digest or digest != entry.stored["sha256"]:
+        return f"its values are not those that the ledger has for release {entry.number}"
+    return ""
+
+
+def _find_second_draws(charges: Mapping[int, list[tuple[Path, Mapping[str, Any]]]]) -> list[str]:
+    """Name bundles that show different values for one charge."""
+    return [
+        f"{first} and {path} are both release {number} of this ledger, with different noise."
+        for number, ((first, charge), *others) in charges.items()
+        for path, other in others
+        if other["values"] != charge["values"]
+    ]
+
+
 def _read(place: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
     record = _read_record(place)
     with _damage(place):
@@ -162,6 +275,8 @@ def _read(place: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
             _check_values(PRIVACY_FILE, {**LEFT_OUT, **record}, ABOUT)
         if record["schema_version"] > 1 and find_kind(record) is KINDS["answers"]:
             _check_values(PRIVACY_FILE, record, STEPS)
+        if record["schema_version"] > 2:
+            _check_values(PRIVACY_FILE, record, CHOICES)
         promised = record["guarantee"]
         if record["schema_version"] == 1:
             promised = {"tail": None, **promised}
@@ -187,9 +302,9 @@ def _read_record(place: Path) -> dict[str, Any]:
         if record.get("kind", "answers") not in [*KINDS]:
             raise _Damage(f"{PRIVACY_FILE} has the kind {record['kind']!r}, which no release has")
     version = record.get("schema_version")
-    if version not in (1, SCHEMA_VERSION):
+    if version not in range(1, SCHEMA_VERSION + 1):
         raise BadUsage(
-            f"{path} has schema version {version!r}; this version of discreet reads 1 and "
+            f"{path} has schema version {version!r}; this version of discreet reads 1 to "
             f"{SCHEMA_VERSION}."
         )
     return record
@@ -305,6 +420,24 @@ ABOUT: Kinds = {
 """What a record says about its release, besides the promise."""
 LEFT_OUT: Mapping[str, Any] = {"identity": {}, "audit": None, "approval": None}
 """What a record says nothing of where there is nothing to say."""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """Where the ledger holds the charge of a release, and the keyed digest of its values."""
+
+    release: Count
+    head: str
+    values: str
+
+
+CHOICES: Kinds = {
+    "chosen_by": Chooser,
+    "looked": bool,
+    "reading": Mapping[str, object],
+    "charge": Charge | None,
+}
+"""What a record says since schema version 3: how its parameters came about, and its charge."""
 
 STEPS: Kinds = {
     "steps": tuple[Annotated[int, Within(1, MOST_STEPS)], ...],

@@ -16,10 +16,11 @@ from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.policy import Asked
 from discreet.privacy.ledger.request import Request
-from discreet.privacy.mechanisms import MECHANISMS, check_mechanism, choose_mechanism
+from discreet.privacy.mechanisms import AUTO, MECHANISMS, check_mechanism, choose_mechanism
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.protocol import PUBLIC, Public
 from discreet.publishing.listing import Listing
+from discreet.types import Chooser
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Wanted:
         A name, or a mechanism with settings of its own.
     expected
         The number declared for the ledger's policy alone, where it is not to be published.
+    chosen_by
+        Who chose the mechanism, where a request names it; None where it is chosen here.
     """
 
     kind: str
@@ -51,6 +54,7 @@ class Wanted:
     people: int | Iterable[object] | None
     mechanism: str | CompleteMechanism
     expected: int | None = None
+    chosen_by: Chooser | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.budget, Budget):
@@ -61,6 +65,11 @@ class Wanted:
             check_mechanism(self.mechanism, self.kind)
         if isinstance(self.people, Iterable) and not isinstance(self.people, str):
             object.__setattr__(self, "people", list(self.people))  # it is gone through twice
+
+    @property
+    def chooser(self) -> Chooser:
+        """Who chose the mechanism."""
+        return self.chosen_by or ("auto" if self.mechanism == AUTO else "steward")
 
     @property
     def declared(self) -> int | None:

@@ -23,6 +23,9 @@ from discreet.tables.opener import read_columns
 from discreet.tables.sources import as_arrow, is_frame
 from discreet.types import FloatArray
 
+TOTALS = ("answers", "right")
+"""Columns that say what was answered; a calibration need not have them."""
+
 
 def as_estimate(calibration: Any, purpose: str) -> Estimate:
     """Return a calibration as an estimate, or say what is needed for the purpose."""
@@ -53,7 +56,19 @@ def read_calibration(source: Any) -> Any:
     names = ("item", "difficulty", "se") if "se" in columns else ("item", "difficulty")
     items, difficulty, *errors = read_columns(table, names, "calibrations", numbers=names[1:])
     given = _make(items, difficulty, errors[0] if errors else [None] * len(items))
+    if set(TOTALS) <= columns:
+        given = _add_totals(given, table)
     return _widen(given, table, columns) if "threshold_1" in columns else given
+
+
+def _add_totals(given: Estimate, table: Any) -> Estimate:
+    """Add how many persons answered each item, and how many right, where all are numbers."""
+    cells = read_columns(table, TOTALS, "calibrations", numbers=TOTALS)
+    totals = [_read_numbers(own, name) for own, name in zip(cells, TOTALS, strict=True)]
+    if not np.isfinite(totals).all():
+        return given
+    answers, right = (own.astype(np.int64) for own in totals)
+    return replace(given, answers=answers, right=right)
 
 
 def is_series(source: Any) -> bool:

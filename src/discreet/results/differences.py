@@ -101,6 +101,12 @@ def find_differences(estimate: Estimate, *, easiest: bool = False) -> Difference
     return Differences(value[order], where[order], variance, covariance, estimate.degrees)
 
 
+def name_without_error(estimate: Estimate) -> tuple[str, ...]:
+    """Return the items that have a difficulty and no standard error."""
+    missing = estimate.estimated & ~np.isfinite(estimate.se)
+    return tuple(estimate.items[place] for place in np.flatnonzero(missing))
+
+
 @dataclass(frozen=True, eq=False)
 class Law:
     """Draws of the errors of all items, from which the largest difference is read.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, escape_controls
 from discreet.markup import HtmlColumn, Tabular, count_of, make_frame, make_table, preview_table
 from discreet.privacy.accounting import Guarantee
 from discreet.results.thresholds import Thresholds
@@ -54,6 +54,8 @@ class Kind(StrEnum):
     WEAK_PLAN = "weak_plan"
     INCOMPLETE = "incomplete"  # persons left out because answers are missing
     ROUGH = "rough"  # a p-value from a law that holds for more persons
+    UNDERSTATED_ERRORS = "understated_errors"  # standard errors of abilities that are too small
+    DISTORTED_SCALE = "distorted_scale"  # easier and harder items disagree on abilities
     SAMPLED = "sampled"  # some persons only, because there are very many
     UNKNOWN = "unknown"  # read from a file that does not say
 
@@ -83,7 +85,7 @@ class Notice(str):
     items: tuple[str, ...]
 
     def __new__(cls, kind: Kind, sentence: str, items: Iterable[str] = ()) -> Self:
-        self = super().__new__(cls, sentence)
+        self = super().__new__(cls, escape_controls(sentence))
         self.kind, self.items = kind, tuple(items)
         return self
 
@@ -345,7 +347,7 @@ class Estimate(Tabular):
         return 1 - float(np.mean(self.se[known] ** 2)) / spread if spread > 0 else float("nan")
 
     def __repr__(self) -> str:
-        return f"<Estimate: {self._facts()}>"
+        return f"<Estimate: {escape_controls(self._facts())}>"
 
     def _facts(self) -> str:
         persons = "" if self.persons is None else f", {self.persons:,} persons"

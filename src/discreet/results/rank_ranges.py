@@ -19,7 +19,13 @@ import numpy as np
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, count_of, list_columns, name_some
 from discreet.results.calibrated import as_estimate
-from discreet.results.differences import Bars, Differences, count_sure, find_differences
+from discreet.results.differences import (
+    Bars,
+    Differences,
+    count_sure,
+    find_differences,
+    name_without_error,
+)
 from discreet.results.estimate import Estimate, check_level, two_sided_quantile
 from discreet.types import FloatArray, Int64Array
 
@@ -48,6 +54,8 @@ class RankRanges(Tabular):
         How many standard errors a difference needs to be sure.
     quantile
         Half-width of intervals of all differences at once, in standard errors.
+    without_error
+        Items whose standard error is not known, so that any rank is possible.
     """
 
     items: tuple[str, ...]
@@ -60,16 +68,23 @@ class RankRanges(Tabular):
     easiest: bool
     bar: float
     quantile: float
+    without_error: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<RankRanges: {self.describe()[0]}>"
 
     def describe(self) -> list[str]:
-        """Return the sentence that a summary begins with."""
+        """Return the sentences that a summary begins with."""
+        items, missing = count_of(len(self.items)), len(self.without_error)
+        if missing and missing == len(self.items):
+            return [f"{items}, none with a standard error, so that every rank is possible"]
         most = "easiest" if self.easiest else "hardest"
         groups = count_of(len(self.groups), "group")
-        said = f"{count_of(len(self.items))}, {groups} that cannot be told apart within"
-        return [f"{said}, {most} first, {self.level:.0%} for all ranks together"]
+        said = f"{items}, {groups} that cannot be told apart within"
+        lines = [f"{said}, {most} first, {self.level:.0%} for all ranks together"]
+        if missing:
+            lines.append(f"{count_of(missing)} without a standard error may have any rank")
+        return lines
 
     @property
     def sure(self) -> tuple[str, ...]:
@@ -130,6 +145,7 @@ def rank_ranges(
         easiest=easiest,
         bar=bars.order,
         quantile=bars.interval,
+        without_error=name_without_error(estimate),
     )
 
 

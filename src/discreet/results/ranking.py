@@ -22,7 +22,13 @@ from discreet.errors import BadUsage
 from discreet.markup import HtmlColumn, Tabular, brief_repr, name_some, preview_table
 from discreet.privacy.accounting import Guarantee
 from discreet.results.calibrated import as_estimate
-from discreet.results.differences import Bars, Differences, find_differences, sort_out
+from discreet.results.differences import (
+    Bars,
+    Differences,
+    find_differences,
+    name_without_error,
+    sort_out,
+)
 from discreet.results.estimate import (
     Estimate,
     Kind,
@@ -62,6 +68,8 @@ class Ranking(Tabular):
         How many standard errors a difference needs for ``surely_in`` and ``possibly_in``. Lower
         than ``quantile``, since only comparisons across the line can put an item on its wrong
         side.
+    without_error
+        Items whose standard error is not known, so that they are possibly in and never surely.
     """
 
     top: tuple[str, ...]
@@ -75,6 +83,7 @@ class Ranking(Tabular):
     easiest: bool
     quantile: float
     bar: float = float("nan")
+    without_error: tuple[str, ...] = ()
 
     __repr__ = brief_repr
 
@@ -146,6 +155,7 @@ def rank(
         easiest=easiest,
         quantile=half,
         bar=bar,
+        without_error=name_without_error(estimate),
     )
 
 

@@ -147,8 +147,8 @@ class PrivateRasch(Answers):
         if self.lowest == 0 and max(steps) == 1:
             return super()._store(answers, items, reset)
         scale = list_scale(dict(zip(names, steps, strict=True)), self.lowest)
-        store, lowest = store_array(answers, names, (), None, scale)
-        return Responses.from_store(store, names, lowest=lowest)
+        store, read = store_array(answers, names, (), None, scale)
+        return Responses.from_store(store, names, scale=read)
 
     @property
     def score(self) -> NoReturn:

@@ -16,7 +16,7 @@ from discreet.errors import DiscreetError
 from discreet.markup import HtmlColumn, count_of, show_share
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.protocol import Order
-from discreet.studio.session import Work
+from discreet.studio.session import Session, Work
 from discreet.studio.terms import Terms
 
 OTHER = {
@@ -82,14 +82,15 @@ def say_costs(made: Plan) -> str:
     )
 
 
-def say_looked(work: Work, *, was_refused: bool = False) -> Mapping[str, Any]:
+def say_looked(session: Session, work: Work) -> Mapping[str, Any]:
     """Say what has been seen of the answers in this studio, and what follows for the promise."""
-    if work.reading is None and not work.runs:
+    seen, was_refused = session.find_seen(work), session.was_refused(work)
+    if seen is None:
         return {"looked": was_refused, "words": REFUSED if was_refused else UNSEEN}
-    seen = "You have looked at these answers in this studio"
-    if work.runs:
-        seen += f" and calibrated them {count_of(len(work.runs), 'time')}"
-    return {"looked": True, "words": f"{seen}. {SEEN}"}
+    words = "You have looked at these answers in this studio"
+    if seen.runs:
+        words += f" and calibrated them {count_of(len(seen.runs), 'time')}"
+    return {"looked": True, "words": f"{words}. {SEEN}"}
 
 
 UNSEEN = (
@@ -98,13 +99,15 @@ UNSEEN = (
 )
 REFUSED = (
     "Nobody has looked at these answers in this studio, but a release of them was refused, and the "
-    "refusal told something about them. Change only what your own papers say was wrong."
+    "refusal told something about them. Readers will be told that the answers were looked at. "
+    "Change only what your own papers say was wrong."
 )
 SEEN = (
-    "Readers will be told that the list of items, the cap, epsilon, delta and the mechanism were "
-    "chosen without looking at the data. So all that you type here has to come from somewhere "
-    "else: the test plan, the questionnaire, a decision of your office. If something was chosen "
-    "because of what you saw, the promise does not hold: do not release. What reads the file (the "
-    "key, codes for missing answers, which column is what) has to be what the code book says. And "
-    "what you saw stays confidential: publishing it beside the release undoes the protection."
+    "Readers will be told that the answers were looked at before the list of items, the cap, "
+    "epsilon, delta and the mechanism were set. So all that you type here has to come from "
+    "somewhere else: the test plan, the questionnaire, a decision of your office. If something was "
+    "chosen because of what you saw, the promise does not hold: do not release. What reads the "
+    "file (the key, codes for missing answers, which column is what) has to be what the code book "
+    "says. And what you saw stays confidential: publishing it beside the release undoes the "
+    "protection."
 )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from discreet.atomic import PRIVACY_FILE, make_folder
 from discreet.errors import BadUsage
+from discreet.privacy.ledger.values import check_reservation
 from discreet.studio.uploads import plain_name
 
 ENDING = ".db"
@@ -62,7 +63,7 @@ class Home:
     def place_release(self, title: str, reservation: str) -> Path:
         """Return where the release with this reservation goes: always the same place."""
         words = "-".join(re.findall(r"[a-z0-9]+", title.lower()))[:40].strip("-")
-        return self.releases / f"{words or 'release'}-{reservation[:8]}"
+        return self.releases / f"{words or 'release'}-{check_reservation(reservation)[:8]}"
 
     def put_release_away(self, name: str) -> None:
         """Take a release off the list; its files are moved, and nothing is removed."""

@@ -17,7 +17,6 @@ from discreet.answers.protocol import Answers
 from discreet.answers.reading import read_planned
 from discreet.atomic import PRIVACY_FILE
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.file import find_vault, has_values
 from discreet.publishing.delivery import find_charged, read_order, resume_release
 from discreet.publishing.listing import Listing, list_public
 from discreet.publishing.release import release
@@ -70,6 +69,7 @@ def make(
             ledger=ledger,
             out=out,
             reservation=reservation,
+            looked=terms.looked,
         )
     return out.name
 
@@ -86,9 +86,10 @@ def finish(
     if (out / PRIVACY_FILE).exists():
         return out.name
     book = Ledger.open(ledger)
-    order = read_order(book, book.find(reservation))
+    entry = book.find(reservation)
+    order = read_order(book, entry)
     progress.begin("Fetching what was paid for")
-    if source is None or has_values(find_vault(book.path, reservation)):
+    if source is None or entry.has_values:
         progress.commit()
         resume_release(book, reservation, out=out)
         return out.name

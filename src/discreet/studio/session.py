@@ -187,6 +187,23 @@ class Session:
             for one in list(self.tickets.values())
         )
 
+    def find_seen(self, work: Work) -> Work | None:
+        """Return the work under which the same file was looked at in this studio, if any."""
+        works = [work, *self.works.values()]
+        same = (one for one in works if one.source == work.source)
+        return next((one for one in same if one.reading is not None or one.runs), None)
+
+    def was_seen(self, work: Work) -> bool:
+        """Say whether somebody looked at a file here, or was told about it by a refusal."""
+        return self.find_seen(work) is not None or self.was_refused(work)
+
+    def note_seen(self, ticket: Ticket) -> Ticket:
+        """Keep a ticket, whose terms say that the answers were looked at if they were."""
+        if ticket.work is not None and ticket.terms is not None and self.was_seen(ticket.work):
+            ticket = replace(ticket, terms=replace(ticket.terms, looked=True))
+        self.issue(ticket)
+        return self.tickets[ticket.name]
+
     def begin(self, name: str, start: Callable[[Ticket], Job]) -> Ticket:
         """Carry a ticket out, once, however many tabs ask for it; return who does."""
         with self._lock:

@@ -52,6 +52,8 @@ class Terms:
         The keywords of :func:`discreet.release` beside these.
     listed_in
         What the user calls the list of items.
+    looked
+        Whether somebody looked at the answers before these terms were set.
     """
 
     budget: Budget
@@ -59,6 +61,7 @@ class Terms:
     expected: int
     keywords: Mapping[str, Any]
     listed_in: str = field(default="", compare=False)
+    looked: bool = field(default=False, compare=False)
 
     @property
     def items(self) -> Items:
@@ -89,7 +92,8 @@ class Terms:
         mechanism = said.get("mechanism", AUTO)
         wanted = Wanted("answers", self.budget, self.listing, *people, mechanism)
         about = describe_itself(said.get("about"), None)
-        charged = Charged(self.ledger, self.population, ExactNoise(), about=about)
+        drawn = ExactNoise()
+        charged = Charged(self.ledger, self.population, drawn, about=about, looked=self.looked)
         return preview_release(wanted, charged, self.expected)
 
 
@@ -181,6 +185,13 @@ STUDY = (
         "categories, or all have the same.",
         {"": "each item its own (partial credit)", "rating-scale": "all the same (rating scale)"},
     ),
+    Field(
+        "looked",
+        "Were the answers looked at before?",
+        "Whether anybody has looked at these answers, or at results of them, before the terms on "
+        "this page were set: here, in a spreadsheet, in another program. Readers are told.",
+        {"": "no", "yes": "yes"},
+    ),
 )
 """What is public about the study."""
 
@@ -237,10 +248,11 @@ def read_terms(
     expected, number = said.pop("persons"), said.pop("number", COUNTED)
     if _must_declare(ledger, number, relation):
         said["persons"] = expected
+    looked = said.pop("looked", "") == "yes"
     about = {one.name: said.pop(one.name) for one in ABOUT if one.name in said}
     keywords = {"items": listed.items, "population": population, **said}
     keywords |= {"about": about} if about else {}
-    return Terms(budget, ledger, expected, keywords, listed.shown)
+    return Terms(budget, ledger, expected, keywords, listed.shown, looked)
 
 
 def _must_declare(ledger: Path, number: str, relation: str) -> bool:
@@ -259,6 +271,7 @@ def write_terms(terms: Terms) -> dict[str, str]:
         "neighbours": str(terms.budget.neighbours),
         "persons": terms.expected,
         "number": FIXED if "persons" in terms.keywords else COUNTED,
+        "looked": "yes" if terms.looked else "",
     }
     return {one.name: one.write(said[one.name]) for one in FIELDS if one.name in said}
 

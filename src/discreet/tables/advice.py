@@ -8,15 +8,17 @@ missing answer into a right one: no threshold is ever made of the value found.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from discreet.errors import BadResponses, Remedy
 from discreet.tables.remedies import make_remedy
 from discreet.tables.roles import Reading
+from discreet.tables.scales import find_shared_run
 from discreet.tables.values import (
     ANSWERS,
     BAD,
@@ -25,6 +27,7 @@ from discreet.tables.values import (
     Scoring,
     as_number,
     plain_dictionary,
+    read_integers,
     show,
     spell,
 )
@@ -47,6 +50,10 @@ _STEPS = 12
 _LETTER = re.compile(r"[A-Za-z]")
 LARGEST_CODE = 10**9
 """Numbers of this size are neither scores nor codes for missing answers, and are not repeated."""
+GAP = 2
+"""Distance from a scale from which on a value stands apart, as codes for missing answers do."""
+OFTEN = 0.05
+"""Share of all answers above which a letter is an option and no code for a missing answer."""
 _CODES = re.compile(r"-[0-9]+|7+|8+|9+")
 """How codes for missing answers are usually spelt."""
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3},[0-9]{3}")
@@ -73,11 +80,6 @@ class BadAnswer(BadResponses):
 
     found: Found | None = None
 
-    @property
-    def place(self) -> str:
-        """What was found, and where."""
-        return str(self).partition(_ACCEPTED)[0]
-
 
 @dataclass(frozen=True)
 class Found:
@@ -95,14 +97,16 @@ class Found:
         Whether the column was taken for an item, so that it may not be one.
     words
         Different values of the column, as far as they were looked at.
-    everywhere
-        Different values of all columns of answers, which one threshold would be for.
+    by_item
+        By item, how often each value occurs in the rows looked at; empty where nobody counted.
     n_rows
         Rows looked at.
     has_person
         Whether another column names the persons.
     forgotten
         The item, where a key names others but not this one.
+    is_listed
+        Whether a public list says which categories the item has.
     """
 
     where: str
@@ -110,16 +114,51 @@ class Found:
     value: Any
     wide: bool
     words: tuple[str, ...] = ()
-    everywhere: tuple[str, ...] = ()
+    by_item: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     n_rows: int = 0
     has_person: bool = False
     forgotten: str | None = None
+    is_listed: bool = False
+
+    @property
+    def everywhere(self) -> dict[str, int]:
+        """How often each value occurs, whatever the item."""
+        total: dict[str, int] = {}
+        for own in self.by_item.values():
+            for word, times in own.items():
+                total[word] = total.get(word, 0) + times
+        return total
+
+    @property
+    def share(self) -> str:
+        """How often the value occurs, in words; empty where nobody counted."""
+        times, total = self.everywhere.get(spell(self.value), 0), sum(self.everywhere.values())
+        return f" ({times:,} of {total:,} answers looked at)" if times else ""
 
 
 def list_words(column: Any) -> tuple[str, ...]:
     """Return the different values of an Arrow column as text, not more than a few hundred."""
     values = plain_dictionary(column).dictionary.slice(0, _WORDS).to_pylist()
     return tuple(dict.fromkeys(spell(value) for value in values if value is not None))
+
+
+def _count_words(column: Any) -> dict[str, int]:
+    """Return how often each value of an Arrow column occurs, missing ones left out."""
+    coded = plain_dictionary(column)
+    times = np.bincount(read_integers(coded.indices.drop_null()), minlength=len(coded.dictionary))
+    total: dict[str, int] = {}
+    for value, count in zip(coded.dictionary.to_pylist(), times.tolist(), strict=False):
+        word = spell(value)
+        if value is not None and count and word.lower() not in MISSING_WORDS:
+            total[word] = total.get(word, 0) + count
+    return total
+
+
+def _count_by_item(column: Any, items: Any) -> dict[str, dict[str, int]]:
+    """Return how often each value occurs, by the item of a long table."""
+    codes = read_integers(items.indices)
+    names = enumerate(items.dictionary.to_pylist()[:_WORDS])
+    return {name: _count_words(column.filter(pa.array(codes == code))) for code, name in names}
 
 
 def refuse_long(
@@ -143,7 +182,8 @@ def refuse_long(
     item = items[row].as_py()
     found = Found(
         place(row), name, column[row].as_py(), wide=False, words=list_words(column),
-        n_rows=len(column), has_person=True, forgotten=item if reading.key else None,
+        by_item=_count_by_item(column, items), n_rows=len(column), has_person=True,
+        forgotten=item if reading.key else None, is_listed=bool(reading.listed),
     )  # fmt: skip
     return refuse_answer(found, reading.scoring_of(item))
 
@@ -169,11 +209,11 @@ def refuse_wide(
     """
     number, value = found
     column, item = columns[number], items[number]
-    words = [list_words(one) for one in columns]
     told = Found(
-        where, item, value, wide=True, words=words[number],
-        everywhere=tuple(dict.fromkeys(word for one in words for word in one)),
+        where, item, value, wide=True, words=list_words(column),
+        by_item={name: _count_words(one) for name, one in zip(items, columns, strict=True)},
         n_rows=len(column), has_person=has_person, forgotten=item if reading.key else None,
+        is_listed=bool(reading.listed),
     )  # fmt: skip
     return refuse_answer(told, reading.scoring_of(item))
 
@@ -188,17 +228,22 @@ def refuse_answer(found: Found, scoring: Scoring) -> BadAnswer:
 
 def _list_remedies(found: Found, scoring: Scoring) -> list[Remedy]:
     if scoring.codes is not None:
-        return [_correct(found)]
+        return list_scale_remedies(found, scoring.codes)
     if scoring.at_least is not None:
         return [_correct(found), *_leave_out(found)]
     return _advise(found)
 
 
-def _explain(found: Found, scoring: Scoring, remedies: Sequence[Remedy]) -> str:
-    start = (
+def tell_cell(found: Found) -> str:
+    """Say what stands in a cell, and where that is."""
+    return (
         f"{found.where}, column '{found.column}': found {show(found.value)} where an answer should "
         "be."
     )
+
+
+def _explain(found: Found, scoring: Scoring, remedies: Sequence[Remedy]) -> str:
+    start = tell_cell(found)
     if scoring.codes is not None:
         known = ", ".join(scoring.codes)
         return f"{start} The categories of this item are {known}. {_join(remedies)}"
@@ -210,6 +255,41 @@ def _explain(found: Found, scoring: Scoring, remedies: Sequence[Remedy]) -> str:
     return f"{start} {_ACCEPTED} {_join(remedies)}"
 
 
+def list_scale_remedies(found: Found, codes: Iterable[str]) -> list[Remedy]:
+    """Return what to do about a value outside the categories of an item."""
+    scale = sorted(int(word) for word in codes)
+    if not found.is_listed:
+        return [_correct(found), *_leave_out(found)]
+    lowest = _find_lowest(found, scale)
+    if lowest is not None:
+        before = f"if the scale of the questionnaire begins at {lowest}, state"
+        return [make_remedy(before, {"lowest": lowest}), Remedy("otherwise correct the cell")]
+    number = as_number(found.value)
+    if number is not None and scale[0] - GAP < number < scale[-1] + GAP:
+        return [
+            Remedy("correct the cell; or the steps on the item list, if the item has more of them")
+        ]
+    return [_correct(found)]
+
+
+def _find_lowest(found: Found, scale: Sequence[int]) -> int | None:
+    """Return where a scale of as many steps must begin to hold the values that occur.
+
+    Values that stand apart are left aside. None where the scale begins there already, or where
+    the values need more steps.
+    """
+    least = min(0, scale[0])
+    own = [one for one in _find_numbers(found.words) if one >= least]
+    while len(own) > 1 and own[-1] - own[-2] >= GAP:
+        own.pop()
+    if as_number(found.value) not in own:
+        return None
+    first = max(own) - (scale[-1] - scale[0])
+    last = min(one for one in (*own, *_find_numbers(found.everywhere)) if one >= least)
+    fitting = [one for one in (1, 0, int(first)) if first <= one <= last and one != scale[0]]
+    return fitting[0] if fitting else None
+
+
 def _join(remedies: Iterable[Remedy]) -> str:
     return " ".join(f"{one.words[0].upper()}{one.words[1:]}." for one in remedies)
 
@@ -218,6 +298,8 @@ def _advise(found: Found) -> list[Remedy]:
     """Return what to do, the likeliest first."""
     if found.forgotten is not None:
         return [_complete_key(found.forgotten), *_leave_out(found), _correct(found)]
+    if found.is_listed and as_number(found.value) is not None:
+        return [*list_scale_remedies(found, ("0", "1")), _name_steps(), *_name_scores(found)]
     if found.wide and _names_persons(found):
         named = [_name_person(found)] if not found.has_person else []
         return [*named, *_leave_out(found), _correct(found)]
@@ -251,8 +333,12 @@ def _names_persons(found: Found) -> bool:
 
 
 def _are_options(found: Found) -> bool:
-    """Say whether a column holds what was chosen: letters, or a few words."""
+    """Say whether a column holds what was chosen: mostly letters, or a few words."""
     words = _answers_aside(found)
+    every = found.everywhere
+    lettered = sum(times for word, times in every.items() if _LETTER.fullmatch(word))
+    if isinstance(found.value, str) and 2 * lettered > sum(every.values()) > 0:
+        return True
     if not isinstance(found.value, str) or as_number(found.value) is not None:
         return False
     letters = all(_LETTER.fullmatch(word) for word in words)
@@ -275,13 +361,26 @@ def _correct(found: Found) -> Remedy:
         return Remedy(
             f"write {show(found.value)} with a point or without a comma: it could be thousands"
         )
-    code = _missing_code(found.value)
+    code = _missing_code(found.value) if _may_be_missing(found) else None
     if code is None:
         return Remedy(f"correct the cell{blank}")
     return make_remedy(
-        f"if {spell(found.value)} stands for a missing answer, say so with",
+        f"if {spell(found.value)} stands for a missing answer{found.share}, say so with",
         {"missing": [code]},
         f"; otherwise correct the cell{blank}",
+    )
+
+
+def _may_be_missing(found: Found) -> bool:
+    """Say whether a value can stand for a missing answer.
+
+    Not a value inside the run of values that most items share, nor a letter that many cells hold.
+    """
+    word, every = spell(found.value), found.everywhere
+    if _LETTER.fullmatch(word):
+        return every.get(word, 0) <= OFTEN * sum(every.values())
+    return as_number(found.value) not in find_shared_run(
+        [_find_numbers(own) for own in found.by_item.values()]
     )
 
 
@@ -325,6 +424,13 @@ def _complete_key(item: str) -> Remedy:
     return Remedy(words, asks="key")
 
 
+def _name_steps() -> Remedy:
+    return Remedy(
+        "if items have steps, name them with the item list: a table with the columns item and "
+        "steps, in Python items={'Q1': 4}"
+    )
+
+
 def _name_scores(found: Found) -> list[Remedy]:
     if as_number(found.value) is None:
         return []
@@ -334,9 +440,7 @@ def _name_scores(found: Found) -> list[Remedy]:
 
 def _name_scale(found: Found) -> Remedy:
     """Name scores and rating scales; numbers that stand apart must be named missing with them."""
-    words = found.everywhere or found.words
-    spelt = {number for word in words if (number := as_number(word)) is not None}
-    numbers = sorted(one for one in spelt if -LARGEST_CODE < one < LARGEST_CODE)
+    numbers = _find_numbers(found.everywhere or found.words)
     apart = _find_apart(numbers)
     within = [number for number in numbers if number not in apart]
     named = f"{within[0]:g} to {within[-1]:g}" if len(within) > 1 else "these numbers"
@@ -350,9 +454,15 @@ def _name_scale(found: Found) -> Remedy:
         f"if {named} are steps of a rating scale or points, say from which score on they count as "
         "right with",
         {"missing": codes} if apart else {},
-        f"{because}; a release is told the steps of its items with the list of items",
+        because,
         asks="at_least",
     )
+
+
+def _find_numbers(words: Iterable[str]) -> list[Any]:
+    """Return the numbers among words, in order."""
+    spelt = {number for word in words if (number := as_number(word)) is not None}
+    return sorted(one for one in spelt if -LARGEST_CODE < one < LARGEST_CODE)
 
 
 def _whole(number: float) -> float:
@@ -363,6 +473,6 @@ def _find_apart(numbers: Sequence[Any]) -> list[Any]:
     """Return negative numbers, and those that look like codes behind a gap."""
     apart = [number for number in numbers if number < 0]
     rest = [number for number in numbers if number >= 0]
-    while len(rest) > 1 and rest[-1] - rest[-2] > 1 and _CODES.fullmatch(f"{rest[-1]:g}"):
+    while len(rest) > 1 and rest[-1] - rest[-2] >= GAP and _CODES.fullmatch(f"{rest[-1]:g}"):
         apart.append(rest.pop())
     return apart

@@ -43,7 +43,10 @@ def write_cell(cell: Any) -> str | None:
     if isinstance(cell, bool):
         return str(cell).lower()
     if isinstance(cell, float):
-        return str(int(cell)) if cell.is_integer() and abs(cell) < _EXACT else repr(cell)
+        if cell.is_integer() and abs(cell) < _EXACT:
+            return str(int(cell))
+        # As a column of numbers would be spelt: one text beside it changes no other cell.
+        return str(pa.array([cell]).cast(pa.string())[0].as_py())
     if isinstance(cell, (datetime, date, time)):
         return cell.isoformat()
     return str(cell)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, DiscreetError
+from discreet.tables.detected import DeclaredSource
 from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.key import settle_key
 from discreet.tables.opener import Encodings, Source, open_file, plan_source
@@ -305,7 +306,7 @@ def _query_shard(connection: Any, text: str, name: str, identity: tuple[str, ...
     return Shard(name, lambda: QuerySource(connection, text, name, names), rows, identity)
 
 
-class QuerySource:
+class QuerySource(DeclaredSource):
     """The result of a query, streamed; see :class:`discreet.tables.opener.Source`."""
 
     def __init__(self, connection: Any, text: str, name: str, names: tuple[str, ...]) -> None:

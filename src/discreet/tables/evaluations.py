@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from discreet.errors import BadResponses
 from discreet.names import spell_path
+from discreet.tables.detected import DeclaredSource
 from discreet.tables.jsonl import read_records
 from discreet.tables.paths import explain_read_errors, open_bytes, settle_path
 from discreet.tables.roles import Reading
@@ -52,7 +53,7 @@ class Sample(NamedTuple):
     scores: Mapping[str, Any]
 
 
-class EvaluationSource:
+class EvaluationSource(DeclaredSource):
     """A log of an evaluation; see :class:`discreet.tables.opener.Source`.
 
     Parameters

@@ -18,8 +18,9 @@ import pyarrow as pa
 from discreet.errors import BadResponses
 from discreet.names import are_numbers, name_id, restore_ids
 from discreet.tables.advice import Found, refuse_answer
+from discreet.tables.detected import DeclaredSource
 from discreet.tables.paths import explain_read_errors, limit_lines, open_bytes
-from discreet.tables.roles import LongPlan, Reading, plan_columns
+from discreet.tables.roles import LongPlan, Reading, find_role_names, list_names, plan_columns
 from discreet.tables.values import BAD, MISSING_WORDS, score_value
 
 Record = dict[str, Any]
@@ -27,7 +28,7 @@ _ROWS = 1 << 17
 """Answers handed over together."""
 
 
-class JsonLinesSource:
+class JsonLinesSource(DeclaredSource):
     """A file of JSON lines as a long table; see :class:`discreet.tables.opener.Source`.
 
     Parameters
@@ -166,17 +167,54 @@ def _kind(value: object) -> str:
 class _Shape:
     """Which of the three kinds the records are, and their keys: person, item, answer.
 
-    Wide and py-irt records have no key for the item and none for the answer.
+    Wide and py-irt records have no key for the item and none for the answer. The first record
+    decides, and all others must decide alike.
     """
 
     def __init__(self, path: Path, first: Record, reading: Reading) -> None:
-        self.nested = isinstance(first.get("responses"), dict) and reading.item is None
+        self._path, self._first = path, first
+        # Which items are ignored says nothing about the other keys.
+        self._reading = replace(reading, listed=frozenset())
+        self.nested = self._is_nested(first)
+        self._has_role: dict[str, bool] = {}
+        self._decided = self._find_roles(self._sign(first))
+        self._known: set[tuple[str, ...]] = set()
         names = [name for name in first if not (self.nested and name == "responses")]
         self.keys = (
-            self._plan_nested(names, first, reading, str(path))
+            self._plan_nested(names, first, self._reading, str(path))
             if self.nested
-            else self._plan_flat(names, reading, str(path))
+            else self._plan_flat(names, self._reading, str(path))
         )
+
+    def _is_nested(self, record: Record) -> bool:
+        return isinstance(record.get("responses"), dict) and self._reading.item is None
+
+    def _sign(self, record: Record) -> tuple[str, ...]:
+        """Return the keys of a record that could be those of person, item or answer."""
+        known = self._has_role
+        for name in record:
+            if name not in known:
+                known[name] = not name or any(self._find_roles([name]).values())
+        return tuple(sorted(name for name in record if known[name]))
+
+    def _find_roles(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        roles = find_role_names(names, self._reading)
+        is_wide = self.nested or self._reading.layout == "wide"
+        return {"person": roles.get("person", ())} if is_wide else roles
+
+    def check(self, line: int, record: Record) -> None:
+        """Refuse a record that would be read in another way if it were the first."""
+        sign, alike = self._sign(record), self._is_nested(record) == self.nested
+        if alike and sign in self._known:
+            return
+        if not alike or "" in sign or self._find_roles(sign) != self._decided:
+            raise BadResponses(
+                f"{self._path}, line {line}: by its keys this record would be read in another way "
+                f"than the first one. Its keys are {list_names(list(record))}, those of the first "
+                f"{list_names(list(self._first))}. Correct the line, or state person=, item= and "
+                "response= (--person, --item, --response)."
+            )
+        self._known.add(sign)
 
     @staticmethod
     def _plan_nested(
@@ -247,6 +285,7 @@ class _Batch:
             pairs = [(self._id(line, record, item_key), answer_key, record[answer_key])]
         else:
             pairs = [(key, key, value) for key, value in self._find_answers(line, record)]
+        self._shape.check(line, record)
         if not pairs:
             self._take_silent(line, person, groups)
         for item, key, value in pairs:
@@ -283,14 +322,21 @@ class _Batch:
                     f"{self._path}, line {line}: 'responses' must be an object from items to "
                     f"answers, as in the first record; found {_kind(answers)}."
                 )
-            return list(answers.items())
+            return [one for one in answers.items() if not self._reading.ignores(one[0])]
         apart = {self._shape.keys[0], *self._reading.ignore, *self._reading.facts}
-        return [(name, value) for name, value in record.items() if name not in apart]
+        ignores = self._reading.ignores
+        return [
+            (name, value)
+            for name, value in record.items()
+            if name not in apart and not ignores(name)
+        ]
 
     def _check(self, line: int, item: str | None, key: str, value: Any) -> None:
         text = _text(value)
         known = (item or "" if self._reading.by_item else "", text)
         if text is None or known in self._known or self._reading.looking:
+            return
+        if self._reading.ignores(item or ""):
             return
         scoring = self._reading.scoring_of(item or "")
         self._known[known] = score_value(text, scoring)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import BadUsage
+from discreet.errors import BadUsage, DiscreetWarning
 from discreet.tables.values import MISSING_WORDS, spell
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def settle_key(reading: Reading, items: Sequence[str] | None, where: str) -> Rea
 
 def check_named_items(reading: Reading, items: Sequence[str]) -> None:
     """Refuse a key or codes that fit none of the items; say which of them fit nothing."""
-    known = set(items)
+    known = reading.listed.union(items)
     unknown = [name for name in reading.missing_in if name not in known]
     if unknown:
         raise BadUsage(
@@ -182,11 +182,11 @@ def check_named_items(reading: Reading, items: Sequence[str]) -> None:
             f"None of the items of the key ({_shorten(strange)}) is among the answers, whose items "
             f"are {_shorten(items)}. Write items as the table does."
         )
-    if strange:
+    if strange and not reading.listed:
         warnings.warn(
             f"The key names {_shorten(strange)}, which nobody answered here; the rest of it is "
             "used.",
-            UserWarning,
+            DiscreetWarning,
             stacklevel=2,
         )
 

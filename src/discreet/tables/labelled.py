@@ -16,10 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BadResponses, MissingExtra
+from discreet.errors import BadResponses, DiscreetWarning, MissingExtra, Remedy
+from discreet.markup import name_some
 from discreet.tables.cells import clean_cell, make_column, write_cell
+from discreet.tables.detected import Detected
 from discreet.tables.paths import explain_read_errors, is_gzip, open_bytes
 from discreet.tables.roles import Reading
+from discreet.tables.values import BAD, MISSING, Scoring, score_value, spell
 
 PROGRAMS = {
     "spss": ("SPSS", "read_sav"),
@@ -118,8 +121,12 @@ class LabelledSource:
         self.names = [name.strip() for name in self._raw]
         self.n_rows = int(about.number_rows or 0)
         self._check_size()
-        ranges, words = about.missing_ranges or {}, about.variable_value_labels or {}
+        self._ranges, words = about.missing_ranges or {}, about.variable_value_labels or {}
         is_text = {name: about.readstat_variable_types[name] == "string" for name in self._raw}
+        self._reading = reading
+        # A release reads cells, and what it must state it does not take from the file.
+        self._is_believed = reading is None or not reading.listed
+        ranges = self._ranges if self._is_believed else {}
         self._labels = {
             name: Labels(
                 words.get(name, {}),
@@ -128,7 +135,6 @@ class LabelledSource:
             )
             for name in self._raw
         }
-        self._reading = reading
 
     def _check_size(self) -> None:
         if self.n_rows * len(self.names) > MOST_CELLS:
@@ -164,14 +170,54 @@ class LabelledSource:
         labels, said = self._labels[name], self._reading
         if not labels.words or said is None:
             return {}
-        right = said.scoring_of(name.strip()).right
+        if name.strip() in said.group:
+            return dict(labels.words)
+        return self._translate(name, said) if self._is_believed else {}
+
+    def _translate(self, name: str, said: Reading) -> dict[Any, Any]:
+        """Return what labels say about the answers of a column."""
+        labels, right = self._labels[name], said.scoring_of(name.strip()).right
         if right is not None:
             words = {word.strip().lower() for word in labels.words.values()}
             return {} if words.isdisjoint(right) else dict(labels.words)
-        if name.strip() in said.group:
-            return dict(labels.words)
         as_coded = said.at_least is not None or said.one_means == "wrong"
         return {} if as_coded else labels.find_scores() or {}
+
+    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
+        """Return which of these columns are read by what the file says about their values."""
+        del has_ids
+        said, names = self._reading or Reading(), [self._raw[number] for number in columns]
+        coded = [name for name in names if self._has_unstated_codes(name, said)]
+        scored = [
+            name
+            for name in names
+            if self._reading is not None
+            and any(code != word for code, word in self._translate(name, said).items())
+        ]
+        detected = []
+        if coded:
+            sentence = f"{self.path} declares codes of {name_some(coded)} missing."
+            remedy = Remedy("state the codes of missing answers with missing= (--missing)")
+            detected.append(Detected("missing", sentence, remedy))
+        if scored:
+            sentence = f"{self.path}: value labels say what is right in {name_some(scored)}."
+            remedy = Remedy("state which values are right, by their codes, with key= (--key)")
+            detected.append(Detected("key", sentence, remedy))
+        return tuple(detected)
+
+    def _has_unstated_codes(self, name: str, said: Reading) -> bool:
+        """Say whether the file declares missing what the reading does not.
+
+        For a release only what would count as an answer: it refuses all other values anyway.
+        """
+        column = name.strip()
+        is_item = not said.listed or column in said.listed
+        scorings = [said.scoring_of(item) for item in ([column] if is_item else said.listed)]
+        spans = [(one["lo"], one["hi"]) for one in self._ranges.get(name, ())]
+        if self._is_believed:
+            stated = scorings[0].missing
+            return any(low != high or spell(write_cell(low)) not in stated for low, high in spans)
+        return any(_counts_within(*span, scoring) for span in spans for scoring in scorings)
 
     def _tell(self, columns: Sequence[_Column]) -> None:
         dropped = {one.name: sum(one.dropped.values()) for one in columns if one.dropped}
@@ -182,7 +228,7 @@ class LabelledSource:
                 f"{self.path}: {total:,} answers are codes that the file declares missing "
                 f"({_shorten(codes)}) and are read as missing: "
                 f"{_shorten([f'{name} {count:,}' for name, count in dropped.items()])}.",
-                UserWarning,
+                DiscreetWarning,
                 stacklevel=2,
             )
         told = [one for one in columns if one.has_own_scores]
@@ -193,7 +239,7 @@ class LabelledSource:
             warnings.warn(
                 f"{self.path}: answers are read by their value labels, in {told[0].name}: "
                 f"{meaning}; columns: {_shorten([one.name for one in told])}.",
-                UserWarning,
+                DiscreetWarning,
                 stacklevel=2,
             )
 
@@ -267,6 +313,16 @@ def _make_missing(ranges: Sequence[Mapping[str, Any]], is_text: bool) -> Callabl
         return any(low <= value <= high for low, high in spans)
 
     return is_missing
+
+
+def _counts_within(low: Any, high: Any, scoring: Scoring) -> bool:
+    """Say whether a value of a range would count as an answer."""
+    if low == high:
+        return score_value(write_cell(low), scoring) not in (MISSING, BAD)
+    if scoring.right is not None or scoring.at_least is not None:
+        return True  # every number is right or wrong then
+    known = ("0", "1") if scoring.codes is None else scoring.codes
+    return any(low <= float(word) <= high for word in known if word not in scoring.missing)
 
 
 def _shorten(words: Sequence[str]) -> str:

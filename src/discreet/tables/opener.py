@@ -22,6 +22,7 @@ import numpy.typing as npt
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.advice import refuse_long
 from discreet.tables.cells import write_cell
+from discreet.tables.detected import Detected, join_detected, refuse_detected
 from discreet.tables.evaluations import KINDS as LOGS
 from discreet.tables.evaluations import EvaluationSource
 from discreet.tables.form import Form
@@ -33,7 +34,7 @@ from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
 from discreet.tables.separators import refuse_answers_as_names
 from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
 from discreet.tables.values import BAD
-from discreet.types import FloatArray, Int8Array, Int32Array, Texts
+from discreet.types import FloatArray, Int8Array, Int32Array, Int64Array, Texts
 
 
 class Source(Protocol):
@@ -57,6 +58,13 @@ class Source(Protocol):
         """Say where a row is, as a person would look for it; rows count from 0."""
         ...
 
+    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
+        """Return what was detected in the data to read these columns of answers.
+
+        ``has_ids`` says whether another column holds the ids of persons.
+        """
+        ...
+
 
 class RowPlaces:
     """Where the rows of several sources, counted through, are to be found."""
@@ -70,6 +78,11 @@ class RowPlaces:
         """Say that the rows from here on belong to this source."""
         self._sources.append(source)
         self._starts.append(self.n_rows)
+
+    def number_sources(self) -> Int64Array:
+        """Return the number of every row's source."""
+        ends = np.array([*self._starts[1:], self.n_rows])
+        return np.repeat(np.arange(len(ends)), ends - np.array(self._starts))
 
     def place(self, row: int) -> str:
         """Return file and line of a row."""
@@ -177,7 +190,9 @@ def open_file(
     source = (
         _open_workbook(file, said, progress)
         if kind == "workbook"
-        else DelimitedSource(file, head, encoding, progress, said)
+        else DelimitedSource(
+            file, head, encoding, progress, said, one_line=bool(reading and reading.listed)
+        )
     )
     if reading is not None and said.header:
         refuse_answers_as_names(source.names, reading.layout, source.name)
@@ -274,10 +289,22 @@ def plan_source(source: Source, reading: Reading) -> LongPlan | WidePlan:
     return plan_columns(source.names, reading, source.name)
 
 
+def detect_reading(
+    source: Source, plan: LongPlan | WidePlan, reading: Reading
+) -> tuple[Detected, ...]:
+    """Return what was detected in a source about how to read its answers; a release refuses it."""
+    columns = (plan.response,) if isinstance(plan, LongPlan) else plan.items
+    found = source.detect(columns, has_ids=plan.person is not None)
+    if reading.listed:
+        refuse_detected(found)
+    return found
+
+
 class CodedRows(NamedTuple):
     """One entry per answer: who, to what, the category; the names behind the codes, groups.
 
-    ``place`` says in words where an entry stands, ``when`` what it is ordered by, if anything.
+    ``place`` says in words where an entry stands, ``when`` what it is ordered by, if anything,
+    ``detected`` what the data decided about how they are read.
     """
 
     person: Int32Array
@@ -288,6 +315,7 @@ class CodedRows(NamedTuple):
     groups: dict[str, Texts]
     place: Callable[[int], str]
     when: FloatArray | None = None
+    detected: tuple[Detected, ...] = ()
 
 
 class LongTable:
@@ -300,6 +328,7 @@ class LongTable:
         self._groups = {name: IdCodes() for name in reading.group}
         self._order = OrderKeys()
         self._values: list[Int8Array] = []
+        self._detected: tuple[Detected, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -309,6 +338,8 @@ class LongTable:
     def add_source(self, source: Source, plan: LongPlan) -> None:
         """Take in all rows of a source."""
         self._rows.begin(source)
+        found = detect_reading(source, plan, self._reading)
+        self._detected = join_detected([self._detected, found])
         columns = (plan.person, plan.item, plan.response, *plan.groups, *plan.order)
         names = [source.names[number] for number in columns]
         for batch in source.batches(columns):
@@ -355,7 +386,7 @@ class LongTable:
         def place(index: int) -> str:
             return self._rows.place(index if rows is None else int(rows[index]))
 
-        return CodedRows(person, item, values, names, items, groups, place, when)
+        return CodedRows(person, item, values, names, items, groups, place, when, self._detected)
 
 
 def assign_groups(

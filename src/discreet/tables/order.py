@@ -103,9 +103,12 @@ def _find_keys(values: Any) -> tuple[str, FloatArray]:
 def _parse(words: Any) -> tuple[str, FloatArray]:
     for kind in (pa.int64(), pa.float64(), _STAMP, _ZONED):
         try:
-            return _find_keys(words.cast(kind))
+            what, keys = _find_keys(words.cast(kind))
         except pa.ArrowInvalid:
             continue
+        if kind == pa.float64():
+            _split_texts(words, keys)
+        return what, keys
     return "", np.full((len(words), 2), np.nan)
 
 
@@ -122,6 +125,15 @@ def _split_whole(values: Any) -> FloatArray:
         near = np.nan_to_num(keys[:, 0]).tolist()
         keys[:, 1] = [one - int(double) for one, double in zip(whole, near, strict=True)]
     return keys
+
+
+def _split_texts(words: Any, keys: FloatArray) -> None:
+    """Keep whole numbers beyond 2^53 exact beside others: one decimal changes no other order."""
+    large = np.isfinite(keys[:, 0]) & (np.abs(keys[:, 0]) > 2.0**53)
+    for row in np.flatnonzero(large).tolist():
+        text = words[row].as_py()
+        if text.lstrip("+-").isdigit():
+            keys[row, 1] = int(text) - int(keys[row, 0])
 
 
 def _find_odd(values: Any) -> int:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, AnyStr
 
-from discreet.errors import BadResponses, BadUsage, refuse_address
+from discreet.errors import BadResponses, BadUsage, DiscreetWarning, refuse_address
 
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson")
 _LOGS = (".eval", ".json")
@@ -293,7 +293,7 @@ def warn_encoding(path: Path) -> str:
     warnings.warn(
         f"{path} is not UTF-8; it is read as Windows-1252 (Latin-1). If names look wrong, save "
         "the file as UTF-8.",
-        UserWarning,
+        DiscreetWarning,
         stacklevel=2,
     )
     return "cp1252"

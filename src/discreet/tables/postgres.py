@@ -20,6 +20,7 @@ from urllib.parse import unquote
 
 from discreet.errors import BadUsage, DiscreetError, MissingExtra
 from discreet.tables.dataset import Dataset, Shard, is_query
+from discreet.tables.detected import DeclaredSource
 
 # In brackets stands an IPv6 address, full of colons; elsewhere a colon stands before a port.
 _HOST = r"(?:\[[^\]\s]*\]|[^\[\]:/?@,\s]*)(?::\d+)?"
@@ -190,7 +191,7 @@ def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-class ServerSource:
+class ServerSource(DeclaredSource):
     """A table or the result of a query; see :class:`discreet.tables.opener.Source`."""
 
     def __init__(self, snapshot: _Snapshot, rows: str, name: str, *, stored: bool) -> None:

@@ -150,7 +150,14 @@ class Reporter:
 
 
 def available_memory() -> int:
-    """Return the bytes of memory that new programs can use without swapping."""
+    """Return the bytes of memory that this process can still use without swapping.
+
+    Limits of the process (``ulimit -v``) and of its container count.
+    """
+    return max(0, min(_free_memory(), _left_of_process(), _left_of_container()))
+
+
+def _free_memory() -> int:
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         kilobytes = next(line.split()[1] for line in lines if line.startswith("MemAvailable:"))
@@ -161,6 +168,38 @@ def available_memory() -> int:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 8 * GIBIBYTE
+
+
+def _left_of_process() -> int:
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return MOST_MEMORY
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        return limit - pages * resource.getpagesize()
+    except (ImportError, OSError, ValueError):
+        return MOST_MEMORY
+
+
+CONTAINERS = (
+    (Path("/sys/fs/cgroup"), "memory.max", "memory.current"),
+    (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes"),
+)
+"""Where Linux says what a container may use and does use, in both versions of control groups."""
+
+
+def _left_of_container() -> int:
+    for folder, most, used in CONTAINERS:
+        try:
+            limit, current = (int((folder / name).read_text()) for name in (most, used))
+            lines = (folder / "memory.stat").read_text().splitlines()
+        except (OSError, ValueError):  # "max" where there is no limit
+            continue
+        cached = [int(line.split()[1]) for line in lines if line.startswith("inactive_file ")]
+        return limit - current + sum(cached)
+    return MOST_MEMORY
 
 
 Step = TypeVar("Step")

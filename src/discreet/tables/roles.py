@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from discreet.errors import BadResponses, BadUsage
+from discreet.tables.detected import Detected
 from discreet.tables.form import Form, make_form
 from discreet.tables.key import KeyLike, make_key
 from discreet.tables.remedies import make_remedy
@@ -20,6 +21,7 @@ from discreet.tables.scales import AskedSteps, Scale, make_asked
 from discreet.tables.values import (
     Codes,
     Scoring,
+    drop_ignored,
     make_scoring,
     score_array,
     score_by_item,
@@ -34,6 +36,7 @@ _SUBSTITUTES = {_PERSON: frozenset({"model"}), _ITEM: frozenset({"prompt"})}
 """What else the columns may be called where no column has a name of these: a table of language
 models often has the text of a prompt beside the id of its question."""
 _ID_SUFFIX = re.compile(r"(?<=.)[ _.-]?id$")
+_MARKS = re.compile(r"[\s_.-]")
 
 _LONG_ORDER = ("person", "item", "response")
 """The columns of a long table that has no row of names."""
@@ -66,6 +69,8 @@ class Reading:
     scale: Scale | None = None
     looking: bool = False
     """Whether values are looked at before anything is decided about them."""
+    listed: frozenset[str] = frozenset()
+    """The public item list of a release: everything else in the table is ignored."""
 
     @property
     def facts(self) -> tuple[str, ...]:
@@ -104,6 +109,15 @@ class Reading:
         """The value that category 0 has in the data."""
         return 0 if self.scale is None else self.scale.lowest
 
+    @property
+    def detected(self) -> tuple[Detected, ...]:
+        """What was detected in the answers and would change their categories."""
+        return () if self.scale is None else self.scale.detected
+
+    def ignores(self, item: str) -> bool:
+        """Say whether answers to an item are ignored, because it is not on the public list."""
+        return bool(self.listed) and item not in self.listed
+
     def steps_of(self, items: Sequence[str]) -> tuple[int, ...]:
         """Return the highest category of each item: 1 for right and wrong."""
         return (1,) * len(items) if self.scale is None else self.scale.steps_of(items)
@@ -119,9 +133,12 @@ class Reading:
 
     def score_long(self, column: Any, items: Any) -> Int8Array:
         """Return the codes of the answers of a long table; ``items`` is a dictionary beside."""
-        if self.by_item:
-            return score_by_item(column, items, self.scoring_of)
-        return score_array(column, self.scoring)
+        codes = (
+            score_by_item(column, items, self.scoring_of)
+            if self.by_item
+            else score_array(column, self.scoring)
+        )
+        return drop_ignored(codes, items, self.ignores) if self.listed else codes
 
 
 @dataclass(frozen=True)
@@ -250,10 +267,37 @@ def name_items(names: Sequence[str], plan: LongPlan | WidePlan) -> list[str] | N
     return None if isinstance(plan, LongPlan) else [names[number] for number in plan.items]
 
 
+def find_role_names(names: Sequence[str], reading: Reading) -> dict[str, tuple[str, ...]]:
+    """Return, by role, the columns that could have it by their names, where none is stated."""
+    columns = _Columns(names, reading, "")
+    roles = {"person": _PERSON, "item": _ITEM, "response": _RESPONSE}
+    found = {
+        role: tuple(columns.names[number] for number in columns.like(words))
+        for role, words in roles.items()
+        if getattr(reading, role) is None
+    }
+    return {role: own for role, own in found.items() if own}
+
+
 def plain_name(name: str) -> str:
     """Return a name as the aliases spell it: lower case, without an "_id" at its end."""
     word = name.strip().lower()
     return _ID_SUFFIX.sub("", word)
+
+
+def refuse_misspelt(listed: frozenset[str], names: Sequence[str], where: str) -> None:
+    """Refuse a listed item that is absent under its name and there in another spelling.
+
+    Its answers would be ignored without a word. Case, blanks, hyphens and dots may differ.
+    """
+    others = {_MARKS.sub("", name.casefold()): name for name in names if name not in listed}
+    for item in sorted(listed.difference(names)) if others else ():
+        other = others.get(_MARKS.sub("", item.casefold()))
+        if other is not None:
+            raise BadResponses(
+                f"{where}: the list names the item '{item}', and the table has '{other}' instead, "
+                "which would be ignored. Write the item as the table does."
+            )
 
 
 def list_names(names: Sequence[str]) -> str:
@@ -323,6 +367,8 @@ class _Columns:
             return "wide"
         if items and responses:
             return "long"
+        if any(self.names[number] in said.listed for number in self.free):
+            return "wide"
         seen, lacking = ("item", "answer") if items else ("answer", "item")
         option = "response" if items else "item"
         found = self.names[(items or responses)[0]]
@@ -380,8 +426,14 @@ class _Columns:
         return plan
 
     def plan_wide(self) -> WidePlan:
-        person = self.wide_person()
-        items = tuple(number for number in self.free if number != person)
+        person, said = self.wide_person(), self.reading
+        items = tuple(
+            number
+            for number in self.free
+            if number != person and not said.ignores(self.names[number])
+        )
+        if said.listed:
+            self.check_spelling(items)
         if not items:
             raise BadResponses(
                 f"{self.where} has no item columns; the columns are {self.listed()}. A wide table "
@@ -398,6 +450,16 @@ class _Columns:
         # Spreadsheets made from data frames have their row labels in a first, unnamed column.
         unnamed = bool(self.free) and self.free[0] == 0 and not self.names[0]
         return 0 if unnamed and len(self.names) > 1 else None
+
+    def check_spelling(self, items: tuple[int, ...]) -> None:
+        """Refuse a table without listed items, and one that spells a listed item otherwise."""
+        if not items:
+            raise BadResponses(
+                f"{self.where} has none of the listed items as a column; its columns are "
+                f"{self.listed()}, the list names {list_names(sorted(self.reading.listed))}. "
+                "Write items as the table does."
+            )
+        refuse_misspelt(self.reading.listed, self.names, self.where)
 
     def check_item_names(self, items: tuple[int, ...]) -> None:
         seen: dict[str, int] = {}

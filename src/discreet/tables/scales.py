@@ -9,12 +9,15 @@ the last row is a category of the first. A release never looks at values; it is 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from discreet.errors import BadResponses, BadUsage, Remedy
 from discreet.markup import name_some
+from discreet.tables.detected import Detected
 from discreet.tables.remedies import make_remedy
 from discreet.tables.values import EVERYWHERE, as_number
 
@@ -79,11 +82,14 @@ class Scale:
         By item, its highest category.
     lowest
         The lowest value of the scale, whichever category that is.
+    detected
+        What was detected in the answers and would change their categories.
     """
 
     codes: Mapping[str, Mapping[str, int]]
     steps: Mapping[str, int]
     lowest: int = 0
+    detected: tuple[Detected, ...] = ()
 
     @property
     def is_binary(self) -> bool:
@@ -227,6 +233,31 @@ def find_scale(tally: Tally, asked: AskedSteps) -> Scale | None:
     return scale
 
 
+class BadScale(BadResponses):
+    """Values that a scale cannot have; ``cells`` holds them, by item."""
+
+    cells: Mapping[str, frozenset[int]] = {}
+
+    def about(self, cells: Mapping[str, Iterable[int]]) -> Self:
+        """Return this error with the values that it is about."""
+        self.cells = {item: frozenset(values) for item, values in cells.items()}
+        return self
+
+
+def find_shared_run(by_item: Collection[Collection[Any]]) -> frozenset[Any]:
+    """Return the values next to each other that more than half of the items share.
+
+    Examples
+    --------
+    >>> sorted(find_shared_run([[0, 1, 2, 9], [0, 1, 2, 9], [0, 1, 2, 3]]))
+    [0, 1, 2]
+    """
+    times = Counter(value for own in by_item for value in set(own))
+    items = sum(1 for own in by_item if own)
+    shared = {value for value, count in times.items() if 2 * count > items}
+    return frozenset(value for value in shared if {value - 1, value + 1} & shared)
+
+
 def _refuse_apart(found: Mapping[str, Mapping[int, int]], asked: AskedSteps) -> None:
     """Refuse a scale with numbers that stand apart from it, as codes for missing answers do."""
     used = sorted({value for own in found.values() for value in own})
@@ -238,13 +269,48 @@ def _refuse_apart(found: Mapping[str, Mapping[int, int]], asked: AskedSteps) -> 
     if not apart or not whole or inside[-1] - inside[0] != len(inside) - 1:
         return
     codes = ",".join(map(str, apart))
-    where = [item for item, own in found.items() if not own.keys().isdisjoint(apart)]
-    raise BadResponses(
-        f"answers go from {inside[0]} to {inside[-1]}, and {codes} stands apart: it occurs in "
-        f"{name_some(where)}. If it stands for a missing answer, say missing=[{codes}] (--missing "
-        f"{codes}); otherwise correct it, or say from which score on answers count as right with "
-        "at_least= (--at-least)."
-    ).offering(make_remedy(f"{codes} stands for a missing answer:", {"missing": apart}))
+    cells = {item: own.keys() & set(apart) for item, own in found.items()}
+    where = [item for item, values in cells.items() if values]
+    reason = f"answers go from {inside[0]} to {inside[-1]}, and {codes} stands apart"
+    if not find_shared_run(found.values()).isdisjoint(apart):
+        refusal = BadScale(
+            f"{reason}, although most items have it. If the scale begins at {min(used)}, say "
+            f"lowest={min(used)} (--lowest {min(used)})."
+        )
+        remedy = make_remedy(f"the scale begins at {min(used)}:", {"lowest": min(used)})
+        raise refusal.about(cells).offering(remedy)
+    refusal = BadScale(
+        f"{reason}: it is {_tell_share(found, apart)}, in {name_some(where)}. If it stands for a "
+        f"missing answer, say missing=[{codes}] (--missing {codes}); otherwise correct it, or say "
+        "from which score on answers count as right with at_least= (--at-least)."
+    )
+    remedy = make_remedy(f"{codes} stands for a missing answer:", {"missing": apart})
+    raise refusal.about(cells).offering(remedy)
+
+
+def _tell_share(found: Mapping[str, Mapping[int, int]], values: Iterable[int]) -> str:
+    chosen, total = set(values), sum(sum(own.values()) for own in found.values())
+    times = sum(count for own in found.values() for one, count in own.items() if one in chosen)
+    return f"{times:,} of {total:,} answers"
+
+
+def find_without_words(tally: Tally, asked: AskedSteps) -> Scale | None:
+    """Return the scale of the values that are whole numbers; None where they are no scale.
+
+    A reader that goes by it stops at the first value that is the trouble, not at a step.
+    """
+    numbers = {
+        item: {word: times for word, times in own.items() if _read_numbers({word: times})}
+        for item, own in tally.items()
+    }
+    if numbers == tally:
+        return None
+    meant = replace(asked, model=asked.model or "partial-credit")
+    with warnings.catch_warnings(), suppress(BadScale):
+        warnings.simplefilter("ignore")  # the answers are refused in any case
+        scale = find_scale(numbers, meant)
+        return None if scale is None or scale.is_binary else scale
+    return None
 
 
 def _read_numbers(words: Mapping[str, int]) -> dict[int, int] | None:
@@ -262,11 +328,13 @@ def _find_lowest(found: Mapping[str, Mapping[int, int]], asked: AskedSteps) -> i
     smallest = min(min(own) for own in found.values())
     if asked.lowest is not None:
         if smallest < asked.lowest:
-            items = [item for item, own in found.items() if min(own) < asked.lowest]
-            raise BadResponses(
+            low = asked.lowest
+            cells = {item: {one for one in own if one < low} for item, own in found.items()}
+            items = [item for item, values in cells.items() if values]
+            raise BadScale(
                 f"the answer {smallest} is below the lowest category, which was said to be "
                 f"{asked.lowest} (lowest=, --lowest); it occurs in {name_some(items)}"
-            )
+            ).about(cells)
         return asked.lowest
     return smallest if smallest in (0, 1) else None
 
@@ -283,36 +351,44 @@ def _refuse_stray(found: Mapping[str, Mapping[int, int]], lowest: int) -> None:
     if lowest == 0 and len(above) == 1 and len(found) > 1:
         item = above[0]
         most = max(found[item])
-        raise BadResponses(
+        refusal = BadScale(
             f"item '{item}' has the answer {most}, and all other items are right or wrong (0 or "
             f"1). {named}; if {most} stands for a missing answer, say missing=[{most}] (--missing "
             f"{most}); otherwise correct it."
-        ).offering(*_explain_stray(most))
+        )
+        raise refusal.about({item: {most}}).offering(_name_missing(most), _name_step(most))
+    shared = find_shared_run(found.values())
     for item, own in found.items():
         total = sum(own.values())
         for value, times in sorted(own.items()):
             if times < RARE * total:
-                raise BadResponses(
-                    f"the answer {value} to item '{item}' occurs {times:,} of {total:,} times, "
-                    f"less than {RARE:.1%}, which may be a slip. {named}; if {value} stands for a "
-                    f"missing answer, say missing=[{value}] (--missing {value}); to join it with "
-                    f"its neighbour, say merge={{'{item}': '{value}+{value - 1 or value + 1}'}} "
-                    f"(--merge); otherwise correct it."
-                ).offering(
-                    *_explain_stray(value),
-                    make_remedy(
-                        f"join {value} with its neighbour:",
-                        {"merge": {item: f"{value}+{value - 1 or value + 1}"}},
-                    ),
-                )
+                raise _explain_rare(item, value, f"{times:,} of {total:,} times", value in shared)
 
 
-def _explain_stray(value: int) -> tuple[Remedy, Remedy]:
-    """Return what a value that hardly occurs may be."""
-    return (
-        make_remedy(f"{value} stands for a missing answer:", {"missing": [value]}),
-        make_remedy(f"{value} is meant as a step:", {"model": "partial-credit"}),
+def _explain_rare(item: str, value: int, share: str, is_shared: bool) -> BadScale:
+    """Return the refusal of a category that hardly anybody has; one of most items is no code."""
+    missing = "" if is_shared else f"if {value} stands for a missing answer, say missing=[{value}] "
+    missing += "" if is_shared else f"(--missing {value}); "
+    pair = f"{value}+{value - 1 or value + 1}"
+    joining = make_remedy(f"join {value} with its neighbour:", {"merge": {item: pair}})
+    remedies = [_name_step(value), joining]
+    refusal = BadScale(
+        f"the answer {value} to item '{item}' occurs {share}, less than {RARE:.1%}, which may be a "
+        "slip. If it is meant, name the model: model='partial-credit' (--model partial-credit); "
+        f"{missing}to join it with its neighbour, say merge={{'{item}': '{pair}'}} (--merge); "
+        "otherwise correct it."
     )
+    return refusal.about({item: {value}}).offering(
+        *remedies if is_shared else [_name_missing(value), *remedies]
+    )
+
+
+def _name_missing(value: int) -> Remedy:
+    return make_remedy(f"{value} stands for a missing answer:", {"missing": [value]})
+
+
+def _name_step(value: int) -> Remedy:
+    return make_remedy(f"{value} is meant as a step:", {"model": "partial-credit"})
 
 
 def _check_named(found: Mapping[str, Any], asked: AskedSteps) -> None:
@@ -339,7 +415,28 @@ def _build(
         joined = _join(values, [*asked.merge.get(EVERYWHERE, ()), *asked.merge.get(item, ())], item)
         codes[item] = {str(value): code for value, code in joined.items()}
         steps[item] = max(joined.values())
-    return Scale(codes, steps, lowest)
+    return Scale(codes, steps, lowest, _list_detected(asked, lowest, highest))
+
+
+def _list_detected(asked: AskedSteps, lowest: int, highest: int) -> tuple[Detected, ...]:
+    """Return what the values decided about the categories of other answers.
+
+    The highest value of an item that is not reversed decides about no other answer.
+    """
+    detected = []
+    if asked.lowest is None and lowest:
+        sentence = f"The lowest category, {lowest}, is the smallest answer that occurs."
+        before = "where the answers are read, state what the questionnaire has, such as"
+        detected.append(Detected("lowest", sentence, make_remedy(before, {"lowest": lowest})))
+    turned = [item for item in asked.reverse if not {item, EVERYWHERE} & asked.steps.keys()]
+    if turned:
+        sentence = f"{name_some(turned)}: reversed at {highest}, the highest answer that occurs."
+        remedy = Remedy(
+            "where the answers are read, state how many steps the questionnaire has with steps= "
+            "(--steps); or give the release the table itself with reverse= (--reverse)"
+        )
+        detected.append(Detected("steps", sentence, remedy))
+    return tuple(detected)
 
 
 def _find_most(
@@ -349,11 +446,11 @@ def _find_most(
     said = asked.steps.get(item, asked.steps.get(EVERYWHERE))
     if said is not None:
         if max(own) > lowest + said:
-            raise BadResponses(
+            raise BadScale(
                 f"item '{item}' has the answer {max(own)}, but was said to have {said} steps "
                 f"(steps=, --steps), from {lowest} to {lowest + said}. Say more steps, or name "
                 "codes for missing answers with missing= (--missing)"
-            )
+            ).about({item: {one for one in own if one > lowest + said}})
         return lowest + said
     # An item that is turned around, or on a common scale, ends where the scale ends.
     shared = item in asked.reverse or asked.model == "rating-scale"

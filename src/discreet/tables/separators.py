@@ -34,14 +34,29 @@ def name_delimiter(delimiter: str) -> str:
     return DELIMITERS.get(delimiter, repr(delimiter))
 
 
-def find_delimiter(text: str, path: Path) -> str:
-    """Return the delimiter that the first lines of a file agree on."""
+def declared_delimiter(text: str, path: Path) -> str:
+    """Return the delimiter that the rows do not decide on: by the name, a first line, or a comma.
+
+    Files called .tsv have tabs; a first line such as ``sep=;`` names the delimiter.
+    """
     if path.name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
         return "\t"
+    named = _SEP_LINE.fullmatch(_first_line(text))
+    return named[1] if named else ","
+
+
+def _first_line(text: str) -> str:
+    """Return the first line that is not blank."""
+    found = re.search(r"\S[^\r\n]*", text)
+    return "" if found is None else found[0].strip()
+
+
+def find_delimiter(text: str, path: Path) -> str:
+    """Return the delimiter that the first lines of a file agree on."""
+    declared = declared_delimiter(text, path)
+    if declared != "," or _SEP_LINE.fullmatch(_first_line(text)):
+        return declared
     lines = [line for line in islice(_whole_lines(text), _SAMPLE) if line.strip()]
-    told = _SEP_LINE.fullmatch(lines[0].strip())
-    if told:
-        return told[1]
     bare = _without_quotes(lines[0])
     if any(sign in bare for sign in "\t;|"):
         bare = _DECIMAL_COMMA.sub("", bare)

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from discreet.errors import BadResponses, BadUsage, OutOfReach
+from discreet.errors import BadResponses, BadUsage, OutOfReach, Remedy
 from discreet.names import NumberName, name_id
+from discreet.tables.cells import write_cell
+from discreet.tables.detected import DeclaredSource, Detected, state_option
 from discreet.tables.form import Form
 from discreet.tables.ids import plain_column
 from discreet.tables.paths import (
@@ -39,6 +41,7 @@ from discreet.tables.paths import (
     open_text,
 )
 from discreet.tables.separators import (
+    declared_delimiter,
     find_delimiter,
     has_row_names,
     is_sep_line,
@@ -51,6 +54,12 @@ _BLOCK_BYTES = (1 << 21, 1 << 25)
 block of a table with 10,000 columns has a thousand rows and a column's overhead is paid rarely.
 """
 
+
+_DELIMITER_WORDS = {"\t": "tab", " ": "space"}
+"""Delimiters that are hard to type, as options name them."""
+
+_END = "\x1fend of the file"
+"""Stands behind the last line, where no quoted text may reach."""
 
 _ROWS_LOOKED_AT = 5
 """To see whether rows have a name more than the header has."""
@@ -79,6 +88,9 @@ class DelimitedSource:
         Called with the bytes of the file read so far.
     form
         What the user said about delimiter and header.
+    one_line
+        Whether every row must stand in one line, as in a release: a quoted text that goes on in
+        the next line could take in other persons' rows.
 
     Attributes
     ----------
@@ -93,14 +105,18 @@ class DelimitedSource:
         encoding: str | None,
         progress: Callable[[int], None] | None = None,
         form: Form | None = None,
+        *,
+        one_line: bool = False,
     ) -> None:
         self.path = path
         self.name = str(path)
+        self._one_line = one_line
         self._encoding = encoding or find_encoding(path, head)
         self._progress = progress
         said = form or Form()
         text = decode(path, head, self._encoding)
         self._delimiter = said.delimiter or find_delimiter(text, path)
+        self._is_declared = self._delimiter in (said.delimiter, declared_delimiter(text, path))
         self.decimal_comma = self._delimiter != ","
         with explain_read_errors(path), open_text(path, self._encoding) as lines:
             header, self._header_lines = _read_header(lines, self._delimiter, path)
@@ -110,6 +126,22 @@ class DelimitedSource:
         else:
             self._header_lines -= 1 + sum(name.count("\n") for name in header)
             self.names = [str(number) for number in range(1, len(header) + 1)]
+
+    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
+        """Return whether rows decided on the delimiter or on the encoding of the file."""
+        del columns, has_ids
+        detected = []
+        if not self._is_declared:
+            sentence = (
+                f"{self.path}: the first lines have {name_delimiter(self._delimiter)} between "
+                "their fields, where a comma is the rule."
+            )
+            options = {"delimiter": _DELIMITER_WORDS.get(self._delimiter, self._delimiter)}
+            detected.append(state_option("delimiter", sentence, options))
+        if self._encoding not in ("utf-8", "utf-16"):
+            sentence = f"{self.path} is not UTF-8 and was read as Windows-1252."
+            detected.append(Detected("encoding", sentence, Remedy("save the file as UTF-8")))
+        return tuple(detected)
 
     def _add_row_names(self) -> None:
         records = [fields for fields, _ in islice(self._records(), _ROWS_LOOKED_AT)]
@@ -126,6 +158,7 @@ class DelimitedSource:
                     yield [batch.column(name) for name in wanted]
                     if self._progress is not None:
                         self._progress(raw.tell())
+                self._check_quotes()
             except pa.ArrowInvalid as error:
                 self._explain(error)
             except UnicodeDecodeError:
@@ -181,6 +214,35 @@ class DelimitedSource:
                     )
                 ) from None
         raise BadResponses(f"{self.path} cannot be read as a table: {text}.") from None
+
+    def _check_quotes(self) -> None:
+        """Refuse a quotation mark that is never closed: the rows behind it would be lost."""
+        quotes = 0
+        with open_bytes(self.path) as stream:
+            while chunk := stream.read(1 << 22):
+                quotes += chunk.count(b'"')
+        if quotes and (self._one_line or quotes % 2):
+            with open_text(self.path, self._encoding) as text:
+                self._check_lines(text)
+
+    def _check_lines(self, text: Any) -> None:
+        reader, line = csv.reader(chain(text, [_END]), delimiter=self._delimiter), 1
+        try:
+            for fields in reader:
+                is_open = bool(fields) and _END in fields[-1] and fields != [_END]
+                if is_open or (self._one_line and reader.line_num > line):
+                    raise self._refuse_quote(line)
+                line = reader.line_num + 1
+        except csv.Error:  # a field beyond all measure
+            raise self._refuse_quote(line) from None
+
+    def _refuse_quote(self, line: int) -> BadResponses:
+        why = " In a release every row stands in one line, or one person's text could take in the "
+        return BadResponses(
+            f"{self.path}, line {line}: a quotation mark is not closed in its line, so that the "
+            f"rows below it may be lost.{why + 'rows of others.' if self._one_line else ''} Close "
+            "it, or remove it."
+        )
 
     def place(self, row: int) -> str:
         """Return file and line of a row, counted as an editor counts lines."""
@@ -239,7 +301,7 @@ _CELLS = 1 << 22
 """Cells of a batch: with few columns many rows, with 10,000 columns some hundred."""
 
 
-class FrameSource:
+class FrameSource(DeclaredSource):
     """A frame as an Arrow table; rows count from 0, as frames count them."""
 
     name = "The data frame"
@@ -281,7 +343,7 @@ def as_arrow(frame: Any) -> Any:
         return frame
     refuse_spark(frame)
     if is_records(frame):
-        return pa.Table.from_pylist(list(frame))
+        return _records_to_arrow(frame)
     if hasattr(frame, "iloc") and hasattr(frame, "index"):
         return _pandas_to_arrow(frame if hasattr(frame, "columns") else _unfold_series(frame))
     if not hasattr(frame, "__arrow_c_stream__"):
@@ -310,6 +372,22 @@ def refuse_spark(frame: Any) -> None:
 def is_records(source: Any) -> bool:
     """Say whether a source is a list of rows that name their columns."""
     return isinstance(source, list | tuple) and bool(source) and isinstance(source[0], Mapping)
+
+
+def _records_to_arrow(records: Sequence[Mapping[Any, Any]]) -> Any:
+    """Return rows that name their columns as an Arrow table; a row may lack some of them."""
+    names = list(dict.fromkeys(name for record in records for name in record))
+    columns = [_infer_column([record.get(name) for record in records]) for name in names]
+    return pa.Table.from_arrays(columns, names=[str(name) for name in names])
+
+
+def _infer_column(cells: Sequence[Any]) -> Any:
+    """Return cells as an Arrow column, text where they are of several kinds."""
+    try:
+        return pa.array(cells, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        # One cell of another kind must not change how the others are spelt: 7.0 stays 7.
+        return pa.array([write_cell(cell) for cell in cells], type=pa.string())
 
 
 def _unfold_series(series: Any) -> Any:
@@ -380,8 +458,7 @@ def _pandas_column(column: Any) -> Any:
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         # Mixed types: as text, so that the one value that is no answer can be named.
         empty = column.isna()
-        texts = [None if e else str(v) for v, e in zip(column, empty, strict=True)]
-        return pa.array(texts, type=pa.string())
+        return _infer_column([None if e else v for v, e in zip(column, empty, strict=True)])
 
 
 def open_arrow(path: Path) -> Any:
@@ -389,7 +466,7 @@ def open_arrow(path: Path) -> Any:
     return pa.OSFile(os.fsencode(path), "rb")
 
 
-class ParquetSource:
+class ParquetSource(DeclaredSource):
     """A Parquet file."""
 
     def __init__(self, path: Path, progress: Callable[[int], None] | None = None) -> None:

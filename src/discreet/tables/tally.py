@@ -7,21 +7,38 @@ values are steps. Only columns of items and answers are read; no person is looke
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from discreet.errors import BadResponses
-from discreet.tables.advice import BadAnswer
+from discreet.tables.advice import BadAnswer, Found, tell_cell
 from discreet.tables.ids import encode_ids
 from discreet.tables.opener import Source, plan_source
 from discreet.tables.roles import LongPlan, Reading
-from discreet.tables.scales import find_scale
-from discreet.tables.values import MISSING_WORDS, plain_dictionary, read_integers, spell
-from discreet.types import Int64Array
+from discreet.tables.scales import (
+    AskedSteps,
+    BadScale,
+    Scale,
+    Tally,
+    find_scale,
+    find_without_words,
+)
+from discreet.tables.values import (
+    ANSWERS,
+    MISSING_WORDS,
+    as_number,
+    plain_dictionary,
+    read_integers,
+    spell,
+)
+from discreet.types import BoolArray, Int64Array
+
+_TRUTH = {word: str(answer) for word, answer in ANSWERS.items()}
 
 SMALL_ITEMS, SMALL_VALUES = 1 << 14, 16
 """Items and answers that are numbers below these are counted in a table, without making words."""
@@ -125,21 +142,87 @@ def _count_codes(codes: Int64Array, size: int) -> tuple[Int64Array, Int64Array]:
     return found, times[found]
 
 
+class Located(NamedTuple):
+    """A cell: file and row, column, what stands there, and whether the column is an item's."""
+
+    where: str
+    column: str
+    value: Any
+    wide: bool
+
+
+def locate_cell(
+    reading: Reading, cells: Mapping[str, frozenset[int]], sources: Iterator[Source]
+) -> Located | None:
+    """Return the first cell of the tables that holds one of these values, by item."""
+    for source in sources:
+        plan, before = plan_source(source, reading), 0
+        long = isinstance(plan, LongPlan)
+        columns = (plan.response, plan.item) if isinstance(plan, LongPlan) else plan.items
+        for batch in source.batches(columns):
+            names = [source.names[number] for number in columns]
+            found = _find_long(batch, cells) if long else _find_wide(batch, names, cells)
+            if found is not None:
+                row, place = found
+                where = source.place(before + row)
+                return Located(where, names[place], batch[place][row].as_py(), not long)
+            before += len(batch[0])
+    return None
+
+
+def _find_wide(
+    batch: Sequence[Any], names: Sequence[str], cells: Mapping[str, frozenset[int]]
+) -> tuple[int, int] | None:
+    """Return row and column of the first cell of a batch."""
+    hits = [
+        (int(rows[0]), place)
+        for place, (name, column) in enumerate(zip(names, batch, strict=True))
+        if name in cells and len(rows := np.flatnonzero(_hold(column, cells[name])))
+    ]
+    return min(hits, default=None)
+
+
+def _find_long(batch: Sequence[Any], cells: Mapping[str, frozenset[int]]) -> tuple[int, int] | None:
+    items = encode_ids(batch[1])
+    code, hit = read_integers(items.indices), np.zeros(len(batch[0]), dtype=np.bool_)
+    for number, name in enumerate(items.dictionary.to_pylist()):
+        if cells.get(name):
+            hit |= (code == number) & _hold(batch[0], cells[name])
+    return (int(np.argmax(hit)), 0) if hit.any() else None
+
+
+def _hold(column: Any, values: frozenset[int]) -> BoolArray:
+    """Say which cells of a column hold one of these numbers."""
+    words = plain_dictionary(column)
+    known = [_spells(word, values) for word in words.dictionary.to_pylist()]
+    answer = read_integers(words.indices.cast("int64").fill_null(len(known)))
+    return np.asarray(np.array([*known, False])[answer])
+
+
+def _spells(word: Any, values: frozenset[int]) -> bool:
+    number = None if word is None else as_number(_TRUTH.get(spell(word).lower(), spell(word)))
+    return number is not None and number in values
+
+
 def settle_after(refusal: BadAnswer, reading: Reading, read: Any) -> Reading:
-    """Return the reading with the scale of answers of which one was refused, or refuse it still."""
-    try:
-        settled = settle_scale(reading, read)
-    except BadResponses as reason:
-        words = f"{refusal.place}{str(reason)[0].upper()}{str(reason)[1:]}"
-        both = BadAnswer(words).offering(*reason.remedies)
-        both.found = refusal.found
-        raise both from None
+    """Return the reading with the scale of answers of which one was refused, or refuse it still.
+
+    Where some values are no numbers, the scale is that of the others: the reader then stops at the
+    first of those values.
+    """
+    settled = settle_scale(reading, read, find_without_words)
     if settled is None:
         raise refusal
     return settled
 
 
-def settle_scale(reading: Reading, read: Any) -> Reading | None:
+def settle_scale(
+    reading: Reading,
+    read: Any,
+    otherwise: Callable[[Tally, AskedSteps], Scale | None] | None = None,
+    *,
+    has_rows: bool = True,
+) -> Reading | None:
     """Return the reading with the scale of the answers; None where they are no steps.
 
     Parameters
@@ -148,10 +231,35 @@ def settle_scale(reading: Reading, read: Any) -> Reading | None:
         What the user said.
     read
         Called with a function of tables and a reading; goes through the tables with both.
+    otherwise
+        Finds a scale where not all values are steps.
+    has_rows
+        Whether tables have rows that can be named.
     """
     looking = replace(reading, looking=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to say is said when answers are read
         tally = read(Tallied(looking).take, looking)
-    scale = find_scale(tally, reading.asked)
+    try:
+        scale = find_scale(tally, reading.asked)
+        if scale is None and otherwise is not None:
+            scale = otherwise(tally, reading.asked)
+    except BadScale as reason:
+        if has_rows and reason.cells:
+            raise _point_at(reason, looking, read) from None
+        raise
     return None if scale is None else replace(reading, scale=scale)
+
+
+def _point_at(reason: BadScale, looking: Reading, read: Any) -> BadResponses:
+    """Return a refusal that begins with the first cell that it is about."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cell = read(partial(locate_cell, looking, reason.cells), looking)
+    if cell is None:
+        return reason
+    words = f"{str(reason)[0].upper()}{str(reason)[1:]}"
+    found = Found(cell.where, cell.column, cell.value, wide=cell.wide)
+    refusal = BadAnswer(f"{tell_cell(found)} {words}").offering(*reason.remedies)
+    refusal.found = found
+    return refusal

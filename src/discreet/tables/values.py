@@ -250,6 +250,14 @@ def score_by_item(array: Any, items: Any, scoring_of: Callable[[str], Scoring]) 
     return np.asarray(table[place])
 
 
+def drop_ignored(codes: Int8Array, items: Any, ignores: Callable[[str], bool]) -> Int8Array:
+    """Return codes with a missing answer, whatever was answered, to items that are ignored."""
+    ignored = np.array([ignores(name) for name in items.dictionary.to_pylist()], dtype=np.bool_)
+    if not ignored.any():
+        return codes
+    return np.where(ignored[read_integers(items.indices)], np.int8(MISSING), codes)
+
+
 def plain_dictionary(array: Any) -> Any:
     """Return an Arrow array as codes and distinct values."""
     import pyarrow as pa

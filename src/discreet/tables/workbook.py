@@ -18,8 +18,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
+from discreet.errors import (
+    BadResponses,
+    BadUsage,
+    DiscreetError,
+    DiscreetWarning,
+    MissingExtra,
+    Remedy,
+)
 from discreet.tables.cells import letter_column, make_column, write_cell
+from discreet.tables.detected import Detected
 from discreet.tables.paths import explain_read_errors, open_bytes
 from discreet.tables.remedies import make_remedy
 from discreet.tables.sheet_extents import Extent, measure_sheets
@@ -71,6 +79,9 @@ class WorkbookSource:
         self._refuse_merged(merged, first)
         self._first_row = first + header
         self._rows = _drop_empty_end(rows[self._first_row :])
+        self._has_titles = first > _first_filled(rows)
+        self._has_blank_ends = len(self._rows) < len(rows) - self._first_row
+        self._has_blank_ends |= not header and first > 0
         width = _width(rows[first:])
         self.names = (
             [(write_cell(cell) or "").strip() for cell in rows[first][:width]]
@@ -84,6 +95,20 @@ class WorkbookSource:
     def n_rows(self) -> int:
         """Rows below the header."""
         return len(self._rows)
+
+    def detect(self, columns: Sequence[int], *, has_ids: bool) -> tuple[Detected, ...]:
+        """Return whether cells decided which row holds the names, or how many persons there are."""
+        del columns
+        detected = []
+        if self._has_titles:
+            sentence = f"{self.name}: row {self._first_row} was taken for the names of the columns."
+            remedy = Remedy("delete the rows above the names")
+            detected.append(Detected("header", sentence, remedy))
+        if self._has_blank_ends and not has_ids:
+            sentence = f"{self.name}: every row is a person; blank rows at the end were dropped."
+            remedy = Remedy("delete the blank rows, or give every person an id and state person=")
+            detected.append(Detected("person", sentence, remedy))
+        return tuple(detected)
 
     def batches(self, columns: Sequence[int]) -> Iterator[list[Any]]:
         """Yield columns of numbers, or of text."""
@@ -110,7 +135,7 @@ class WorkbookSource:
         warnings.warn(
             f"{self.name}: above the column names in row {header + 1} stands {listed}, which is "
             "taken for a title and not read.",
-            UserWarning,
+            DiscreetWarning,
             stacklevel=4,
         )
         return header
@@ -205,7 +230,7 @@ def _look_through(path: Path, file: io.BytesIO) -> dict[str, Extent]:
         warnings.warn(
             f"{path}: cells with an error such as #N/A or #DIV/0! are read as missing; it has "
             f"{broken:,}.",
-            UserWarning,
+            DiscreetWarning,
             stacklevel=5,
         )
     return extents

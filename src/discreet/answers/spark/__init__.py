@@ -44,8 +44,10 @@ from discreet.answers.spark.workers import check_workers
 from discreet.answers.steps import step_store
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import FoldCounts, Tally, afford_folds, join_sketches
+from discreet.counts.matrix import check_room
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource
+from discreet.tables.detected import Detected
 from discreet.tables.ids import check_items
 from discreet.tables.roles import Reading
 from discreet.types import Int64Array, Vector
@@ -111,6 +113,11 @@ class SparkAnswers(Held):
         """The value that category 0 has in the data."""
         return self._rows.layout.reading.lowest
 
+    @property
+    def detected(self) -> tuple[Detected, ...]:
+        """What the data decided about how they are read; a frame declares its columns."""
+        return self._rows.layout.reading.detected
+
     @cached_property
     def _totals(self) -> Int64Array:
         return np.asarray(self._add_up(ItemTotals()))
@@ -134,6 +141,7 @@ class SparkAnswers(Held):
 
     def _count(self, weighting: Weighting | None) -> PairCounts:
         m = sum(self.steps)
+        check_room(self.steps, m * m)
         function = partial(ask_store, partial(count_vector, weighting=weighting))
         total = self._sum_up(function, m * m + 2 * m + 1, np.int64)
         return PairCounts(

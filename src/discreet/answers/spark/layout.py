@@ -235,7 +235,7 @@ def _find_steps(values: Any, reading: Reading) -> Reading:
         tally.add_counted(items, found.column("value"), found.column("count"))
         return tally.by_item
 
-    return settle_scale(reading, look) or reading
+    return settle_scale(reading, look, has_rows=False) or reading
 
 
 def _unpivot(rows: Any, items: Sequence[str], first: int) -> Any:

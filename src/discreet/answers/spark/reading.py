@@ -25,6 +25,7 @@ from discreet.answers.streamed.batches import store_rows
 from discreet.answers.streamed.blocks import ItemNames, LongRows
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.tables.dataset import Shard
+from discreet.tables.detected import DeclaredSource
 from discreet.tables.ids import IdCodes, plain_column, spell_ids
 from discreet.tables.order import sort_keys
 from discreet.tables.roles import LongPlan, WidePlan
@@ -89,7 +90,7 @@ def _gather(batches: Iterator[Any], rows: int) -> Iterator[Any]:
         yield pa.Table.from_batches(held)
 
 
-class _Rows:
+class _Rows(DeclaredSource):
     """The rows of a task; see :class:`discreet.tables.opener.Source`."""
 
     name = NAME

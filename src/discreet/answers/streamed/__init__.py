@@ -21,7 +21,7 @@ from discreet.answers.intake import RawTable, WideTable, pack_table
 from discreet.answers.pairs import Weighting
 from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Held, Job, fold_blocks
-from discreet.answers.reading import read_steps
+from discreet.answers.reading import name_answers, read_steps
 from discreet.answers.responses import Responses
 from discreet.answers.select import (
     CELLS,
@@ -45,6 +45,7 @@ from discreet.counts.folds import Tally
 from discreet.errors import BadUsage, DiscreetError
 from discreet.secure import RandomSource
 from discreet.tables.dataset import Shard, no_rows, open_dataset, settle_reading
+from discreet.tables.detected import Detected
 from discreet.tables.ids import check_items
 from discreet.tables.opener import LongTable, Source
 from discreet.tables.resources import Progress, Resources
@@ -114,11 +115,11 @@ def load_responses(
 
     plan, table = read_steps(plan, make, go_through)
     choices = go_through(partial(take_choices, plan, table), plan) if plan.key else None
-    return Responses(*table, choices=choices, lowest=plan.lowest)
+    return name_answers(table, plan, choices)
 
 
 def _load(shards: Sequence[Shard], plan: Reading) -> RawTable:
-    plans = plan_shards(shards, plan)
+    plans, _ = plan_shards(shards, plan)
     long, wide = LongTable(plan), WideTable(plan)
     for shard, columns in zip(shards, cast(list[LongPlan | WidePlan], plans), strict=True):
         before = long.n_rows + wide.n_rows
@@ -201,8 +202,8 @@ class _Source:
             # A query that nobody has asked before is counted as it comes, without a copy.
             return count_passes(self.passes, weighting, tally)
         sums = self.passes.fold(
-            lambda: Accumulator(weighting, tally),
-            lambda sums, batch: sums.add(batch.items, batch.store, batch.persons),
+            lambda: Accumulator(weighting, tally, rows=self.passes.dataset.rows),
+            lambda sums, batch: sums.add(batch.items, batch.store, batch.persons, batch.rows),
         )
         counts = sums.counts()
         self.learn(total_counts(counts))
@@ -262,6 +263,12 @@ class StreamedAnswers(Held):
     def lowest(self) -> int:
         """The value that category 0 has in the data."""
         return self._source.passes.reading.lowest
+
+    @property
+    def detected(self) -> tuple[Detected, ...]:
+        """What the data decided about how they are read; known after a pass."""
+        _ = self._source.totals
+        return self._source.passes.detected
 
     @property
     def n_persons(self) -> int:

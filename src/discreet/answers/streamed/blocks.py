@@ -21,11 +21,12 @@ from discreet.errors import BadResponses
 from discreet.jit import worth_compiling
 from discreet.tables.advice import refuse_long
 from discreet.tables.dataset import Shard, no_rows
+from discreet.tables.detected import Detected, join_detected
 from discreet.tables.ids import encode_ids, find_numbers, read_ids, spell_ids
-from discreet.tables.opener import RowPlaces, Source, plan_source
+from discreet.tables.opener import RowPlaces, Source, detect_reading, plan_source
 from discreet.tables.order import OrderKeys, no_order
 from discreet.tables.roles import LongPlan, Reading, WidePlan
-from discreet.tables.values import BAD, read_integers, score_value
+from discreet.tables.values import BAD, MISSING, read_integers, score_value
 from discreet.types import FloatArray, Int8Array, Int32Array
 
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
@@ -73,11 +74,18 @@ class Block:
     when: FloatArray
 
 
-def plan_shards(shards: Sequence[Shard], reading: Reading) -> list[LongPlan] | list[WidePlan]:
-    """Find the columns of every shard; long and wide shards together are refused."""
+def plan_shards(
+    shards: Sequence[Shard], reading: Reading
+) -> tuple[list[LongPlan] | list[WidePlan], tuple[Detected, ...]]:
+    """Find the columns of every shard; long and wide shards together are refused.
+
+    Beside the plans stands what the data decided about how the shards are read.
+    """
     plans: list[Any] = []
+    detected: tuple[Detected, ...] = ()
     for shard in shards:
-        plan = plan_source(shard.open(), reading)
+        source = shard.open()
+        plan = plan_source(source, reading)
         if plans and type(plan) is not type(plans[0]):
             ours, theirs = ("long", "wide") if isinstance(plan, LongPlan) else ("wide", "long")
             raise BadResponses(
@@ -85,7 +93,8 @@ def plan_shards(shards: Sequence[Shard], reading: Reading) -> list[LongPlan] | l
                 "one by one, or say layout='long' or layout='wide' (--layout) if this is a mistake."
             )
         plans.append(plan)
-    return plans
+        detected = join_detected([detected, detect_reading(source, plan, reading)])
+    return plans, detected
 
 
 def list_columns(plan: LongPlan | WidePlan) -> list[int]:
@@ -189,6 +198,7 @@ class LongRows:
         self.places = RowPlaces()
         self._order = OrderKeys()
         self._codes = AnswerCodes(reading)
+        self._ignored = np.zeros(0, dtype=np.bool_)
 
     def blocks(self, skip: int = 0, finished: Sequence[int] = ()) -> Iterator[Block]:
         """Yield all rows from number ``skip`` on.
@@ -282,14 +292,9 @@ class LongRows:
         self, batch: Sequence[Any], item: Int32Array, names: Sequence[str]
     ) -> Int8Array:
         column, said = batch[2], self.reading
-        known = self._codes.look_up(column, item, self.items.names) if said.by_item else None
+        known = self._look_up_answers(column, item)
         if known is not None:
-            return known
-        plain = said.at_least is None and not said.by_item
-        if column.type == pa.int8() and not column.null_count and plain:
-            values = read_integers(column)
-            if int(values.view(np.uint8).max(initial=0)) <= 1:
-                return values
+            return self._drop_ignored(known, item)
         values = self._score(batch)
         if not (values == BAD).any():
             return values
@@ -297,9 +302,31 @@ class LongRows:
         place = self.places.place
         raise refuse_long(values, column, items, names[2], said, lambda row: place(before + row))
 
+    def _look_up_answers(self, column: Any, item: Int32Array) -> Int8Array | None:
+        """Return the codes of answers that are small numbers; None where one has no code."""
+        said = self.reading
+        if said.by_item:
+            return self._codes.look_up(column, item, self.items.names)
+        if column.type != pa.int8() or column.null_count or said.at_least is not None:
+            return None
+        values = read_integers(column)
+        return values if int(values.view(np.uint8).max(initial=0)) <= 1 else None
+
+    def _drop_ignored(self, values: Int8Array, item: Int32Array) -> Int8Array:
+        """Return a missing answer to every item that is not on the public list."""
+        said = self.reading
+        if not said.listed:
+            return values
+        more = [said.ignores(name) for name in self.items.names[len(self._ignored) :]]
+        self._ignored = np.concatenate([self._ignored, np.array(more, dtype=np.bool_)])
+        if not self._ignored.any():
+            return values
+        return np.where(self._ignored[item], np.int8(MISSING), values)
+
     def _score(self, batch: Sequence[Any]) -> Int8Array:
-        items = encode_ids(batch[1]) if self.reading.by_item else None
-        return self.reading.score_long(batch[2], items)
+        said = self.reading
+        items = encode_ids(batch[1]) if said.by_item or said.listed else None
+        return said.score_long(batch[2], items)
 
     def find_answer(self, person: str, item: str, number: int) -> str:
         """Return the place of a person's first, second, ... answer to an item, for a message."""

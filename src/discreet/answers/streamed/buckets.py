@@ -27,6 +27,7 @@ from discreet.answers.streamed.blocks import Block, list_columns
 from discreet.atomic import create_private, make_folder, naming
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.dataset import Dataset, Shard
+from discreet.tables.detected import DeclaredSource
 from discreet.tables.order import no_order
 from discreet.tables.roles import LongPlan, WidePlan
 from discreet.tables.values import read_integers
@@ -237,7 +238,7 @@ def _copy_shard(shard: Shard, columns: list[int], path: Path) -> Shard:
 
 
 @dataclass(frozen=True)
-class _Copy:
+class _Copy(DeclaredSource):
     """Copied rows of a source; see :class:`discreet.tables.opener.Source`."""
 
     name: str

@@ -135,13 +135,14 @@ def _count(
     start, place, scale = (keeper and keeper.load()) or (None, None, None)
     if scale is not None:
         passes.take_scale(scale)
-    sums = Accumulator(weighting, tally, start)
+    rows = passes.dataset.rows
+    sums = Accumulator(weighting, tally, start, rows=rows)
     for step in passes.first(place, sums.totals.items, keeper.rows if keeper else None):
         if isinstance(step, Restart):
             known = passes.reading.steps_of(step.items)
-            sums = Accumulator(weighting, tally, items=step.items, steps=known)
+            sums = Accumulator(weighting, tally, items=step.items, steps=known, rows=rows)
         else:
-            sums.add(step.items, step.store, step.persons)
+            sums.add(step.items, step.store, step.persons, step.rows)
         if keeper and keeper.is_due(step.place):
             keeper.save(sums.counts(), step.place, passes.reading.scale)
     return sums.counts()
@@ -158,7 +159,8 @@ def _fingerprint(passes: Passes, weighting: Weighting | None, tally: Tally | Non
         ) from None
     identity = [shard.identity for shard in passes.dataset.shards]
     facts = [identity, asdict(passes.reading), passes.listed, STATE_VERSION]
-    return hashlib.sha256(json.dumps(facts).encode() + weights).hexdigest()
+    told = json.dumps(facts, default=sorted)  # sets have no order of their own
+    return hashlib.sha256(told.encode() + weights).hexdigest()
 
 
 class Checkpoint:
@@ -227,7 +229,8 @@ class Checkpoint:
 
     def save(self, counts: PairCounts, place: Place, scale: Scale | None) -> None:
         """Write counts and place in one step, and which steps were found in all rows."""
-        found = None if scale is None else asdict(scale)
+        # What was detected matters to a release, and none is made of counts.
+        found = None if scale is None else asdict(replace(scale, detected=()))
         note = {"fingerprint": self._fingerprint, "state": asdict(place), "scale": found}
         began = time.monotonic()
         counts.save(self._file, note=note)
@@ -311,6 +314,8 @@ class Accumulator:
         Counts to go on from.
     items, steps
         Items that are known already.
+    rows
+        About how many rows will come; 0 where that is not known.
     """
 
     def __init__(
@@ -320,8 +325,9 @@ class Accumulator:
         start: PairCounts | None = None,
         items: tuple[str, ...] = (),
         steps: tuple[int, ...] = (),
+        rows: int = 0,
     ) -> None:
-        self._weighting = weighting
+        self._weighting, self._rows = weighting, rows
         self._persons = None if tally is None else FoldSums(tally, start)
         self.totals = ItemTotals()
         self._pairs = _Pairs(np.zeros((0, 0), dtype=np.int64))
@@ -330,10 +336,11 @@ class Accumulator:
             self._pairs = _Pairs(start.right_wrong.copy())
         self._grow(items, steps)
 
-    def add(self, items: tuple[str, ...], store: Any, persons: Any) -> None:
-        """Count one batch; ``persons`` are ids, or None where there are none."""
+    def add(self, items: tuple[str, ...], store: Any, persons: Any, rows: int = 0) -> None:
+        """Count one batch of so many rows; ``persons`` are ids, or None where there are none."""
         self._grow(items, store.steps)
-        self._pairs.add(count_matrix(store, self._weighting))
+        share = min(rows / self._rows, 1.0) if rows and self._rows else 1.0
+        self._pairs.add(count_matrix(store, self._weighting, share))
         if self._persons is not None:
             self._persons.add(store, persons, self.totals.persons)
         self.totals.add(items, store)

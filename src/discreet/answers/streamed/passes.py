@@ -40,6 +40,7 @@ from discreet.errors import BadUsage
 from discreet.jit import load_kernels
 from discreet.tables.advice import BadAnswer
 from discreet.tables.dataset import Dataset, describe_source, open_dataset, settle_reading
+from discreet.tables.detected import Detected, join_detected
 from discreet.tables.ids import check_items
 from discreet.tables.opener import Encodings, Source
 from discreet.tables.paths import warn_encoding
@@ -105,6 +106,7 @@ class Passes:
         self.dataset = self._open()
         self._identity = _identify(self.dataset)
         self._plans: Any = None
+        self._detected: tuple[Detected, ...] = ()
         self._again: Callable[[], Iterator[Batch]] | None = None
         self._folder: Path | None = None
         self._remove: Callable[[], Any] = lambda: None
@@ -123,6 +125,11 @@ class Passes:
     def name(self) -> str:
         """What messages call the source: without a password."""
         return describe_source(self._source)
+
+    @property
+    def detected(self) -> tuple[Detected, ...]:
+        """What the data decided about how it is read, as far as it was read."""
+        return join_detected([self._detected, self.reading.detected])
 
     def close(self) -> None:
         """Delete what was copied; without it that happens when nobody needs the passes."""
@@ -165,6 +172,7 @@ class Passes:
             except NotUtf8 as found:
                 # Rare: the first megabytes were UTF-8. All is read again, this file otherwise.
                 self._encodings[found.path] = warn_encoding(found.path)
+                self._plans = None
                 place = fresh
             except NotNumbers:
                 place = Place(place.phase, as_text=True)
@@ -234,7 +242,7 @@ class Passes:
 
     def _plan(self) -> Any:
         if self._plans is None:
-            self._plans = plan_shards(self.dataset.shards, self.reading)
+            self._plans, self._detected = plan_shards(self.dataset.shards, self.reading)
         return self._plans
 
     def _spread(

@@ -21,6 +21,7 @@ from discreet.answers.streamed.batches import Batch, OutOfOrder, Place
 from discreet.answers.streamed.blocks import Block, ItemNames, lie_before, list_columns
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
 from discreet.tables.dataset import Shard, no_rows
+from discreet.tables.detected import DeclaredSource
 from discreet.tables.ids import read_ids
 from discreet.tables.opener import RowPlaces, Source
 from discreet.tables.order import no_order
@@ -153,7 +154,8 @@ class WideRows:
         )
         table = WideTable(self._reading)
         table.add_source(_Rows(source, columns, batch, at), local)
-        return Responses(*table.finish())
+        made = table.finish()
+        return Responses(made.items, made.persons, made.store, made.groups)
 
     def find_answer(self, person: str, item: str, number: int) -> str:
         """Return the place of a person's first, second, ... answer to an item, for a message."""
@@ -198,8 +200,11 @@ def _gather(source: Source, plan: WidePlan) -> Iterator[tuple[list[list[Any]], i
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Some batches of a source, as a source of their own; rows keep their places."""
+class _Rows(DeclaredSource):
+    """Some batches of a source, as a source of their own; rows keep their places.
+
+    What was detected is said by the whole source.
+    """
 
     whole: Source
     columns: list[int]

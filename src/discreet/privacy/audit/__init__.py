@@ -1,7 +1,7 @@
 """Attack our own mechanisms: a lower bound on epsilon, and the faults that would have shown.
 
-In: a mechanism, a budget, the number of items and the cap. Out: what an optimal test between
-two neighbouring data sets achieved, and what it could have. It runs on synthetic data only,
+In: a mechanism, a budget, and the public parameters of a release. Out: what an optimal test
+between two neighbouring data sets achieved, and what it could have. It runs on synthetic data only,
 through the same wall as every release.
 
 The promise says how often the best test must mix the two data sets up: no less than two normal
@@ -11,6 +11,9 @@ A test that is not tells only of faults that it would have seen; so those are st
 mistakes in both data sets together is a sum of independent coins. Its lower tail is at most that of
 the binomial distribution with their mean rate (Hoeffding 1956), so the promise's rate gives a test
 that holds whatever the fault is.
+
+Where noise is added to exact numbers, arithmetic comes first: how far two persons move the numbers,
+in units of the declared noise, against what the accountant was told. That finds faults of any size.
 """
 
 from __future__ import annotations
@@ -57,8 +60,8 @@ class AuditReport:
 
     Attributes
     ----------
-    mechanism, claimed_epsilon, delta, items, max_answers
-        The claim.
+    mechanism, claimed_epsilon, delta, items, max_answers, forms, design
+        The claim; ``forms`` is how many there are.
     lower_bound
         The epsilon of a release with as little noise as an attack proved with 99.9% confidence.
     detectable_factor
@@ -83,6 +86,8 @@ class AuditReport:
     power: float
     runs: int
     attack: str
+    forms: int = 0
+    design: str = "unknown"
 
     @property
     def verdict(self) -> Verdict:
@@ -128,7 +133,7 @@ def audit_mechanism(
     budget
         What it claims.
     size
-        The number of items and the cap on answers of the release that is meant.
+        The public parameters of the release that is meant: items, cap, steps, forms, design.
     runs
         Releases per data set and attack, at most a million; by default as many as show noise that
         is too small by 1.1 with probability ``power``, up to 20,000.
@@ -143,7 +148,7 @@ def audit_mechanism(
     attacks = make_attacks(mechanism, budget, size, noise.source)
     chance = MISTAKES / len(attacks)
     runs = runs or choose_runs(attacks[0], power, chance)
-    found = (0.0, "none")
+    found = _compare_declared(attacks[0])
     for done, attack in enumerate(attacks):
         bound = _strike(attack, mechanism, runs, noise, release, chance)
         found = max(found, (bound, attack.name))
@@ -154,7 +159,7 @@ def audit_mechanism(
         mechanism=mechanism.name,
         claimed_epsilon=budget.epsilon,
         delta=attacks[0].calibration.spend.delta,
-        items=size.items,
+        items=len(size.names),
         max_answers=attacks[0].public.max_answers,
         lower_bound=found[0],
         detectable_factor=factor,
@@ -162,7 +167,24 @@ def audit_mechanism(
         power=power,
         runs=runs,
         attack=found[1],
+        forms=len(size.forms),
+        design=size.design,
     )
+
+
+def _compare_declared(attack: Attack) -> tuple[float, str]:
+    """Return the epsilon that the declared noise has for two persons, where that is too large.
+
+    No release is needed for this: it takes how far the persons move the exact numbers.
+    """
+    excess = attack.statistic.excess
+    if excess <= 1 + ROUNDING:
+        return 0.0, "none"
+    return attack.statistic.epsilon(excess), "the declared noise, by arithmetic"
+
+
+ROUNDING = 1e-9
+"""Of the floating-point arithmetic with which declared noise is compared."""
 
 
 def _check_effort(runs: int | None, power: float) -> None:

@@ -1,7 +1,8 @@
 """Attacks: neighbouring data sets that stretch a mechanism as far as it goes.
 
-In: a mechanism, a budget, the number of items and the cap. Out: pairs of made-up data sets, the
-calibration of their release, and the statistic that tells them apart. No real answers.
+In: a mechanism, a budget, and the public parameters of the release that is planned: items, cap,
+steps, forms and design. Out: pairs of made-up data sets, the calibration of their release, and the
+statistic that tells them apart. No real answers.
 
 One person more or less is hard to see at a small epsilon, so a whole group of like persons is
 changed: whoever promises mu for one person promises g mu for g of them (Dong, Roth and Su 2022,
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,14 @@ import numpy as np
 from discreet.answers.judges import Comparisons
 from discreet.answers.responses import Responses
 from discreet.answers.steps import store_codes
+from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.audit.statistics import MATTERS, Separation, Statistic
 from discreet.privacy.mechanisms import check_steps_taken
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.protocol import PUBLIC, Calibration, Public
 from discreet.secure import RandomSource
+from discreet.types import Design
 
 Contribution = tuple[Sequence[int], Sequence[int]]
 """Items answered right and items answered wrong, which is the highest and the lowest category; or
@@ -43,20 +46,43 @@ SIZES_TRIED = 12
 
 @dataclass(frozen=True)
 class Size:
-    """How many items there are, and how many answers (or comparisons) of one person count.
+    """The public parameters of the release that is attacked.
 
-    By default half as many as there are items, so that the cap is attacked too. Every item has as
-    many steps as are given: 1 for right and wrong.
+    Attributes
+    ----------
+    items
+        How many there are; with forms, as many as the forms name.
+    max_answers
+        How many answers (or comparisons) of one person count. By default half of the items, or of
+        the longest form, so that the cap is attacked too; all of them in a complete design.
+    steps
+        Of every item: 1 for right and wrong.
+    forms
+        Sets of items, of which every person answers one.
+    design
+        ``"complete"``, ``"random"`` or ``"unknown"``, as for :func:`discreet.release`.
     """
 
     items: int = 20
     max_answers: int | None = None
     steps: int = 1
+    forms: tuple[tuple[str, ...], ...] = ()
+    design: Design = "unknown"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The items."""
+        if self.forms:
+            return tuple(dict.fromkeys(chain.from_iterable(self.forms)))
+        return tuple(f"item {number}" for number in range(self.items))
 
     @property
     def cap(self) -> int:
         """The cap on answers."""
-        return max(2, self.items // 2) if self.max_answers is None else self.max_answers
+        if self.max_answers is not None:
+            return self.max_answers
+        longest = max(map(len, self.forms), default=self.items)
+        return longest if self.design == "complete" else max(2, longest // 2)
 
 
 @dataclass(frozen=True)
@@ -89,28 +115,59 @@ class Domain:
     """
 
     gather: Callable[[list[Contribution], Public], Any]
-    stretch: Callable[[int, int], Iterator[tuple[Contribution, Contribution]]]
-    most: Callable[[int], int]
+    stretch: Callable[[int, Public], Iterator[tuple[Contribution, Contribution]]]
+    most: Callable[[Public], int]
 
 
 def gather_answers(people: list[Contribution], public: Public) -> Responses:
-    """One row a person; the first has no answers, so that there is always somebody."""
-    rows = np.full((len(people) + 1, len(public.items)), -1, dtype=np.int8)
+    """One row a person."""
+    rows = np.full((len(people), len(public.items)), -1, dtype=np.int8)
     highest = np.array(public.steps, dtype=np.int8)
-    for row, (right, wrong) in zip(rows[1:], people, strict=True):
+    for row, (right, wrong) in zip(rows, people, strict=True):
         row[list(right)], row[list(wrong)] = highest[list(right)], 0
     return Responses.from_store(store_codes(rows, public.steps), public.items)
 
 
 def gather_comparisons(people: list[Contribution], public: Public) -> Comparisons:
-    """One judge a contribution, after one who compared nothing."""
-    made = [NOTHING, *people]
-    starts = np.cumsum([0, *(len(won) for won, _ in made)])
-    winner, loser = (np.concatenate([one[side] for one in made]).astype(int) for side in (0, 1))
+    """One judge a contribution."""
+    starts = np.cumsum([0, *(len(won) for won, _ in people)])
+    winner, loser = (np.concatenate([one[side] for one in people]).astype(int) for side in (0, 1))
     return Comparisons(public.items, None, starts, winner, loser)
 
 
-def stretch_answers(size: int, items: int) -> Iterator[tuple[Contribution, Contribution]]:
+def stretch_answers(size: int, public: Public) -> Iterator[tuple[Contribution, Contribution]]:
+    """Change answers within a form, then from one form to another."""
+    forms = _pick_forms(public)
+    is_complete = public.design == "complete"
+    sizes = [len(form) if is_complete else min(size, len(form)) for form in forms]
+    for form, own in zip(forms, sizes, strict=True):
+        for one, other in _stretch_form(own, len(form)):
+            yield _place(one, form), _place(other, form)
+    for (form, own), (second, others) in combinations(zip(forms, sizes, strict=True), 2):
+        for every in (1, 2, 4, size + 1):
+            yield _place(_answer(own, every), form), _place(_answer(others, every), second)
+
+
+def _pick_forms(public: Public) -> list[list[int]]:
+    """Return the columns of the two longest and the two shortest forms; of all items without."""
+    place = {item: column for column, item in enumerate(public.items)}
+    forms = sorted(public.forms or (public.items,), key=len, reverse=True)
+    return [[place[item] for item in form] for form in dict.fromkeys([*forms[:2], *forms[-2:]])]
+
+
+def _answer(size: int, every: int) -> Contribution:
+    """Return answers to so many items, of which one in ``every`` is right."""
+    right = range(every - 1, size, every)
+    return right, [item for item in range(size) if item not in right]
+
+
+def _place(answers: Contribution, form: Sequence[int]) -> Contribution:
+    """Return answers to the first items as answers to the first of a form."""
+    right, wrong = ([form[item] for item in side] for side in answers)
+    return right, wrong
+
+
+def _stretch_form(size: int, items: int) -> Iterator[tuple[Contribution, Contribution]]:
     """Half of the answers right, or all; then turned round, half of them, elsewhere, or none."""
     right, wrong = range(0, size, 2), range(1, size, 2)
     yield (right, wrong), (wrong, right)
@@ -122,8 +179,9 @@ def stretch_answers(size: int, items: int) -> Iterator[tuple[Contribution, Contr
         yield (right, wrong), (range(size, 2 * size, 2), range(size + 1, 2 * size, 2))
 
 
-def stretch_comparisons(size: int, items: int) -> Iterator[tuple[Contribution, Contribution]]:
+def stretch_comparisons(size: int, public: Public) -> Iterator[tuple[Contribution, Contribution]]:
     """One object against others, or pairs that share few objects; then other ones, or none."""
+    items = len(public.items)
     # Pairs of one sum (mod items) have no object in common.
     pairs = sorted(combinations(range(items), 2), key=lambda p: ((p[0] + p[1]) % items, p))
     won, lost = zip(*pairs[:size], strict=True)
@@ -141,9 +199,15 @@ def stretch_comparisons(size: int, items: int) -> Iterator[tuple[Contribution, C
 
 
 DOMAINS: dict[str, Domain] = {
-    "answers": Domain(gather_answers, stretch_answers, lambda items: items),
+    "answers": Domain(
+        gather_answers,
+        stretch_answers,
+        lambda public: max(map(len, public.forms), default=len(public.items)),
+    ),
     "comparisons": Domain(
-        gather_comparisons, stretch_comparisons, lambda items: items * (items - 1) // 2
+        gather_comparisons,
+        stretch_comparisons,
+        lambda public: len(public.items) * (len(public.items) - 1) // 2,
     ),
 }
 """By the kind of data."""
@@ -165,18 +229,29 @@ def make_attacks(
     group = round(min(max(wanted, 1), LARGEST_GROUP))
     found = stage.measure(ends, group)
     attacks = [stage.build("the farthest answers", ends, found, group, found.permitted)]
-    over = next(stage.stretch(stage.domain.most(size.items)))
+    over = next(stage.stretch(stage.domain.most(stage.public)))
     beyond = stage.measure(over, group)
     if beyond.reach > MATTERS * single.reach:
         name = "more answers than the cap"
         attacks.append(stage.build(name, over, beyond, group, found.ceiling))
     crude = {"one person's answers": ends}
-    if mechanism.hides_pattern:
+    if mechanism.hides_pattern and not stage.all_answer:
         crude["answers against none"] = (ends[0], NOTHING)
+    if stage.replaces and size.forms:
+        crude["another form"] = stage.change_form()
     for name, pair in crude.items():
         attack = stage.build(name, pair, stage.measure(pair, 1), 1, single.permitted)
         attacks.append(replace(attack, is_crude=True))
     return attacks
+
+
+def _check_forms_taken(mechanism: CompleteMechanism, size: Size) -> None:
+    if (size.forms or size.design != "unknown") and not mechanism.takes_forms:
+        raise BadUsage(
+            f"the mechanism {mechanism.name} takes no notice of forms and of the design, so its "
+            "audit does not either; leave them out, and give the longest form as the cap "
+            "(max_answers=, --max-answers)"
+        )
 
 
 class _Stage:
@@ -188,22 +263,37 @@ class _Stage:
         self.mechanism = mechanism
         self.domain = DOMAINS[mechanism.kind]
         self.replaces = budget.neighbours is Neighbours.REPLACE_ONE
-        names = tuple(f"item {i}" for i in range(size.items))
+        self.all_answer = self.replaces and size.design == "complete"
+        # Somebody who answers nothing is always there, so that no data set is empty.
+        self.others = [] if self.all_answer else [NOTHING]
         self.public = PUBLIC[mechanism.kind](
-            names,
+            size.names,
             size.cap,
             budget.neighbours,
-            2 if self.replaces else None,
-            steps=(size.steps,) * size.items,
+            1 + len(self.others) if self.replaces else None,
+            steps=(size.steps,) * len(size.names),
+            forms=size.forms,
+            design=size.design,
         )
         check_steps_taken(mechanism, self.public)
+        _check_forms_taken(mechanism, size)
         self.calibration = mechanism.calibrate(self.public, budget, source)
 
     def stretch(self, size: int) -> Iterator[tuple[Contribution, Contribution]]:
         """Two contributions of that size; under add-remove the second one is none."""
-        pairs = self.domain.stretch(size, len(self.public.items))
+        pairs = self.domain.stretch(size, self.public)
         for one, other in pairs if self.mechanism.hides_pattern else islice(pairs, 1):
-            yield (one, other) if self.replaces else (one, NOTHING)
+            if not self.all_answer or any(map(len, other)):
+                yield (one, other) if self.replaces else (one, NOTHING)
+
+    def change_form(self) -> tuple[Contribution, Contribution]:
+        """Return two contributions to different forms, with half of the answers right."""
+        first, *others = _pick_forms(self.public)
+        sizes = [min(self.public.max_answers, len(form)) for form in (first, *others)]
+        return (
+            _place(_answer(sizes[0], 2), first),
+            _place(_answer(sizes[-1], 2), others[-1] if others else first),
+        )
 
     def find_farthest(self) -> tuple[Contribution, Contribution]:
         """Try contributions of several sizes, up to the cap."""
@@ -212,9 +302,13 @@ class _Stage:
         tried = [pair for size in sorted(sizes) for pair in self.stretch(size)]
         return max(tried, key=lambda pair: self.measure(pair, 1).reach)
 
+    def gather(self, people: list[Contribution]) -> Any:
+        """Return a data set of these and of those who are always there."""
+        return self.domain.gather([*self.others, *people], self.public)
+
     def measure(self, pair: tuple[Contribution, Contribution], group: int) -> Statistic:
         """Return what tells apart a group with the one contribution from one with the other."""
-        gathered = [self.domain.gather([one], self.public) for one in pair]
+        gathered = [self.gather([one]) for one in pair]
         cells = [
             self.mechanism.attack_cells(one, self.public, self.calibration) for one in gathered
         ]
@@ -231,11 +325,12 @@ class _Stage:
     ) -> Attack:
         """Make the two data sets: a group of like persons, and what becomes of them."""
         one, other = pair
+        persons = group + len(self.others)
         return Attack(
             name,
-            data=self.domain.gather([one] * group, self.public),
-            neighbour=self.domain.gather([other] * group if self.replaces else [], self.public),
-            public=replace(self.public, persons=group + 1 if self.replaces else None),
+            data=self.gather([one] * group),
+            neighbour=self.gather([other] * group if self.replaces else []),
+            public=replace(self.public, persons=persons if self.replaces else None),
             calibration=self.calibration,
             statistic=statistic,
             permitted=permitted,

@@ -64,6 +64,9 @@ class Statistic:
         A release's numbers in a fixed order.
     redraw
         The calibration of another release: the same, or with a fresh graph.
+    excess
+        The factor by which the declared noise is too small for these two persons, by arithmetic: at
+        most 1 where it keeps the promise. 0 where the noise is no sum of declared laws.
     """
 
     reach: float
@@ -74,6 +77,7 @@ class Statistic:
     epsilon: Callable[[float], float]
     arrange: Callable[[Values, Calibration], FloatArray]
     redraw: Callable[[RandomSource], Calibration]
+    excess: float = 0.0
 
 
 def join_values(values: Values, calibration: Calibration) -> FloatArray:  # noqa: ARG001
@@ -99,11 +103,13 @@ def additive_statistic(calibration: Calibration, moves: Moves, group: int) -> St
     if spend.is_pure:
         separation = permitted = ceiling = _laplace_separation(laws, parts)
         epsilon = pure_epsilon(calibration)
+        excess = sum(float(np.abs(step).sum()) for step in steps) / spend.epsilon
     else:
         claim = sqrt(float(spend.bound.mu_squared))
         kinds = (reach, min(reach, claim), claim)
         separation, permitted, ceiling = (_in_proportion(group * mu) for mu in kinds)
         epsilon = gaussian_claim(calibration, claim)
+        excess = reach / claim
     return Statistic(
         reach,
         score,
@@ -113,6 +119,7 @@ def additive_statistic(calibration: Calibration, moves: Moves, group: int) -> St
         epsilon,
         arrange=join_values,
         redraw=lambda _: calibration,
+        excess=excess,
     )
 
 

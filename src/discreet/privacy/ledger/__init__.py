@@ -3,8 +3,10 @@
 In: spends, keyed fingerprints, and declarations of who is in several populations at once. Out: a
 reservation, or a refusal that says what is left. A
 release is reserved before its noise is drawn; a reservation counts as spent for ever, whether
-the release was completed or not. The ledger never holds an answer, a count or a released value,
-and digests of persons' ids only where it was made to remember them.
+the release was completed or not. The noisy values of a release are committed here before anything
+else sees them, and the first to commit decides which they are: noise is drawn once for one charge.
+They go when the bundle is written. The ledger never holds an answer or an exact count, and digests
+of persons' ids only where it was made to remember them.
 Its contents are for the steward's eyes. Rule and proofs: docs/privacy-accounting.md, section 6.
 """
 
@@ -12,9 +14,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,15 @@ from discreet.privacy.ledger.approvers import (
     list_used,
     read_change,
 )
-from discreet.privacy.ledger.contents import add_entry, read_history
+from discreet.privacy.ledger.contents import read_history
 from discreet.privacy.ledger.file import (
+    CHARGED,
+    COMPLETED,
+    STORED,
+    VOID,
     MissingLedger,
     add_declaration,
+    add_event,
     believe,
     check_whole,
     create_file,
@@ -42,6 +48,7 @@ from discreet.privacy.ledger.file import (
     open_file,
     random_bytes,
     seal_digest,
+    tell_time,
     transaction,
 )
 from discreet.privacy.ledger.history import Entry, History, make_allowance
@@ -62,6 +69,16 @@ from discreet.privacy.ledger.populations import (
     read_declarations,
 )
 from discreet.privacy.ledger.request import Request
+from discreet.privacy.ledger.values import (
+    check_reservation,
+    describe_values,
+    make_room,
+    read_values,
+    remove_beside,
+    remove_inside,
+    write_beside,
+    write_inside,
+)
 from discreet.types import Composition, Relation
 
 __all__ = ["EVERYONE", "Entry", "Ledger", "MissingLedger", "fingerprint_rows"]
@@ -149,7 +166,7 @@ class Ledger:
             "neighbours": None if relation is None else str(relation),
             "rule": rule,
             "set_aside": set_aside,
-            "created_at": _now(),
+            "created_at": tell_time(),
             "remember_persons": bool(remember_persons),
             "approvals": check_number(approvals),
         }
@@ -240,11 +257,13 @@ class Ledger:
         NotAllowed
             When the policy, or a lack of approvals, does not.
         """
+        name = check_reservation(self.name_reservation() if reservation is None else reservation)
         asked = Asked(spend.epsilon, spend.delta, str(spend.neighbours), spend.mechanism, persons)
         self.check_policy(asked)
         check_given(self.path, ids, needed=self.remembers_persons)
         with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
             history = self._read(connection)
+            _check_new(history, name)
             approved = self._gather(history).check_release(request)
             if request is not None:
                 request.check_covers(asked, population, order)
@@ -252,13 +271,12 @@ class Ledger:
             if ids is not None:
                 check_release(connection, self.key, history, population, ids)
             values = {
-                "reservation": reservation or self.name_reservation(),
                 "population": population,
                 "fingerprint": fingerprint,
                 "recognised_by": CELLS,
                 "description": description,
                 "spend": spend.to_dict(),
-                "reserved_at": _now(),
+                "reserved_at": tell_time(),
                 "order": order,
                 "declared": connection.execute(COUNT_DECLARATIONS).fetchone()[0],
                 "persons": persons,
@@ -266,9 +284,9 @@ class Ledger:
                 "request": None if request is None else request.to_dict(),
                 "approved_by": [one.describe() for one in approved],
             }
-            name = add_entry(connection, self.key, values)
+            add_event(connection, self.key, CHARGED, name, values)
             if ids is not None:
-                keep_persons(connection, name, ids)
+                keep_persons(connection, len(history.entries) + 1, ids)
             return name
 
     def check_policy(self, asked: Asked) -> None:
@@ -328,7 +346,7 @@ class Ledger:
         with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
             before = self._read(connection)
             check_declaration(said, before.populations)
-            said = replace(said, after=len(before.entries), declared_at=_now())
+            said = replace(said, after=len(before.entries), declared_at=tell_time())
             known = read_declarations([*before.declarations, said])
             after = replace(before, populations=known)
             after.check_declared()
@@ -350,7 +368,7 @@ class Ledger:
         with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
             history = self._read(connection)
             self._gather(history).check_change(said, request)
-            said = replace(said, after=len(history.entries), declared_at=_now())
+            said = replace(said, after=len(history.entries), declared_at=tell_time())
             add_declaration(connection, self.key, said.to_dict())
         return said
 
@@ -371,22 +389,73 @@ class Ledger:
         """Return a random name for a reservation to come."""
         return random_bytes(16).hex()
 
-    def note_stored(self, reservation: str) -> None:
-        """Note that the noisy values of a release are safe on disk; they are drawn only once."""
-        self._note("UPDATE releases SET stored_at = ? WHERE reservation = ?", reservation)
-
-    def complete(self, reservation: str) -> None:
-        """Note that a reserved release was finished; it changes nothing about what is spent."""
-        self._note("UPDATE releases SET completed_at = ? WHERE reservation = ?", reservation)
-
-    def _note(self, statement: str, reservation: str) -> None:
+    def make_room(self, size: int) -> None:
+        """Make sure that so many bytes of values can be stored, before anything is charged."""
         with open_file(self.path, self.timeout) as connection:
-            changed = connection.execute(statement, (_now(), reservation)).rowcount
-        if changed != 1:
+            make_room(connection, self.path, size)
+
+    def store(self, reservation: str, parts: Sequence[bytes]) -> bytes:
+        """Commit the noisy values of a charged release, and return those that are committed.
+
+        One draw counts for one charge: the first that is committed. Where another was faster, this
+        one is dropped and the committed values are returned. They are read back from the file.
+        """
+        facts = describe_values(parts)
+        write_beside(self.path, reservation, facts, parts)
+        with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
+            entry = self._read(connection).find(reservation)
+            is_first = entry.state == CHARGED
+            if is_first:
+                write_inside(connection, reservation, facts, parts)
+                event = {"at": tell_time(), **facts}
+                add_event(connection, self.key, STORED, reservation, event)
+        remove_beside(self.path, reservation, but=facts if is_first else entry.stored or None)
+        committed = self.fetch(reservation)
+        if committed is None:
             raise LedgerError(
-                f"{self.path}: no reservation {reservation!r} in this ledger. Complete only what "
-                f"this ledger reserved."
+                f"{self.path}: release {entry.number} was delivered by another process meanwhile. "
+                f"Its values were drawn once; use that bundle."
             )
+        return committed
+
+    def fetch(self, reservation: str) -> bytes | None:
+        """Return the committed values of a release; None before they are, and once they arrived.
+
+        Where they are missing, or are others than were committed, the release becomes void: its
+        charge stays, and noise is never drawn for it again.
+        """
+        with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
+            entry = self._read(connection).find(reservation)
+            content = None
+            if entry.stored and entry.void_at is None:
+                content = read_values(connection, self.path, reservation, entry.stored)
+            if content is None and entry.state == STORED:
+                event = {"at": tell_time(), "reason": "its values are missing, or were changed"}
+                add_event(connection, self.key, VOID, reservation, event)
+                remove_inside(connection, reservation)
+                entry = replace(entry, void_at=event["at"])
+        if entry.state == VOID:
+            remove_beside(self.path, reservation)
+            raise LedgerError(
+                f"{self.path}: release {entry.number} is void. Its values were drawn and are lost, "
+                f"and noise is drawn once for one charge. The charge of epsilon "
+                f"{entry.spend.epsilon:g} stays; another release is a new charge."
+            )
+        return content
+
+    def complete(self, reservation: str, *, keep_values: bool = False) -> None:
+        """Note that a reserved release was delivered; it changes nothing about what is spent.
+
+        The values go, unless they are kept because no bundle was written yet.
+        """
+        with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
+            entry = self._read(connection).find(reservation)
+            if entry.completed_at is None:
+                add_event(connection, self.key, COMPLETED, reservation, {"at": tell_time()})
+            if not keep_values:
+                remove_inside(connection, reservation)
+        if not keep_values:
+            remove_beside(self.path, reservation)
 
     def find(self, release: int | str) -> Entry:
         """Return the entry with this number, or whose reservation begins so."""
@@ -444,5 +513,10 @@ def _from_settings(path: Path, settings: str, key: bytes, timeout: float) -> Led
         )
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def _check_new(history: History, reservation: str) -> None:
+    """Refuse a second charge under one name."""
+    if any(entry.reservation == reservation for entry in history.entries):
+        raise LedgerError(
+            f"{history.path}: the reservation {reservation} was charged before. Nothing was "
+            "charged now; resume that release, or take another reservation."
+        )

@@ -1,4 +1,4 @@
-"""What a ledger's file holds, as one value: read with every seal checked, and added to.
+"""What a ledger's file holds, as one value: read with every seal checked.
 
 In: an open file and its key. Out: a :class:`History` as of one moment. Damage is named, never
 repaired.
@@ -6,19 +6,31 @@ repaired.
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.spend import Allowance
 from discreet.privacy.ledger.approvers import Approver
-from discreet.privacy.ledger.file import believe, check_order, read_bodies, read_said, seal
-from discreet.privacy.ledger.history import History, read_entry
+from discreet.privacy.ledger.file import (
+    CHARGED,
+    COMPLETED,
+    STORED,
+    VOID,
+    Event,
+    believe,
+    check_order,
+    publish_digest,
+    publish_head,
+    read_events,
+    read_said,
+)
+from discreet.privacy.ledger.history import Entry, History, read_entry
 from discreet.privacy.ledger.persons import check_remembered
 from discreet.privacy.ledger.populations import Declaration, read_declarations
+from discreet.privacy.ledger.values import is_kept, list_inside
 
 
 def read_history(
@@ -30,11 +42,9 @@ def read_history(
     neighbours: Neighbours | None,
 ) -> History:
     """Read entries, declarations and approvers, and check the seals that run through them."""
-    bodies = read_bodies(connection, path, key)
+    events, inside = read_events(connection, path, key), list_inside(connection)
     with believe(path, "an entry"):
-        entries = tuple(
-            read_entry(number, json.loads(body), *times) for number, body, *times in bodies
-        )
+        entries = tuple(_read_entries(events, path, key, inside))
     said = read_said(connection, path, key)
     with believe(path, "what is declared in it"):
         check_order(path, [one.declared for one in entries], [one["after"] for one in said])
@@ -46,14 +56,40 @@ def read_history(
     return history
 
 
-def add_entry(connection: sqlite3.Connection, key: bytes, values: Mapping[str, Any]) -> str:
-    """Append a release, carry the seal on, and return its reservation."""
-    body = json.dumps(values, sort_keys=True)
-    (head,) = connection.execute("SELECT head FROM ledger").fetchone()
-    tag = seal(key, head + body)
-    connection.execute(
-        "INSERT INTO releases (reservation, body, tag) VALUES (?, ?, ?)",
-        (values["reservation"], body, tag),
+def _read_entries(
+    events: Sequence[Event], path: Path, key: bytes, inside: frozenset[str]
+) -> Iterator[Entry]:
+    """Yield every charge with what has happened to it since."""
+    kinds: dict[str, dict[str, Event]] = {}
+    for one in events:
+        if one.kind != CHARGED and one.reservation not in kinds:
+            raise ValueError(f"{one.reservation} was {one.kind} before it was charged")
+        kinds.setdefault(one.reservation, {})[one.kind] = one
+    for number, progress in enumerate(kinds.values(), start=1):
+        entry = read_entry(number, progress[CHARGED].facts)
+        times = {kind: one.facts["at"] for kind, one in progress.items() if kind != CHARGED}
+        entry = replace(
+            entry,
+            stored_at=times.get(STORED),
+            completed_at=times.get(COMPLETED),
+            void_at=times.get(VOID),
+        )
+        if STORED in progress:
+            entry = _add_stored(entry, progress[STORED], path, key, inside)
+        yield entry
+
+
+def _add_stored(
+    entry: Entry, event: Event, path: Path, key: bytes, inside: frozenset[str]
+) -> Entry:
+    """Return an entry with what is known of its values, and what its bundle shows of them."""
+    facts = event.facts
+    if facts["sha256"] is None:  # of an older schema, which kept no digest
+        return entry
+    return replace(
+        entry,
+        stored=facts,
+        has_values=is_kept(inside, path, entry.reservation, facts),
+        head=publish_head(key, event.tag),
+        digest=publish_digest(key, facts["sha256"]),
     )
-    connection.execute("UPDATE ledger SET head = ?", (tag,))
-    return str(values["reservation"])

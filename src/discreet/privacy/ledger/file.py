@@ -1,13 +1,10 @@
-"""The ledger's files: made whole or not at all, opened with checks, closed after every use.
+"""The ledger's file: made whole or not at all, opened with checks, closed after every use.
 
 SQLite does the locking and the recovery after a crash; what goes wrong becomes a `LedgerError`
-that says what to do. The seal (a keyed hash that runs through the history) finds damage that
-SQLite cannot see, such as a flipped digit; it is no defence against someone who can read the
-key, nor against an old copy of the file put back in its place.
-
-Beside the ledger lies a vault for each release under way: a private file that one process at a time
-holds, with the noisy values, safe on disk before anything else sees them. Room for them is taken
-before the ledger is charged. They end with their hash, so that half of them are as good as none.
+that says what to do. The history is a chain of sealed events: each seal is a keyed hash of the
+event and of the seal before it. It finds damage that SQLite cannot see, such as a flipped digit or
+a deleted row; it is no defence against someone who can read the key and seals a forged history,
+nor against an old copy of the file put back in its place.
 """
 
 from __future__ import annotations
@@ -17,20 +14,29 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from discreet.answers.select import SUM_BYTES, digest_rows
-from discreet.atomic import create_private, fill_with_zeros, hold_lock, make_folder, sync_folder
+from discreet.atomic import appearing
 from discreet.errors import BadUsage, LedgerError
 from discreet.privacy.ledger.populations import EVERYONE, Declaration
+from discreet.privacy.ledger.values import (
+    NOISY,
+    describe_values,
+    read_recovery,
+    remove_recovery,
+    write_beside,
+    write_inside,
+)
 from discreet.secure import SystemSource
 
 APPLICATION_ID = 0x44495343  # "DISC", so that another program's database is not taken for ours
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 DECLARATIONS = """
 CREATE TABLE declarations (
@@ -40,23 +46,35 @@ CREATE TABLE declarations (
 )
 """
 PERSONS = "CREATE TABLE persons (release INTEGER PRIMARY KEY, digests BLOB NOT NULL)"
-SCHEMA = f"""
-CREATE TABLE ledger (settings TEXT NOT NULL, key BLOB NOT NULL, head TEXT NOT NULL, declared TEXT);
-CREATE TABLE releases (
+EVENTS = """
+CREATE TABLE events (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
-    reservation TEXT NOT NULL UNIQUE,
+    reservation TEXT NOT NULL,
+    kind TEXT NOT NULL,
     body TEXT NOT NULL,
     tag TEXT NOT NULL,
-    stored_at TEXT,
-    completed_at TEXT
-);
+    UNIQUE (reservation, kind)
+)
+"""
+SCHEMA = f"""
+CREATE TABLE ledger (settings TEXT NOT NULL, key BLOB NOT NULL, head TEXT NOT NULL, declared TEXT);
+{EVENTS};
 {DECLARATIONS};
 {PERSONS};
+{NOISY};
 """
+CHARGED, STORED, COMPLETED, VOID = "charged", "stored", "completed", "void"
+"""What happens to a release, each at most once: the ledger is charged, the noisy values are
+committed, the release is delivered; or its values were lost, and it never will be."""
 
 
 class MissingLedger(BadUsage, LedgerError):
     """The ledger file is not there: a wrong path, so the exit code of wrong usage."""
+
+
+def tell_time() -> str:
+    """Return the present time as entries have it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def random_bytes(count: int) -> bytes:
@@ -108,16 +126,9 @@ def create_file(path: Path, settings: str, key: bytes) -> None:
             f"{path} exists already, and a ledger is never overwritten: that would forget what "
             f"was spent. Choose another name."
         )
-    part = path.with_name(f".{path.name}.{random_bytes(8).hex()}.part")
     try:
-        # SQLite keeps the mode of an existing file; owner-only from the first byte.
-        create_private(part)
-        try:
+        with appearing(path) as part:
             _fill(part, settings, key)
-            os.link(part, path)
-        finally:
-            part.unlink()
-        sync_folder(path.parent)
     except FileExistsError:
         raise BadUsage(f"{path} was made by someone else just now; open that one.") from None
     except (OSError, sqlite3.Error) as error:
@@ -131,7 +142,7 @@ def _fill(part: Path, settings: str, key: bytes) -> None:
     with closing(sqlite3.connect(part, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.executescript(SCHEMA)
-        heads = seal(key, settings), start_declarations(key, settings)
+        heads = seal_head(key, start_events(key, settings)), start_declarations(key, settings)
         connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", (settings, key, *heads))
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -152,6 +163,8 @@ def open_file(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
         ) as connection:
             # EXTRA: the commit of a reservation survives a power cut right after it.
             connection.execute("PRAGMA synchronous = EXTRA")
+            # Values that were delivered are overwritten, not only taken off the list.
+            connection.execute("PRAGMA secure_delete = ON")
             _check_kind(connection, path)
             yield connection
     except sqlite3.Error as error:
@@ -196,7 +209,7 @@ def _version(connection: sqlite3.Connection) -> int:
 def _take_over(connection: sqlite3.Connection, path: Path) -> None:
     """Bring an older ledger up to date in one transaction; a damaged one stays as it is.
 
-    Every entry stays as it was sealed. Keys that the bodies of older schemas do not have get their
+    Every entry keeps its text. Keys that the bodies of older schemas do not have get their
     defaults where they are read.
     """
     with transaction(connection, "IMMEDIATE"):
@@ -206,6 +219,7 @@ def _take_over(connection: sqlite3.Connection, path: Path) -> None:
             version = _version(connection)
             MIGRATIONS[version](connection, path)
             connection.execute(f"PRAGMA user_version = {version + 1}")
+    remove_recovery(path)
 
 
 def _store_progress(connection: sqlite3.Connection, _path: Path) -> None:
@@ -215,9 +229,9 @@ def _store_progress(connection: sqlite3.Connection, _path: Path) -> None:
 def _declare_disjoint(connection: sqlite3.Connection, path: Path) -> None:
     """Declare every named population as what it was: disjoint from all others with a name."""
     (key,) = connection.execute("SELECT key FROM ledger").fetchone()
-    bodies = read_bodies(connection, path, key)
+    bodies = _read_releases(connection, path, key)
     with believe(path, "an entry"):
-        charged = [json.loads(body)["population"] for _, body, *_ in bodies]
+        charged = [json.loads(body)["population"] for body, *_ in bodies]
     connection.execute(DECLARATIONS)
     connection.execute(PERSONS)
     connection.execute("ALTER TABLE ledger ADD COLUMN declared TEXT")
@@ -229,7 +243,144 @@ def _declare_disjoint(connection: sqlite3.Connection, path: Path) -> None:
         add_declaration(connection, key, said.to_dict())
 
 
-MIGRATIONS = {1: _store_progress, 2: _declare_disjoint}
+def _chain_events(connection: sqlite3.Connection, path: Path) -> None:
+    """Put the progress of releases, which no seal covered, into the chain with their charges.
+
+    Noisy values that wait in a recovery file are taken in; this is the only time that it is read.
+    """
+    settings, key = connection.execute("SELECT settings, key FROM ledger").fetchone()
+    releases = _read_releases(connection, path, key)
+    connection.execute(EVENTS)
+    connection.execute(NOISY)
+    head = seal_head(key, start_events(key, settings))
+    connection.execute("UPDATE ledger SET head = ?", (head,))
+    with believe(path, "an entry"):
+        names = [json.loads(body)["reservation"] for body, *_ in releases]
+    for name, (body, *_) in zip(names, releases, strict=True):
+        _append(connection, key, CHARGED, name, body)
+    for name, (_, stored_at, completed_at) in zip(names, releases, strict=True):
+        values = read_recovery(path, name)
+        if values is not None:
+            facts = {**describe_values([values]), "migrated": True}
+            write_beside(path, name, facts, [values])
+            write_inside(connection, name, facts, [values])
+            add_event(connection, key, STORED, name, {"at": stored_at or tell_time(), **facts})
+        elif stored_at is not None:
+            add_event(connection, key, STORED, name, {"at": stored_at, "sha256": None})
+        if completed_at is not None:
+            add_event(connection, key, COMPLETED, name, {"at": completed_at})
+        elif values is None and stored_at is not None:
+            add_event(connection, key, VOID, name, {"at": tell_time(), "reason": NO_RECOVERY})
+    connection.execute("DROP TABLE releases")
+
+
+NO_RECOVERY = "its recovery file was gone when the ledger was migrated"
+
+
+def _read_releases(
+    connection: sqlite3.Connection, path: Path, key: bytes
+) -> list[tuple[str, str | None, str | None]]:
+    """Return body and times of progress of each release of schema 1 to 3, its seal checked."""
+    with believe(path, "its history"):
+        settings, head = connection.execute("SELECT settings, head FROM ledger").fetchone()
+        tag = seal(key, settings)
+        bodies = []
+        for number, body, row_tag, *times in connection.execute(
+            "SELECT number, body, tag, stored_at, completed_at FROM releases ORDER BY number"
+        ):
+            tag = seal(key, tag + body)
+            if tag != row_tag:
+                raise _damaged(path, f"release {number} does not match its seal")
+            bodies.append((body, *times))
+    if tag != head:
+        raise _damaged(path, "its history does not match its seal")
+    return bodies
+
+
+MIGRATIONS = {1: _store_progress, 2: _declare_disjoint, 3: _chain_events}
+
+
+def start_events(key: bytes, settings: str) -> str:
+    """Return the seal before the first event."""
+    return seal(key, f"events {settings}")
+
+
+def seal_head(key: bytes, tag: str) -> str:
+    """Return what the ledger keeps of its last seal; without the key no shorter chain has one."""
+    return seal(key, f"head {tag}")
+
+
+def publish_head(key: bytes, tag: str) -> str:
+    """Return what a bundle shows of the chain up to an event.
+
+    It is a keyed hash of the seal, so that nobody without the ledger learns anything from it, and
+    nobody can use it to shorten a chain.
+    """
+    return seal(key, f"published {tag}")
+
+
+def publish_digest(key: bytes, digest: str) -> str:
+    """Return what a bundle shows of the digest of its noisy values.
+
+    Keyed too: some values are not published, and a plain digest would let anybody test a guess.
+    """
+    return seal(key, f"values {digest}")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the chain: what happened to which release, and the seal after it."""
+
+    kind: str
+    reservation: str
+    facts: Mapping[str, Any]
+    tag: str
+
+
+def add_event(
+    connection: sqlite3.Connection,
+    key: bytes,
+    kind: str,
+    reservation: str,
+    facts: Mapping[str, Any],
+) -> None:
+    """Append an event and carry the seal on; an event that was there before is refused."""
+    body = {"event": kind, "reservation": reservation, **facts}
+    _append(connection, key, kind, reservation, json.dumps(body, sort_keys=True))
+
+
+def _append(
+    connection: sqlite3.Connection, key: bytes, kind: str, reservation: str, body: str
+) -> None:
+    (settings,) = connection.execute("SELECT settings FROM ledger").fetchone()
+    last = connection.execute("SELECT tag FROM events ORDER BY number DESC LIMIT 1").fetchone()
+    tag = seal(key, (last[0] if last else start_events(key, settings)) + body)
+    connection.execute(
+        "INSERT INTO events (reservation, kind, body, tag) VALUES (?, ?, ?, ?)",
+        (reservation, kind, body, tag),
+    )
+    connection.execute("UPDATE ledger SET head = ?", (seal_head(key, tag),))
+
+
+def read_events(connection: sqlite3.Connection, path: Path, key: bytes) -> list[Event]:
+    """Return the chain, oldest first, every seal checked."""
+    with believe(path, "its history"):
+        settings, head = connection.execute("SELECT settings, head FROM ledger").fetchone()
+        tag = start_events(key, settings)
+        events = []
+        for reservation, kind, body, row_tag in connection.execute(
+            "SELECT reservation, kind, body, tag FROM events ORDER BY number"
+        ):
+            tag, facts = seal(key, tag + body), json.loads(body)
+            # The charges of older schemas do not say what they are.
+            if (facts.get("event", CHARGED), facts["reservation"]) != (kind, reservation):
+                raise ValueError(f"an event of {reservation} says that it is another")
+            if tag != row_tag:
+                raise _damaged(path, f"an event of the release {reservation} was changed")
+            events.append(Event(kind, reservation, facts, tag))
+    if seal_head(key, tag) != head:
+        raise _damaged(path, "its history does not match its seal")
+    return events
 
 
 def start_declarations(key: bytes, settings: str) -> str:
@@ -276,26 +427,6 @@ def believe(path: Path, what: str) -> Iterator[None]:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise _damaged(path, f"{what} cannot be read ({error})") from error
-
-
-def read_bodies(
-    connection: sqlite3.Connection, path: Path, key: bytes
-) -> list[tuple[int, str, str | None, str | None]]:
-    """Return number, body and times of progress of each entry, checked against the seal."""
-    with believe(path, "its history"):
-        settings, head = connection.execute("SELECT settings, head FROM ledger").fetchone()
-        tag = seal(key, settings)
-        bodies = []
-        for number, body, row_tag, *times in connection.execute(
-            "SELECT number, body, tag, stored_at, completed_at FROM releases ORDER BY number"
-        ):
-            tag = seal(key, tag + body)
-            if tag != row_tag:
-                raise _damaged(path, f"release {number} does not match its seal")
-            bodies.append((number, body, *times))
-    if tag != head:
-        raise _damaged(path, "its history does not match its seal")
-    return bodies
 
 
 def read_said(connection: sqlite3.Connection, path: Path, key: bytes) -> list[dict[str, Any]]:
@@ -346,90 +477,3 @@ def _explain(error: sqlite3.Error, path: Path, timeout: float) -> LedgerError:
     if code == sqlite3.SQLITE_NOTADB:
         return LedgerError(f"{path} is not a ledger of this library, or it is damaged ({error}).")
     return _damaged(path, str(error))
-
-
-MAGIC = b"discreet values\n"
-SIZE_BYTES, HASH_BYTES = 8, 32
-HEAD = len(MAGIC) + SIZE_BYTES + HASH_BYTES
-
-
-@dataclass(frozen=True)
-class Vault:
-    """An open vault, held by this process alone."""
-
-    path: Path
-    handle: int
-
-    def make_room(self, size: int) -> None:
-        """Take room on the disk for so many bytes of values."""
-        os.lseek(self.handle, 0, os.SEEK_SET)
-        fill_with_zeros(self.handle, HEAD + size)
-        sync_folder(self.path.parent)
-
-    def keep(self, parts: Sequence[bytes]) -> None:
-        """Write the values; when this returns, they survive a power cut."""
-        mark = hashlib.blake2b(digest_size=HASH_BYTES)
-        for part in parts:
-            mark.update(part)
-        size = sum(len(part) for part in parts)
-        os.lseek(self.handle, 0, os.SEEK_SET)
-        with os.fdopen(os.dup(self.handle), "wb") as file:
-            file.write(MAGIC + size.to_bytes(SIZE_BYTES, "little") + mark.digest())
-            for part in parts:
-                file.write(part)
-        os.fsync(self.handle)
-
-    def read(self) -> bytes | None:
-        """Return the values, or None where none were kept whole."""
-        return _read(self.path)
-
-
-def find_vault(ledger: Path, reservation: str) -> Path:
-    """Return where the values of a release wait for their bundle."""
-    return ledger.with_name(f"{ledger.name}.recovery") / reservation
-
-
-def has_values(path: Path) -> bool:
-    """Say whether a vault holds values."""
-    return path.exists() and _read(path) is not None
-
-
-def remove_vault(path: Path) -> None:
-    """Remove a vault whose values have arrived, and the folder with the last one."""
-    path.unlink(missing_ok=True)
-    try:
-        path.parent.rmdir()
-    except OSError:
-        return  # others wait there
-
-
-@contextmanager
-def open_vault(ledger: Path, reservation: str) -> Iterator[Vault]:
-    """Hold the vault of a reservation while the block runs."""
-    path = find_vault(ledger, reservation)
-    busy = LedgerError(
-        f"{ledger}: another process is just finishing this release. Wait for it, and look at "
-        f"'discreet ledger show {ledger}'."
-    )
-    with ExitStack() as stack:
-        handle = None
-        while handle is None:
-            make_folder(path.parent)
-            # Another release that arrives may remove the folder between our two steps.
-            with suppress(FileNotFoundError):
-                handle = stack.enter_context(hold_lock(path, busy))
-        try:
-            yield Vault(path, handle)
-        finally:
-            if not os.fstat(handle).st_size:
-                remove_vault(path)
-
-
-def _read(path: Path) -> bytes | None:
-    content = path.read_bytes()
-    start = len(MAGIC) + SIZE_BYTES
-    size = int.from_bytes(content[len(MAGIC) : start], "little")
-    values = content[HEAD : HEAD + size]
-    mark = hashlib.blake2b(values, digest_size=HASH_BYTES).digest()
-    is_whole = content.startswith(MAGIC) and len(values) == size and content[start:HEAD] == mark
-    return values if is_whole else None

@@ -27,12 +27,15 @@ from discreet.privacy.ledger.populations import EVERYONE, Declaration, Populatio
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the history.
+    """One release of the history: its charge, and what has happened to it since.
 
-    ``stored_at`` says when the noisy values were safe on disk, ``completed_at`` when the release
-    was finished. ``order`` is what was asked for, from which a release that was paid for can be
-    made; None in entries of schema 1. ``declared`` is the number of declarations at that time.
-    ``request`` is what was approved, with its signatures, and ``approved_by`` whose they are.
+    ``stored_at`` says when the noisy values were committed, ``completed_at`` when the release was
+    delivered, ``void_at`` when its values were found to be lost. ``has_values`` says whether the
+    values still wait for a bundle. ``order`` is what was asked for, from which a release that was
+    paid for can be made; None in entries of schema 1. ``declared`` is the number of declarations
+    at that time. ``request`` is what was approved, with its signatures, and ``approved_by`` whose
+    they are. ``head`` and ``digest`` are what its bundle shows of the ledger's chain and of the
+    values.
     """
 
     number: int
@@ -41,15 +44,35 @@ class Entry:
     description: str
     spend: Spend
     reserved_at: str
-    completed_at: str | None
     fingerprint: str = field(repr=False)  # for the steward's ledger only, never printed
     recognised_by: str = ROWS
-    stored_at: str | None = None
     order: Mapping[str, Any] | None = field(default=None, repr=False)
     declared: int = 0
     ids: str | None = field(default=None, repr=False)  # a seal on digests, never printed
     request: Mapping[str, Any] | None = field(default=None, repr=False)
     approved_by: tuple[Mapping[str, str], ...] = ()
+    stored_at: str | None = None
+    completed_at: str | None = None
+    void_at: str | None = None
+    stored: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    has_values: bool = False
+    head: str | None = None
+    digest: str | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the release was paid for, can be delivered, and has no bundle yet."""
+        can_be_made = self.order is not None and self.void_at is None
+        return can_be_made and (self.completed_at is None or self.has_values)
+
+    @property
+    def state(self) -> str:
+        """What has happened to it, in a word: the last of its events."""
+        if self.completed_at is not None:
+            return "completed"
+        if self.void_at is not None:
+            return "void"
+        return "stored" if self.stored_at is not None else "charged"
 
     def is_about(self, fingerprint: str, former: str | None) -> bool:
         """Say whether this entry has the same answers, by the rule of its own time.
@@ -71,14 +94,13 @@ class Entry:
             "neighbours": str(self.spend.neighbours),
             "reserved_at": self.reserved_at,
             "completed_at": self.completed_at,
+            "state": self.state,
             "approved_by": [dict(one) for one in self.approved_by],
         }
 
 
-def read_entry(
-    number: int, values: dict[str, Any], stored_at: str | None, completed_at: str | None
-) -> Entry:
-    """Rebuild an entry from its stored values; those of schema 1 hold fewer."""
+def read_entry(number: int, values: Mapping[str, Any]) -> Entry:
+    """Rebuild an entry from the facts of its charge; those of schema 1 hold fewer."""
     return Entry(
         number=number,
         reservation=values["reservation"],
@@ -86,10 +108,8 @@ def read_entry(
         description=values["description"],
         spend=Spend.from_dict(values["spend"]),
         reserved_at=values["reserved_at"],
-        completed_at=completed_at,
         fingerprint=values["fingerprint"],
         recognised_by=values.get("recognised_by", ROWS),
-        stored_at=stored_at,
         order=values.get("order"),
         declared=values.get("declared", 0),
         ids=values.get("ids"),
@@ -127,6 +147,16 @@ class History:
     populations: Populations
     declarations: tuple[Declaration, ...] = ()
     approvers: tuple[Approver, ...] = ()
+
+    def find(self, reservation: str) -> Entry:
+        """Return the entry of a reservation."""
+        for entry in self.entries:
+            if entry.reservation == reservation:
+                return entry
+        raise LedgerError(
+            f"{self.path}: no reservation {reservation!r} in this ledger. Complete only what this "
+            f"ledger reserved."
+        )
 
     @property
     def relation(self) -> Neighbours | None:

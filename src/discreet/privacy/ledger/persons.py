@@ -35,12 +35,9 @@ def seal_persons(key: bytes, digests: bytes) -> str:
     return hashlib.blake2b(digests, key=key, digest_size=32, person=b"persons").hexdigest()
 
 
-def keep_persons(connection: sqlite3.Connection, reservation: str, digests: bytes) -> None:
-    """Store the digests of a release that was just reserved."""
-    connection.execute(
-        "INSERT INTO persons SELECT number, ? FROM releases WHERE reservation = ?",
-        (digests, reservation),
-    )
+def keep_persons(connection: sqlite3.Connection, number: int, digests: bytes) -> None:
+    """Store the digests of a release that is being charged."""
+    connection.execute("INSERT INTO persons VALUES (?, ?)", (number, digests))
 
 
 def check_remembered(connection: sqlite3.Connection, path: Path, history: History) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from discreet.atomic import write_text
-from discreet.errors import BadUsage, NotAllowed
+from discreet.errors import BadUsage, NotAllowed, escape_controls, escape_json
 from discreet.privacy.ledger.file import random_bytes
 from discreet.privacy.ledger.policy import Asked
 from discreet.privacy.ledger.signatures import check_public, shorten, sign
@@ -35,7 +35,9 @@ from discreet.schema import (
     read_fields,
 )
 
-FORMAT = "discreet request 1"
+FORMAT = "discreet request 2"
+FORMER = {"discreet request 1": ("estimator", "chosen_by", "looked")}
+"""Formats that are read too, and what requests of each do not hold yet."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,9 @@ TERMS: dict[str, dict[str, Any]] = {
         "population": str,
         "ledger_file": str,
         "about": Mapping[Literal["identity", "audit"], Mapping[str, Packed]],
+        "estimator": Literal["noise-aware"],
+        "chosen_by": Literal["auto", "steward"],
+        "looked": bool,
     },
     "approver": {"name": str, "public_key": str, "retires": bool},
 }
@@ -90,7 +95,10 @@ class RightAnswers:
     in_order: tuple[tuple[str, ...], ...]
 
 
-IN_ORDER = ("kind", "items", "steps", "forms", "design", "lowest", "max_answers")
+IN_ORDER = (
+    *("kind", "items", "steps", "forms", "design", "lowest", "max_answers"),
+    *("estimator", "chosen_by", "looked"),
+)
 """What a release's order in the ledger says in the same words."""
 
 
@@ -119,7 +127,7 @@ class Request:
 
     def __repr__(self) -> str:
         signed = f"{len(self.signatures)} signatures"
-        return f"Request({self.body['purpose']}, {self.body['nonce']}, {signed})"
+        return f"Request({self.body['purpose']}, {escape_controls(self.body['nonce'])}, {signed})"
 
     def __post_init__(self) -> None:
         _check_body(self.body)
@@ -128,7 +136,7 @@ class Request:
     def content(self) -> bytes:
         """The one form of the body that is signed."""
         text = json.dumps(self.body, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-        return f"{FORMAT}\n{text}".encode()
+        return f"{self.body['format']}\n{text}".encode()
 
     @property
     def digest(self) -> str:
@@ -153,7 +161,7 @@ class Request:
             "mechanism": asked.mechanism,
             "persons": asked.persons,
             "population": population,
-            **({} if order is None else {name: order[name] for name in IN_ORDER}),
+            **({} if order is None else {name: order[name] for name in IN_ORDER if name in body}),
         }
         others = [name for name, value in told.items() if body[name] != value]
         for name, value in (("epsilon", asked.epsilon), ("delta", asked.delta)):
@@ -184,7 +192,7 @@ class Request:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the request to a file, whole or not at all, readable by its owner only."""
         text = json.dumps(self.to_dict(), indent=2, sort_keys=True, ensure_ascii=False)
-        write_text(Path(path), f"{text}\n")
+        write_text(Path(path), f"{escape_json(text)}\n")
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Request:
@@ -202,6 +210,11 @@ class Request:
             return cls.from_dict(values)
         except (BadUsage, ValueError, RecursionError) as error:
             raise BadUsage(f"{path} is not a request: {error}.") from None
+
+
+def list_fields(request: Request) -> list[str]:
+    """Return the names of all fields of a request, in a fixed order."""
+    return [*COMMON, *TERMS[request.body["purpose"]]]
 
 
 def make_request(purpose: str, ledger: str, terms: Mapping[str, Any]) -> Request:
@@ -247,9 +260,11 @@ def unpack(value: Any) -> Any:
 
 def _check_body(body: Mapping[str, Any]) -> None:
     """Refuse a body that holds less, more or other than a request does."""
-    if body.get("format") != FORMAT:
+    if body.get("format") not in (FORMAT, *FORMER):
         raise BadUsage(f"its format is {body.get('format')!r}, this version reads {FORMAT!r}")
-    wanted = {**COMMON, **TERMS.get(str(body.get("purpose")), {})}
+    missing = FORMER.get(body["format"], ())
+    terms = TERMS.get(str(body.get("purpose")), {})
+    wanted = {**COMMON, **{name: terms[name] for name in terms if name not in missing}}
     if len(wanted) == len(COMMON):
         raise BadUsage(f"it is for {body.get('purpose')!r}, which no request is for")
     _check_plain(body)

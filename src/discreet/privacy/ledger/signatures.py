@@ -7,14 +7,13 @@ and 64 hexadecimal digits; its fingerprint, for people to compare, is 32 digits 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from discreet.atomic import create_private, naming, write_text
+from discreet.atomic import appearing, write_text
 from discreet.errors import BadUsage, MissingExtra
 
 PREFIX = "ed25519:"
@@ -50,19 +49,20 @@ def write_key(path: str | PathLike[str], passphrase: str | None = None) -> str:
     if passphrase is not None:
         locked = forms.BestAvailableEncryption(_encode(passphrase))
     content = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, locked)
+    public = _public_text(key)
     try:
-        create_private(place)
+        with appearing(place) as part:
+            part.write_bytes(content)
     except FileExistsError:
         raise BadUsage(
             f"{place} exists already, and a key is never overwritten: what it signed could not be "
             f"signed again. Choose another name, or show its public key with --show."
         ) from None
-    with naming(place), place.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    public = _public_text(key)
-    write_text(place.with_name(f"{place.name}.pub"), f"{public}\n", private=False)
+    try:
+        write_text(place.with_name(f"{place.name}.pub"), f"{public}\n", private=False)
+    except BaseException:
+        place.unlink()  # nobody has seen it yet
+        raise
     return public
 
 

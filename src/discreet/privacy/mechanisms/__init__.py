@@ -10,7 +10,7 @@ help cost nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from discreet.errors import BadUsage
 if TYPE_CHECKING:
     from discreet.privacy.mechanisms.base import CompleteMechanism
     from discreet.privacy.protocol import Public
+    from discreet.types import Chooser
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,23 @@ def find_mechanism(name: str) -> CompleteMechanism:
     return MECHANISMS[name]()
 
 
+TYPICAL = ("answers", "comparisons")
+"""Settings with the typical number of what a person contributes."""
+
+
+def set_typical(mechanism: CompleteMechanism, typical: float | None) -> CompleteMechanism:
+    """Return a mechanism that weights persons by a typical number of answers; None changes none."""
+    if typical is None:
+        return mechanism
+    for name in TYPICAL:
+        if is_dataclass(mechanism) and name in {one.name for one in fields(mechanism)}:
+            return replace(mechanism, **{name: typical})
+    raise BadUsage(
+        f"the mechanism {mechanism.name} gives every person the same weight, so that a typical "
+        "number of answers says nothing about it; leave that out"
+    )
+
+
 def choose_mechanism(
     given: str | CompleteMechanism, public: Public, kind: str = "answers"
 ) -> tuple[CompleteMechanism, str]:
@@ -125,6 +143,16 @@ def choose_mechanism(
     from discreet.privacy.mechanisms.comparisons import pick_comparison_mechanism
 
     return pick_comparison_mechanism(public)
+
+
+def describe_choice(name: str, public: Public, kind: str, chosen_by: Chooser) -> str:
+    """Say who chose a mechanism that a request names; why is found anew, never read."""
+    if chosen_by == "steward":
+        return f"{name}: named by the steward"
+    if chosen_by == "unknown":
+        return f"{name}: named in the request"
+    picked, choice = choose_mechanism(AUTO, public, kind)
+    return choice if picked.name == name else f"auto: {name}, chosen by an earlier version"
 
 
 def check_steps_taken(mechanism: CompleteMechanism, public: Public) -> None:

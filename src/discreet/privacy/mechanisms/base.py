@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.pairs import Weighting
+from discreet.counts.matrix import RELEASING, planning
 from discreet.errors import BadUsage
 from discreet.models.noisefit import NoiseFit
 from discreet.models.noisefit.totals import TotalsFit
@@ -106,6 +107,8 @@ class CompleteMechanism(ABC):
     """Whether the promise also covers which items a person answered."""
     takes_steps: ClassVar[bool] = False
     """Whether items may have more than one step."""
+    takes_forms: ClassVar[bool] = False
+    """Whether what is released depends on forms and on the stated design."""
     growth: ClassVar[float] = 1.0
     """How far a group can be told apart grows with this power of its size: with the root where
     everybody's answers get noise of their own."""
@@ -165,7 +168,8 @@ class AdditiveMechanism(CompleteMechanism):
 
     def count(self, answers: Any, public: Public, calibration: Calibration) -> Any:
         """Return what the cells are made of: pairs, by default. Confidential."""
-        return answers.count(self.weighting(public, calibration))
+        with planning(RELEASING):
+            return answers.count(self.weighting(public, calibration))
 
     @abstractmethod
     def cells(self, counts: Any, calibration: Calibration) -> dict[str, Int64Array]:

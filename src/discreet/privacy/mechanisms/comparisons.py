@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, isqrt, sqrt
+from math import ceil, inf, isqrt, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -134,7 +134,7 @@ class NetWins(AdditiveMechanism):
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
             raise BadUsage(f"share must lie between 0 and 1, found {self.share}")
-        if self.comparisons is not None and not self.comparisons >= 1:
+        if self.comparisons is not None and not 1 <= self.comparisons < inf:
             raise BadUsage(
                 f"comparisons, the typical number per judge, must be at least 1, found "
                 f"{self.comparisons}"

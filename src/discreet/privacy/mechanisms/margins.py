@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from math import ceil, sqrt
+from math import ceil, inf, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -143,7 +143,7 @@ class Margins(AdditiveMechanism):
         for name, value in (("clip", self.clip), ("share", self.share)):
             if value is not None and not value > 0:
                 raise BadUsage(f"{name} must be positive, found {value}")
-        if self.answers is not None and not self.answers >= 2:
+        if self.answers is not None and not 2 <= self.answers < inf:
             raise BadUsage(
                 f"answers, the typical number of answers per person, must be at least 2, "
                 f"found {self.answers}"

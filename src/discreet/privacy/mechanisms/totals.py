@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -91,6 +91,7 @@ class Totals(AdditiveMechanism):
     """
 
     takes_steps: ClassVar[bool] = True
+    takes_forms: ClassVar[bool] = True
 
     name: str = "totals"
     answers: float | None = None
@@ -102,7 +103,7 @@ class Totals(AdditiveMechanism):
                 f"share, the part of the squared budget that the moments get, must be above 0 and "
                 f"below {1 - PERSONS_SHARE}, found {self.share}"
             )
-        if self.answers is not None and not self.answers >= 1:
+        if self.answers is not None and not 1 <= self.answers < inf:
             raise BadUsage(
                 f"answers, the typical number of answers per person, must be at least 1, "
                 f"found {self.answers}"
@@ -219,19 +220,24 @@ def _check_design(public: Public) -> None:
 
 
 def _check_forms(sums: Mapping[str, Int64Array], public: Public) -> None:
-    """Refuse persons who do not fit the design that was stated; for the steward's eyes."""
+    """Refuse persons whose answers, after the cap, do not fit the design; for the steward's eyes.
+
+    The cap is drawn before, so somebody with more answers than it may fit by chance, or not.
+    """
     misfits = int(sums["misfits"])
+    capped = f"after the cap of {public.max_answers}"
     if misfits and public.design == "complete":
         what = "every item of a form" if public.forms else "every listed item"
         raise BadResponses(
             f"design='complete' says that everybody answered {what}, and {misfits:,} people "
-            "answered others or fewer. Say design='random' or 'unknown' (--design), or take them "
-            "out of the data first"
+            f"have answers to others or fewer, {capped}. Say design='random' or 'unknown' "
+            "(--design), or take them out of the data first"
         )
     if misfits:
         raise BadResponses(
-            f"{misfits:,} people answered items that are not all in one form. The forms are named "
-            "in advance and everybody has one of them: correct the forms, or leave them out"
+            f"{misfits:,} people have answers to items that are not all in one form, {capped}. The "
+            "forms are named in advance and everybody has one of them: correct the forms, or leave "
+            "them out"
         )
     if public.design == "complete" and public.persons is not None:
         silent = public.persons - int(sums["persons"]) + int(sums["silent"])

@@ -258,7 +258,7 @@ def show_ledger(request: Request, problem: str = "") -> Response:
             "listed": listed,
             "policy": [] if ledger.policy is None else ledger.policy.describe(),
             "waiting_for": [
-                (one, explain_resuming(ledger, one)) for one in list_waiting(ledger, listed.history)
+                (one, explain_resuming(ledger, one)) for one in list_waiting(listed.history)
             ],
             "fields": DECLARED,
             "same": _write_same(listed.path),

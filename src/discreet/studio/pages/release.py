@@ -79,7 +79,7 @@ def show_form(
         "release.html",
         {
             "problem": problem,
-            "looked": say_looked(work, was_refused=session.was_refused(work)),
+            "looked": say_looked(session, work),
             "sections": (("How it protects", PROTECTION), ("What is public about the study", STUDY),
                          ("Who it is", ABOUT)),
             "account": replace(ACCOUNT, choices={name: one[2] for name, one in accounts.items()}),
@@ -144,7 +144,7 @@ def _take(request: Request, sent: Upload) -> Response:
         return show_form(request, str(error), said)
     name = Ledger.name_reservation()
     place = session.home.place_release(terms.title, name)
-    session.issue(Ticket(name, work, terms, terms.ledger, place))
+    session.note_seen(Ticket(name, work, terms, terms.ledger, place))
     return go(f"/releases/{name}")
 
 
@@ -230,15 +230,15 @@ def _show_page(
 
 
 def _show_review(request: Request, ticket: Ticket, problem: str) -> Response:
+    session = session_of(request)
+    ticket = session.note_seen(ticket)
     if ticket.terms is None or ticket.work is None:
         raise HTTPException(404, "There is nothing to review here.")
     try:
         values = {"refused": False, **_review(ticket.work, ticket.terms)}
     except DiscreetError as error:
         values, problem = {"refused": True}, problem or str(error)
-    session = session_of(request)
-    now = session.works.get(ticket.work.name, ticket.work)
-    looked = say_looked(now, was_refused=session.was_refused(now))
+    looked = say_looked(session, session.works.get(ticket.work.name, ticket.work))
     values |= {"problem": problem, "looked": looked, "same": write_release(ticket)}
     values |= {"twin": session.find_same(ticket), "terms": ticket.terms}
     return _show_page("review.html", ticket, values, 400 if problem else 200)
@@ -307,6 +307,7 @@ def confirm(request: Request, sent: dict[str, str]) -> Response:
             _check_typed(sent.get("epsilon", ""), ticket)
     except DiscreetError as error:
         return _show_review(request, ticket, f"{end_sentence(str(error))} Nothing was spent.")
+    session.note_seen(ticket)
     used = session.begin(ticket.name, partial(start_release, session))
     return go(f"/releases/{used.name}")
 
@@ -340,7 +341,9 @@ def write_release(ticket: Ticket) -> Same | None:
     found = find_look(work)
     columns = [one.name for one in found.columns if one.role == ITEM] if found else []
     command = write_same("release", work.shown, words, columns, more=more)
-    return replace(command, python=_write_python(work, terms, {**words, **place}))
+    python = _write_python(work, terms, {**words, **place})
+    typed = f"{command.command} --looked" if terms.looked else command.command
+    return replace(command, command=typed, python=python)
 
 
 def _write_python(work: Work, terms: Terms, rest: Mapping[str, Any]) -> str:
@@ -349,6 +352,7 @@ def _write_python(work: Work, terms: Terms, rest: Mapping[str, Any]) -> str:
         repr(work.shown),
         f"discreet.Budget({budget.epsilon!r}, {budget.delta!r}, {str(budget.neighbours)!r})",
         *(f"{name}={value!r}" for name, value in {**terms.keywords, **rest}.items()),
+        *(["looked=True"] if terms.looked else []),
     ]
     inside = "".join(f"    {line},\n" for line in lines)
     call = f"published = discreet.release(\n{inside})\n"

@@ -21,7 +21,6 @@ from discreet.errors import BadUsage, DiscreetError
 from discreet.markup import HtmlColumn
 from discreet.output.statement import make_statement
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.file import find_vault, has_values
 from discreet.privacy.ledger.history import Entry
 from discreet.publishing.delivery import list_waiting
 from discreet.publishing.verification import check_bundle, read_published
@@ -73,7 +72,7 @@ class Waiting:
     @property
     def needs_answers(self) -> bool:
         """Whether its values have to be drawn still."""
-        return not has_values(find_vault(self.ledger.path, self.entry.reservation))
+        return not self.entry.has_values
 
 
 def find_waiting(session: Session, listed: list[Listed]) -> list[Waiting]:
@@ -81,8 +80,8 @@ def find_waiting(session: Session, listed: list[Listed]) -> list[Waiting]:
     found = [
         Waiting(one, entry)
         for one in listed
-        if one.ledger is not None and one.history is not None
-        for entry in list_waiting(one.ledger, one.history)
+        if one.history is not None
+        for entry in list_waiting(one.history)
     ]
     tickets = session.tickets
     running = {name for name, one in list(tickets.items()) if _is_running(one)}
@@ -130,10 +129,10 @@ def resume(request: Request, sent: dict[str, str]) -> Response:
     session, path = session_of(request), path_of(request)
     try:
         entry = Ledger.open(path).find(sent.get("number", ""))
+        title = str(((entry.order or {}).get("about") or {}).get("identity", {}).get("title", ""))
+        place = session.home.place_release(title, entry.reservation)
     except DiscreetError as error:
         return show_releases(request, str(error))
-    title = str(((entry.order or {}).get("about") or {}).get("identity", {}).get("title", ""))
-    place = session.home.place_release(title, entry.reservation)
     work = session.works.get(sent.get("work", ""))
     session.issue(Ticket(entry.reservation, work, None, path, place))
     used = session.begin(entry.reservation, partial(start_release, session))

@@ -1,0 +1,189 @@
+"""A ledger compared with what was published: copies and old ledgers are found."""
+
+import json
+import shutil
+import sqlite3
+
+import numpy as np
+import pytest
+
+import discreet as library
+from commandline import LSAT_ITEMS, discreet
+from discreet.errors import BadResponses, BadUsage
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.file import publish_head, read_events
+from discreet.publishing.bundle import hash_record
+
+
+@pytest.fixture
+def answers():
+    return library.datasets.lsat()
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger.create(tmp_path / "spent.db", 10.0, 1e-5)
+
+
+@pytest.fixture
+def bundles(tmp_path):
+    (tmp_path / "bundles").mkdir()
+    return tmp_path / "bundles"
+
+
+def publish(answers, ledger, out, **more):
+    told = {"items": LSAT_ITEMS, "ledger": ledger, "out": out, **more}
+    return library.release(answers, library.Budget(0.3), **told)
+
+
+def refuse(ledger, bundles):
+    """Return what the function and the command say, which is the same."""
+    with pytest.raises(BadResponses) as refused:
+        library.check_ledger(ledger, bundles)
+    ended = discreet("ledger", "check", ledger.path, "--bundles", bundles)
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err == f"Error: {refused.value}\n"
+    return str(refused.value)
+
+
+def test_a_ledger_knows_its_bundles_whatever_their_language(answers, ledger, bundles):
+    publish(answers, ledger, bundles / "one")
+    publish(answers, ledger, bundles / "deep" / "two", mechanism="margins")
+    library.read_release(bundles / "one").save(bundles / "eins", language="de")
+    publish(answers, None, bundles / "without")
+    publish(answers, ledger, bundles.parent / "elsewhere")
+    found = library.check_ledger(ledger.path, bundles)
+    assert {one.path.name: one.release for one in found} == {
+        "one": 1,
+        "two": 2,
+        "eins": 1,
+        "without": None,
+    }
+    shown = discreet("ledger", "check", ledger.path, "--bundles", bundles)
+    assert shown.code == 0
+    assert "charged to no ledger" in shown.out
+    assert "Releases without a bundle here: 3." in shown.out
+    document = discreet("ledger", "check", ledger.path, "--bundles", bundles, "--json").document
+    assert document["without_bundle"] == [3]
+    assert len(document["bundles"]) == 4
+
+
+@pytest.mark.parametrize("mechanism", ["randomized-response", "sparse-pairs", "totals"])
+def test_every_kind_of_values_is_known_again(answers, ledger, bundles, mechanism):
+    budget = library.Budget(0.3, 0.0 if mechanism == "randomized-response" else 1e-6)
+    told = {"items": LSAT_ITEMS, "ledger": ledger, "mechanism": mechanism}
+    library.release(answers, budget, **told, out=bundles / "one")
+    assert [one.release for one in library.check_ledger(ledger, bundles)] == [1]
+
+
+def test_a_ledger_from_before_a_release_is_refused(answers, ledger, bundles, tmp_path):
+    publish(answers, ledger, bundles / "one")
+    shutil.copy(ledger.path, tmp_path / "backup.db")
+    publish(answers, ledger, bundles / "two")
+    old = Ledger.open(tmp_path / "backup.db")
+    told = refuse(old, bundles)
+    assert f"{bundles / 'two'}: it is release 2, which the ledger does not have" in told
+    assert str(bundles / "one") not in told
+    publish(answers, old, bundles / "another")
+    told = refuse(old, bundles)
+    assert "is not in the ledger's history" in told
+    pair = f"{bundles / 'another'} and {bundles / 'two'} are both release 2"
+    assert pair in told
+    assert pair in refuse(ledger, bundles)
+
+
+def test_a_copy_between_charge_and_values_is_refused_and_both_bundles_are_named(
+    answers, ledger, bundles, tmp_path, monkeypatch
+):
+    real = Ledger.store
+
+    def copy_first(self, reservation, parts):
+        shutil.copy(self.path, tmp_path / "copy.db")
+        return real(self, reservation, parts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "store", copy_first)
+        publish(answers, ledger, bundles / "one")
+    copy = Ledger.open(tmp_path / "copy.db")
+    library.resume_release(copy, 1, answers, out=bundles / "two")
+    values = [library.read_release(bundles / name).noisy.values for name in ("one", "two")]
+    assert not np.array_equal(*(one["right_wrong"] for one in values))
+    for book in (ledger, copy):
+        told = refuse(book, bundles)
+        assert f"{bundles / 'one'} and {bundles / 'two'} are both release 1" in told
+
+
+def change(bundle, edit):
+    """Change the record as somebody would who also mends its checksum."""
+    record = json.loads((bundle / "privacy.json").read_text())
+    edit(record)
+    record["record_sha256"] = hash_record(record)
+    (bundle / "privacy.json").write_text(json.dumps(record))
+
+
+def test_other_values_under_a_known_head_are_found(answers, ledger, bundles):
+    publish(answers, ledger, bundles / "one")
+    publish(answers, ledger, bundles / "two")
+    charge = json.loads((bundles / "one" / "privacy.json").read_text())["charge"]
+    shutil.rmtree(bundles / "one")
+    shutil.copytree(bundles / "two", bundles / "one")
+    change(bundles / "one", lambda record: record.update(charge=charge))
+    library.verify(bundles / "one")
+    assert "are not those that the ledger has for release 1" in refuse(ledger, bundles)
+
+
+@pytest.mark.parametrize("name", ["head", "values"])
+def test_a_changed_charge_is_found(answers, ledger, bundles, name):
+    publish(answers, ledger, bundles / "one")
+    change(bundles / "one", lambda record: record["charge"].update({name: "0" * 64}))
+    assert str(bundles / "one") in refuse(ledger, bundles)
+
+
+def test_a_damaged_bundle_is_named(answers, ledger, bundles):
+    publish(answers, ledger, bundles / "one")
+    (bundles / "one" / "statement.md").write_text("All is well.")
+    assert "statement.md was changed" in refuse(ledger, bundles)
+
+
+def test_bundles_of_an_earlier_version_and_of_other_ledgers_are_listed(
+    answers, ledger, bundles, tmp_path
+):
+    other = Ledger.create(tmp_path / "other.db", 1.0)
+    publish(answers, other, bundles / "other")
+    publish(answers, ledger, bundles / "old")
+
+    def as_before(record):
+        record["schema_version"] = 2
+        for name in ("charge", "chosen_by", "looked", "reading"):
+            del record[name]
+
+    change(bundles / "old", as_before)
+    library.verify(bundles / "old")
+    found = {one.path.name: one for one in library.check_ledger(ledger, bundles)}
+    assert found["other"].finding == f"charged to another ledger, {other.id}"
+    assert found["old"].finding == "shows no head: written by an earlier version"
+    assert {one.release for one in found.values()} == {None}
+
+
+def test_a_folder_without_bundles_is_wrong_usage(ledger, bundles, tmp_path):
+    for folder, words in ((bundles, "holds no bundle"), (tmp_path / "no", "is not a folder")):
+        with pytest.raises(BadUsage, match=words):
+            library.check_ledger(ledger, folder)
+        assert discreet("ledger", "check", ledger.path, "--bundles", folder).code == 2
+
+
+def test_what_a_bundle_shows_of_the_ledger_is_keyed(answers, ledger, bundles):
+    """Neither a seal of the chain, nor the fingerprint of the answers, nor a plain digest."""
+    publish(answers, ledger, bundles / "one")
+    connection = sqlite3.connect(ledger.path)
+    events = read_events(connection, ledger.path, ledger.key)
+    connection.close()
+    (entry,) = ledger.releases()
+    charge = json.loads((bundles / "one" / "privacy.json").read_text())["charge"]
+    assert charge["head"] == publish_head(ledger.key, events[1].tag)
+    assert charge["head"] != publish_head(bytes(32), events[1].tag)
+    secret = {ledger.key.hex(), entry.fingerprint, entry.stored["sha256"]}
+    secret |= {event.tag for event in events}
+    for path in (bundles / "one").iterdir():
+        content = path.read_bytes()
+        assert not [one for one in secret if one.encode() in content]
