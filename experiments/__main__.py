@@ -1,4 +1,7 @@
-"""Draw every figure, one after another: ``python -m experiments [--quick] [--trials N]``."""
+"""Draw every figure, one after another, or those that are named.
+
+python -m experiments [NAME ...] [--quick] [--trials N]
+"""
 
 from __future__ import annotations
 
@@ -22,17 +25,22 @@ FIGURES = (
     "graph_amplification",
     "comparisons",
     "steps",
+    "ablation",
+    "authors",
 )
 """One script each. To add a figure: a script and a line here and in the README."""
 
 
 def main() -> int:
+    words = sys.argv[1:]
+    named = [word for word in words if word in FIGURES]
+    options = [word for word in words if word not in FIGURES]
     failed = []
-    for name in FIGURES:
+    for name in named or FIGURES:
         print(f"--- {name}", flush=True)
         started = monotonic()
         # Each in a process of its own, so that one that fails does not take the others along.
-        command = [sys.executable, "-m", f"experiments.{name}", *sys.argv[1:]]
+        command = [sys.executable, "-m", f"experiments.{name}", *options]
         if subprocess.run(command, check=False).returncode:  # noqa: S603
             failed.append(name)
         print(f"    {monotonic() - started:.0f} s", flush=True)

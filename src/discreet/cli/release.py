@@ -26,6 +26,7 @@ from discreet.cli.options import (
     AsJson,
     Delta,
     Design,
+    Estimator,
     Force,
     Language,
     Neighbouring,
@@ -128,6 +129,12 @@ class Study:
         flag("Who answered what. complete: everybody all items of a form. random: a part that "
              "does not depend on ability."),
     ] = "unknown"  # fmt: skip
+    estimator: Annotated[
+        Estimator,
+        flag("How noisy values become difficulties. spectral: the paper's Algorithm 2, for the "
+             "mechanisms pairs, sparse-pairs and laplace-pairs. The noise and the charge are the "
+             "same; its error is 1.2 to 1.5 times as large."),
+    ] = "noise-aware"  # fmt: skip
 
     def tell(self, lowest: int | None, model: str) -> dict[str, Any]:
         """Return what a release is told about its items besides their list."""
@@ -205,7 +212,8 @@ def check_allowed(
     from discreet.publishing.wanted import check_allowed as check
 
     given = settled["budget"], listing, cap, people, settled["mechanism"]
-    check(settled["ledger"], Wanted(kind, *given), settled["population"], None)
+    wanted = Wanted(kind, *given, estimator=settled.get("estimator", "noise-aware"))
+    check(settled["ledger"], wanted, settled["population"], None)
 
 
 def release(
@@ -232,6 +240,7 @@ def release(
     from discreet.publishing.release import release as publish
 
     settled = {**settle(terms), **study.tell(reading.lowest, reading.model)}
+    settled["estimator"] = study.estimator
     told = ("items", "forms", "design", "lowest", "model")
     listing = make_listing(**{name: settled[name] for name in told})
     check_allowed("answers", settled, listing, study.max_answers, study.persons)

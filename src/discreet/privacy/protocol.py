@@ -26,7 +26,7 @@ from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.noise import Noise
 from discreet.secure import RandomSource
-from discreet.types import Design, Int64Array, ScaleModel
+from discreet.types import Design, Estimator, Int64Array, ScaleModel
 
 
 @dataclass(frozen=True)
@@ -320,6 +320,8 @@ class Order:
         What is protected; None for one person's whole set of answers.
     about
         What the release says about itself: title, version, what it supersedes; an audit's result.
+    estimator
+        How the released values become difficulties; it costs nothing.
     """
 
     kind: str
@@ -330,6 +332,7 @@ class Order:
     choice: str
     unit: str | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
+    estimator: Estimator = "noise-aware"
 
     def promise(self, *, ledger: str | None, is_private: bool) -> Guarantee:
         """Return what the release promises."""
@@ -364,6 +367,7 @@ class Order:
             "choice": self.choice,
             "unit": self.unit,
             "about": dict(self.about),
+            "estimator": self.estimator,
         }
 
     @classmethod
@@ -411,6 +415,7 @@ class Order:
             choice=values["choice"],
             unit=values["unit"],
             about=values.get("about", {}),
+            estimator=values.get("estimator", "noise-aware"),
         )
 
     def require_mechanism(self) -> Mechanism:

@@ -27,6 +27,7 @@ import numpy as np
 import discreet
 from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
 from discreet.markup import brief_repr, spreadsheet_cell
+from discreet.models.released import count_raised
 from discreet.output.pages import write_public_page
 from discreet.output.statement import REFERENCE, write_registry_entry, write_statement
 from discreet.privacy.accounting import Guarantee
@@ -138,10 +139,18 @@ def describe_release(
         "mechanism": release.mechanism,
         "choice": choice,
         "estimator": estimate.method,
+        **describe_floor(release, estimate),
         "guarantee": release.guarantee.to_dict(),
         "noise": noise,
         **describe_public(kind, release.public, release.settings),
     }
+
+
+def describe_floor(release: Release, estimate: Estimate) -> dict[str, Any]:
+    """Say how many released counts the floor of the spectral estimate raised, and of how many."""
+    if estimate.method != "spectral":
+        return {}
+    return {"floor": count_raised(release)}
 
 
 def describe_public(kind: str, public: Public, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,14 @@ from discreet.publishing.listing import Forms, Items, make_listing
 from discreet.publishing.wanted import Wanted, check_allowed
 from discreet.results.kinds import KINDS
 from discreet.tables.words import ListedWords
-from discreet.types import AnswerMechanism, ComparisonMechanism, Design, Engine, Model
+from discreet.types import (
+    AnswerMechanism,
+    ComparisonMechanism,
+    Design,
+    Engine,
+    Estimator,
+    Model,
+)
 
 LARGE_EPSILON = 5.0
 
@@ -52,6 +59,7 @@ def release(
     max_answers: int | None = None,
     persons: int | Iterable[object] | None = None,
     mechanism: AnswerMechanism | CompleteMechanism = "auto",
+    estimator: Estimator = "noise-aware",
     ledger: Ledger | str | PathLike[str] | None = None,
     population: str = EVERYONE,
     about: About = None,
@@ -100,6 +108,12 @@ def release(
     mechanism
         A name, or a mechanism with settings of its own. ``"auto"`` takes the one that is more
         accurate for these public parameters, and ``record["choice"]`` says which and why.
+    estimator
+        How the released values become difficulties. ``"noise-aware"``: a fit that knows its noise.
+        ``"spectral"``: the paper's Algorithm 2, for ``pairs``, ``sparse-pairs`` and
+        ``laplace-pairs``; its error is larger, and where its floor raises more than 2% of the
+        counts it has no standard errors (docs/paper.md). It is no privacy parameter: the noisy
+        values and the charge are the same, and :func:`discreet.refit` changes it later.
     ledger
         Where the spend is recorded and limited; ``None`` is allowed and said in the guarantee.
     population
@@ -138,7 +152,9 @@ def release(
     1.0
     """
     listing = make_listing(items, forms, design, lowest, model)
-    wanted = Wanted("answers", budget, listing, max_answers, persons, mechanism)
+    wanted = Wanted(
+        "answers", budget, listing, max_answers, persons, mechanism, estimator=estimator
+    )
     told = describe_itself(about, audit)
     drawn = noise or ExactNoise()
     terms = Terms(ledger, population, drawn, out, force, told, reservation=reservation)
@@ -271,7 +287,7 @@ def charge_and_release(
         if order.public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")
         wanted.listing.check_lowest(data)
-        check_estimator(order.name)
+        check_estimator(order.name, order.estimator)
         check_noise(order.calibration)
         check_answers(data, order.public, order.require_mechanism())
         _warn_if_weak(order)
@@ -301,7 +317,7 @@ def make_order(wanted: Wanted, people: int | None, terms: Terms) -> Order:
     chosen, choice = choose_mechanism(wanted.mechanism, public, kind)
     calibration = chosen.calibrate(public, wanted.budget, terms.noise.source)
     made = Order(kind, chosen.name, chosen, public, calibration, choice, unit=KINDS[kind].unit)
-    return replace(made, about=terms.about)
+    return replace(made, about=terms.about, estimator=wanted.estimator)
 
 
 def _describe_charge(

@@ -24,7 +24,7 @@ from discreet.answers.steps import MOST_STEPS
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import spreadsheet_cell
-from discreet.models.released import estimate_release
+from discreet.models.released import count_raised, estimate_release
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.wall import Release
@@ -41,7 +41,7 @@ from discreet.publishing.noisy import NOISY_FILE, read_noisy
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.kinds import KINDS, Kind, find_kind
 from discreet.results.thresholds import THRESHOLD_COLUMNS, Thresholds
-from discreet.types import MODELS, Design
+from discreet.types import MODELS, Design, Estimator
 
 
 def verify(folder: str | PathLike[str]) -> None:
@@ -108,8 +108,19 @@ def read_released_ranking(folder: str | PathLike[str]) -> PublishedRanking:
     )
 
 
-def refit(folder: str | PathLike[str]) -> Estimate:
-    """Estimate again from the noisy values of a bundle: the same numbers, before rounding.
+def refit(
+    released: Published | str | PathLike[str], *, estimator: Estimator | None = None
+) -> Estimate:
+    """Estimate again from the noisy values of a release: the same numbers, before rounding.
+
+    This is post-processing: it needs no data and costs nothing.
+
+    Parameters
+    ----------
+    released
+        A release, or the folder of its bundle.
+    estimator
+        ``"noise-aware"`` or, for counts of pairs, ``"spectral"``; by default that of the release.
 
     Examples
     --------
@@ -125,13 +136,14 @@ def refit(folder: str | PathLike[str]) -> Estimate:
     >>> bool((again.difficulty == released.estimate.difficulty).all())
     True
     """
-    found = read_published(folder)
+    found = released if isinstance(released, Published) else read_published(released)
     if found.noisy is None:
+        name = "this release" if isinstance(released, Published) else released
         raise BadUsage(
-            f"{folder} holds no noisy values ({NOISY_FILE}), so nothing can be fitted to them: "
+            f"{name} holds no noisy values ({NOISY_FILE}), so nothing can be fitted to them: "
             f"{WITHOUT_VALUES}"
         )
-    return estimate_release(found.noisy)
+    return estimate_release(found.noisy, estimator=estimator or found.record["estimator"])
 
 
 WITHOUT_VALUES = (
@@ -149,6 +161,8 @@ def _read(place: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
             _check_values(PRIVACY_FILE, {**LEFT_OUT, **record}, ABOUT)
         if record["schema_version"] > 1 and find_kind(record) is KINDS["answers"]:
             _check_values(PRIVACY_FILE, record, STEPS)
+        if record["estimator"] == "spectral":
+            _check_values(PRIVACY_FILE, record, FLOOR)
         promised = record["guarantee"]
         if record["schema_version"] == 1:
             promised = {"tail": None, **promised}
@@ -158,6 +172,8 @@ def _read(place: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
             return estimate, record, None
         content = (place / NOISY_FILE).read_bytes()
         noisy, estimate = read_noisy(content, record, estimate)
+        if record["estimator"] == "spectral" and record["floor"] != count_raised(noisy):
+            raise _Damage(f"{PRIVACY_FILE} has a floor that does not fit {NOISY_FILE}")
         return estimate, record, noisy
 
 
@@ -257,7 +273,7 @@ def _fields(kind: Kind) -> Checks:
     return {
         "mechanism": _is_text,
         "choice": _is_text,
-        "estimator": _is_text,
+        "estimator": lambda value: value in get_args(Estimator),
         "guarantee": lambda value: isinstance(value, dict),
         "noise": lambda value: isinstance(value, dict),
         "settings": lambda value: isinstance(value, dict),
@@ -278,8 +294,14 @@ ABOUT: Checks = {
     "source_sha256": _is_text,
 }
 """What a record says about its release, besides the promise."""
+FLOOR: Checks = {"floor": lambda value: _has_keys(value, ("raised", "counts")) and _is_floor(value)}
+"""What the record of a spectral estimate says besides."""
 LEFT_OUT: Mapping[str, Any] = {"identity": {}, "audit": None, "approval": None}
 """What a record says nothing of where there is nothing to say."""
+
+
+def _is_floor(value: dict[str, Any]) -> bool:
+    return all(map(_is_count, value.values())) and value["raised"] <= value["counts"]
 
 
 def _is_identity(value: dict[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from operator import index
 from typing import SupportsIndex
 
 from discreet.errors import BadUsage, NotAllowed
+from discreet.models.released import NOISE_AWARE, check_estimator
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.policy import Asked
@@ -20,6 +21,7 @@ from discreet.privacy.mechanisms import MECHANISMS, check_mechanism, choose_mech
 from discreet.privacy.mechanisms.base import CompleteMechanism
 from discreet.privacy.protocol import PUBLIC, Public
 from discreet.publishing.listing import Listing
+from discreet.types import Estimator
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Wanted:
         A name, or a mechanism with settings of its own.
     expected
         The number declared for the ledger's policy alone, where it is not to be published.
+    estimator
+        How the released values become difficulties.
     """
 
     kind: str
@@ -51,6 +55,7 @@ class Wanted:
     people: int | Iterable[object] | None
     mechanism: str | CompleteMechanism
     expected: int | None = None
+    estimator: Estimator = NOISE_AWARE
 
     def __post_init__(self) -> None:
         if not isinstance(self.budget, Budget):
@@ -61,6 +66,10 @@ class Wanted:
             check_mechanism(self.mechanism, self.kind)
         if isinstance(self.people, Iterable) and not isinstance(self.people, str):
             object.__setattr__(self, "people", list(self.people))  # it is gone through twice
+        if self.estimator != NOISE_AWARE:
+            public = self.make_public(self.declared)
+            made, _ = choose_mechanism(self.mechanism, public, self.kind)
+            check_estimator(made.name, self.estimator)
 
     @property
     def declared(self) -> int | None:

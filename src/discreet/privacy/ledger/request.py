@@ -48,6 +48,8 @@ TERMS: dict[str, dict[str, Any]] = {
     "approver": {"name": str, "public_key": str, "retires": bool},
 }
 """What a request holds, by what it is for; all of it, and nothing else."""
+OPTIONAL = {"estimator": ("release", "noise-aware")}
+"""What a request may hold besides: for what, and what it means to leave it out."""
 IN_ORDER = ("kind", "items", "steps", "forms", "design", "lowest", "max_answers")
 """What a release's order in the ledger says in the same words."""
 
@@ -114,6 +116,12 @@ class Request:
             **({} if order is None else {name: order[name] for name in IN_ORDER}),
         }
         others = [name for name, value in told.items() if body[name] != value]
+        if order is not None:
+            others += [
+                name
+                for name, (_, default) in OPTIONAL.items()
+                if body.get(name, default) != order.get(name, default)
+            ]
         for name, value in (("epsilon", asked.epsilon), ("delta", asked.delta)):
             others += [name] * (Decimal(repr(value)) > Decimal(body[name]))
         if others:
@@ -207,7 +215,9 @@ def _check_body(body: Mapping[str, Any]) -> None:
     """Refuse a body that holds less, more or other than a request does."""
     if body.get("format") != FORMAT:
         raise BadUsage(f"its format is {body.get('format')!r}, this version reads {FORMAT!r}")
-    wanted = {**COMMON, **TERMS.get(str(body.get("purpose")), {})}
+    purpose = str(body.get("purpose"))
+    added = {name: str for name, (use, _) in OPTIONAL.items() if use == purpose and name in body}
+    wanted = {**COMMON, **TERMS.get(purpose, {}), **added}
     if len(wanted) == len(COMMON):
         raise BadUsage(f"it is for {body.get('purpose')!r}, which no request is for")
     for name in sorted({*wanted} ^ {*body}):

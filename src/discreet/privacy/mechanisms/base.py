@@ -18,6 +18,7 @@ import numpy.typing as npt
 from discreet.answers.pairs import Weighting
 from discreet.errors import BadUsage
 from discreet.models.noisefit import NoiseFit
+from discreet.models.noisefit.pairs import PairMatrix
 from discreet.models.noisefit.totals import TotalsFit
 from discreet.models.noisefit.totals.forecast import TotalsForecast
 from discreet.privacy.accounting import Budget, Neighbours
@@ -106,6 +107,8 @@ class CompleteMechanism(ABC):
     """Whether the promise also covers which items a person answered."""
     takes_steps: ClassVar[bool] = False
     """Whether items may have more than one step."""
+    releases_pairs: ClassVar[bool] = False
+    """Whether it releases counts of pairs of items, which the spectral estimate needs."""
     growth: ClassVar[float] = 1.0
     """How far a group can be told apart grows with this power of its size: with the root where
     everybody's answers get noise of their own."""
@@ -126,6 +129,10 @@ class CompleteMechanism(ABC):
     @abstractmethod
     def fit(self, release: Release, standard_errors: bool) -> NoiseFit | TotalsFit:
         """Fit numbers to released values; they and public parameters are all there is."""
+
+    def pair_matrix(self, release: Release) -> PairMatrix:  # noqa: ARG002
+        """Return the released counts of ordered pairs, where that is what was released."""
+        raise BadUsage(f"the mechanism {self.name} does not release counts of pairs of items")
 
     def expect_calibration(self, study: Study) -> Calibration:
         """Return the noise to plan with."""
