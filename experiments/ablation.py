@@ -66,6 +66,8 @@ VARIANTS = {
 EPSILONS = (0.1, 0.2, 0.4, 1.0, 2.0, 5.0)
 QUICK_EPSILONS = (1.0, 5.0)
 HALF = ", half missing"
+MANY_ITEMS, FEW_TRIALS = 100, 12
+"""From so many items on single trials scatter by a few percent, and take long."""
 DRAWN = ("m=25, n=1000", "m=200, n=1000", "lsat", "films, m=25", "films, m=200",
          f"m=25, n=1000{HALF}")  # fmt: skip
 """Panels of the picture; the CSV has all."""
@@ -108,7 +110,8 @@ def make_panels(options: Options) -> list[Panel]:
     curves = (*VARIANTS.values(), "all zero")
     return [
         replace(panel, name=panel.name + word, title=panel.title + word,
-                make=Taken(panel.make, is_real, answered), curves=curves, epsilons=epsilons)
+                make=Taken(panel.make, is_real, answered), curves=curves, epsilons=epsilons,
+                most_trials=FEW_TRIALS if getattr(panel.make, "items", 0) >= MANY_ITEMS else None)
         for word, answered in (("", 1.0), (HALF, 0.5))
         for panel, is_real in taken
     ]  # fmt: skip
@@ -239,8 +242,12 @@ def _draw_panel(axes: Any, panel: Panel, rows: Sequence[dict[str, Any]]) -> None
         label = f"({letters[curve]}) {LABELS[curve]}" if curve in letters else LABELS[curve]
         axes.plot(x, [row["error"] for row in line], label=label, **look)
     axes.set_xscale("log")
-    axes.set_ylim(0, 1.25 * zero)
+    axes.set_yscale("log")
+    steps = [base * 10.0**power for power in (-2, -1, 0, 1) for base in (1, 2, 5)]
+    least = min(row["error"] for row in rows)
     plain_ticks(axes.xaxis, (0.1, 0.3, 1.0, 3.0))
+    plain_ticks(axes.yaxis, [step for step in steps if least / 1.3 < step < 1.6 * zero])
+    axes.set_ylim(least / 1.3, 1.6 * zero)
     style(axes, panel.title, "exact epsilon at delta 0.0001", "‖estimate - reference‖ (logits)")
 
 

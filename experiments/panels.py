@@ -76,6 +76,8 @@ class Panel:
         Where the panel does not use the paper's grid.
     norm
         The length of the vector of errors: 2, or infinity for the largest error of any item.
+    most_trials
+        At most so many trials: with many items single trials scatter little.
     """
 
     name: str
@@ -85,6 +87,11 @@ class Panel:
     curves: tuple[str, ...]
     epsilons: tuple[float, ...] | None = None
     norm: float = 2
+    most_trials: int | None = None
+
+    def count_trials(self, asked: int) -> int:
+        """Return how many of the trials that are asked for are run."""
+        return asked if self.most_trials is None else min(asked, self.most_trials)
 
     @property
     def digest(self) -> str:
@@ -154,7 +161,7 @@ def run_panels(figure: str, panels: Sequence[Panel], options: Options) -> list[d
     asked = {
         key
         for panel in panels
-        for trial in range(options.trials)
+        for trial in range(panel.count_trials(options.trials))
         for key in _keys(panel, epsilons, options.seed, trial)
     }
     return [row for key, row in found.items() if key in asked]
@@ -166,7 +173,8 @@ def _missing(
     """Blocks that are not in the store, trial by trial, so that all panels grow together."""
     for trial in range(options.trials):
         for panel in panels:
-            if not panel.name.startswith(options.panels):
+            is_over = trial >= panel.count_trials(options.trials)
+            if is_over or not panel.name.startswith(options.panels):
                 continue
             keys = _keys(panel, epsilons, options.seed, trial)
             left = [key for key in keys if key not in done and _is_asked(key[-1], options.only)]

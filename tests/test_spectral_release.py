@@ -261,6 +261,7 @@ def test_the_published_files_say_so_and_promise_no_interval(drowned, tmp_path, l
     assert "without standard errors" in (tmp_path / "out" / "registry.yaml").read_text()
     again = library.read_release(tmp_path / "out")
     assert np.isnan(again.estimate.se).all()
+    assert again.estimate.warnings == drowned.estimate.warnings
     assert again.estimate.difficulty == pytest.approx(drowned.estimate.difficulty, abs=1e-6)
 
 

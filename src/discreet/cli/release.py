@@ -308,6 +308,8 @@ def _refuse_beside(context: typer.Context) -> None:
 def show_release(released: Published, delivery: Delivery) -> None:
     """Print a release that was written, and say where."""
     note(released.record["choice"])
+    for warning in released.estimate.warnings:
+        note(str(warning))
     if delivery.as_json:
         print_json(_release_document(released))
     else:
@@ -324,6 +326,11 @@ def _release_document(released: Published) -> dict[str, Any]:
         "delta": guarantee.delta,
         "rho": guarantee.rho,
         "neighbours": str(guarantee.neighbours),
+        **{
+            name: released.record[name]
+            for name in ("estimator", "floor")
+            if "floor" in released.record
+        },
         **({"model": estimate.model} if estimate.ladder is not None else {}),
         "items": [{**row, **more} for row, more in zip(rows, own, strict=True)],
     }

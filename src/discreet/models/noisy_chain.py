@@ -66,10 +66,10 @@ class SpectralFit:
             return np.full(len(self.difficulty), np.nan)
         return np.sqrt(np.diag(self.covariance))
 
-    @property
-    def has_room(self) -> bool:
-        """Whether the floor raised so few counts that standard errors mean something."""
-        return self.raised <= FLOOR_LIMIT * self.counts
+
+def has_room(raised: int, counts: int) -> bool:
+    """Say whether the floor raised so few counts that standard errors mean something."""
+    return raised <= FLOOR_LIMIT * counts
 
 
 def fit_spectral(pairs: PairMatrix) -> SpectralFit:

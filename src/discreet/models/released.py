@@ -23,6 +23,7 @@ from discreet.models.noisy_chain import (
     FLOOR_LIMIT,
     SpectralFit,
     fit_spectral,
+    has_room,
     simulate_covariance,
 )
 from discreet.privacy.mechanisms import MECHANISMS, find_mechanism
@@ -78,7 +79,7 @@ def estimate_release(
         method=estimator,
         solution=_describe_solution(fit),
         covariance=None if fit.covariance is None else np.array(fit.covariance),
-        warnings=_warn_floored(fit),
+        warnings=() if not isinstance(fit, SpectralFit) else warn_floored(fit.raised, fit.counts),
         se_method=SIMULATED if estimator == "spectral" else "",
         persons=public.persons,
         guarantee=release.guarantee,
@@ -93,7 +94,7 @@ def _fit_spectral(release: Release, standard_errors: bool) -> SpectralFit:
     mechanism, law = find_mechanism(release.mechanism), release.laws["right_wrong"]
     pairs = mechanism.pair_matrix(release)
     fit = fit_spectral(pairs)
-    if not (standard_errors and fit.has_room):
+    if not (standard_errors and has_room(fit.raised, fit.counts)):
         return fit
     believed = fit_counts(release, pairs.noisy, pairs.counted, standard_errors=False)
     covariance = simulate_covariance(
@@ -115,14 +116,14 @@ def _simulate_noise(law: NoiseLaw, size: int, rng: np.random.Generator) -> Float
     return rng.geometric(leaving, size).astype(np.float64) - rng.geometric(leaving, size)
 
 
-def _warn_floored(fit: NoiseFit | TotalsFit | SpectralFit) -> tuple[Notice, ...]:
+def warn_floored(raised: int, counts: int) -> tuple[Notice, ...]:
     """Say that there are no standard errors, where the floor raised too many counts."""
-    if not isinstance(fit, SpectralFit) or fit.has_room:
+    if has_room(raised, counts):
         return ()
     sentence = (
-        f"no standard errors: the spectral estimator raised {fit.raised} of {fit.counts} released "
-        f"counts to 1, more than {FLOOR_LIMIT:.0%}, which pulls the difficulties together; the "
-        "estimator 'noise-aware' has standard errors for the same values"
+        f"no standard errors: the spectral estimator raised {raised} of {counts} released counts "
+        f"to 1, more than {FLOOR_LIMIT:.0%}, which pulls the difficulties together; the estimator "
+        "'noise-aware' has standard errors for the same values"
     )
     return (Notice(Kind.NO_STANDARD_ERRORS, sentence),)
 

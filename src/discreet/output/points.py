@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.models.noisy_chain import FLOOR_LIMIT
+from discreet.models.noisy_chain import FLOOR_LIMIT, has_room
 from discreet.privacy.accounting import CHARGED, NO_LEDGER
 from discreet.privacy.ledger import EVERYONE
 from discreet.results.kinds import find_kind
@@ -232,7 +232,7 @@ def explain_floor(record: Mapping[str, Any]) -> list[str]:
 def has_errors(record: Mapping[str, Any]) -> bool:
     """Say whether a release has standard errors."""
     floor = record.get("floor")
-    return floor is None or floor["raised"] <= FLOOR_LIMIT * floor["counts"]
+    return floor is None or has_room(**floor)
 
 
 def _tell_trust(record: Mapping[str, Any]) -> str:

@@ -24,7 +24,12 @@ from discreet.answers.steps import MOST_STEPS
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import spreadsheet_cell
-from discreet.models.released import count_raised, estimate_release
+from discreet.models.released import (
+    SIMULATED,
+    count_raised,
+    estimate_release,
+    warn_floored,
+)
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.wall import Release
@@ -364,6 +369,8 @@ def _read_table(place: Path, record: Mapping[str, Any]) -> Estimate:
         steps=steps,
         model=record.get("model", "rasch"),
         ladder=None if max(steps) == 1 else _read_thresholds(place, items, steps),
+        warnings=warn_floored(**record["floor"]) if "floor" in record else (),
+        se_method=SIMULATED if "floor" in record else "",
     )
 
 
