@@ -27,14 +27,20 @@ FIGURES = (
     "steps",
     "ablation",
     "authors",
+    "random_pairing",
 )
 """One script each. To add a figure: a script and a line here and in the README."""
 
 
 def main() -> int:
     words = sys.argv[1:]
-    named = [word for word in words if word in FIGURES]
-    options = [word for word in words if word not in FIGURES]
+    first = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
+    named, options = words[:first], words[first:]
+    unknown = [name for name in named if name not in FIGURES]
+    if unknown:
+        print(f"there is no figure {unknown[0]!r}; choose from: {', '.join(FIGURES)}",
+              file=sys.stderr)  # fmt: skip
+        return 2
     failed = []
     for name in named or FIGURES:
         print(f"--- {name}", flush=True)
