@@ -315,5 +315,8 @@ SPARSE_CURVES = ("published sparse", "sparse-pairs")
 BETWEEN = ("leak closed", "exact sensitivity", "exact delta", "exact chain")
 """From the published mechanism to the library's, one change at a time."""
 
+ANSWER_CURVES = tuple(name for name in CURVES if name not in BETWEEN)
+"""Those of the figures of answers; other figures add curves of their own."""
+
 SHARED_NOISE = {"exact delta": "pairs", "exact chain": "pairs"}
 """Curves that take the same noisy values as another one."""

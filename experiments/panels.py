@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from discreet.secure import SeededSource
 from experiments.curves import (
-    BETWEEN,
+    ANSWER_CURVES,
     CURVES,
     SHARED_NOISE,
     SPARSE_CURVES,
@@ -114,8 +114,8 @@ class Block:
 
 def choose_curves(*, sparse: bool = True, without: Sequence[str] = ()) -> tuple[str, ...]:
     """Names of all curves but those of the ablation, the sparse ones, or some others."""
-    left_out = {*without, *BETWEEN, *(() if sparse else SPARSE_CURVES)}
-    return tuple(name for name in CURVES if name not in left_out)
+    left_out = {*without, *(() if sparse else SPARSE_CURVES)}
+    return tuple(name for name in ANSWER_CURVES if name not in left_out)
 
 
 def run_block(block: Block) -> list[dict[str, Any]]:
