@@ -397,6 +397,20 @@ def test_approvers_sign_the_estimator_and_it_is_released_so(tmp_path):
 # --- coverage -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("number", [1, 6])
+def test_standard_errors_are_as_large_as_the_errors(number):
+    from bench.spectral import SETTINGS, run_once
+
+    rng = np.random.default_rng([5, number])
+    rows = [run_once(SETTINGS[number], rng) for _ in range(10)]
+    kept = [row for row in rows if row["share"] <= FLOOR_LIMIT]
+    assert len(kept) >= 6
+    claimed, true = (np.mean([row[name] for row in kept]) for name in ("variance", "square"))
+    # 60 to 120 errors: the ratio scatters by about a tenth. Half as wide or twice as wide fails.
+    assert 0.7 < np.sqrt(claimed / true) < 1.4
+    assert np.mean([row["inside"] for row in kept]) > 0.87
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 5, 6, 10, 11])
 def test_intervals_cover_where_the_floor_raised_little(number):

@@ -5,14 +5,14 @@ Every counted pair got noise, zero or not, so whatever happens here is post-proc
 
 The floor ``max(1, .)`` keeps the chain positive. Where it raises many counts it pulls all
 difficulties together. Which share it raised is read off the released counts; above `FLOOR_LIMIT`
-there are no standard errors. Below, they come from simulated releases: persons drawn from the
-noise-aware fit, noise added, counts floored, the chain solved again.
+there are no standard errors. Below, they come from simulated releases: difficulties and persons
+drawn from the noise-aware fit, noise added, counts floored, the chain solved again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -106,7 +106,7 @@ def simulate_covariance(
     pairs
         The released counts; only which pairs were counted is used.
     fit
-        The noise-aware fit of the same counts: the truth of the simulation.
+        The noise-aware fit of the same counts, with its covariance: what may be the truth.
     draw_noise
         Draws so many noises of the release's law.
     persons
@@ -119,16 +119,24 @@ def simulate_covariance(
         For the simulation; by default a fixed public seed.
     """
     rng = np.random.default_rng(PUBLIC_SEED) if rng is None else rng
-    crowd = Crowd.of(fit, persons, answers)
-    mean = fit.disagreement / (1 + np.exp(fit.difficulty[:, None] - fit.difficulty))
+    crowd, counted = Crowd.of(fit, persons, answers), pairs.counted
     errors = np.empty((draws, len(fit.difficulty)))
     for draw in range(draws):
-        noisy = np.zeros_like(mean)
-        noise = draw_noise(int(pairs.counted.sum()), rng)
-        noisy[pairs.counted] = (mean + crowd.draw_deviation(rng))[pairs.counted].round() + noise
-        again = fit_spectral(PairMatrix(noisy, pairs.counted))
-        errors[draw] = again.difficulty - fit.difficulty
+        truth = replace(crowd, difficulty=_draw_difficulty(fit, rng))
+        counts = truth.expect_counts(crowd) + truth.draw_deviation(rng)
+        noisy = np.zeros_like(counts)
+        noisy[counted] = counts[counted].round() + draw_noise(int(counted.sum()), rng)
+        errors[draw] = fit_spectral(PairMatrix(noisy, counted)).difficulty - truth.difficulty
     return _steady(errors)
+
+
+def _draw_difficulty(fit: NoiseFit, rng: np.random.Generator) -> FloatArray:
+    """Draw difficulties that the released counts leave possible: wider than the estimate."""
+    if fit.covariance is None:
+        return fit.difficulty
+    values, vectors = np.linalg.eigh(fit.covariance)
+    drawn = (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal(len(values))
+    return np.asarray(fit.difficulty + drawn - drawn.mean())
 
 
 def _steady(errors: FloatArray) -> FloatArray:
@@ -150,6 +158,8 @@ class Crowd:
         Of the items.
     chance
         Of each item to be answered by a person.
+    disagreement
+        Of pairs of items, as fitted to the released counts.
     ability_mean, ability_spread
         Of normal abilities.
     persons
@@ -158,6 +168,7 @@ class Crowd:
 
     difficulty: FloatArray
     chance: FloatArray
+    disagreement: FloatArray
     ability_mean: float
     ability_spread: float
     persons: float
@@ -174,7 +185,19 @@ class Crowd:
         if persons is None:
             persons = max(1, round((float(rate.sum()) / answers) ** 2))
         chance = np.clip(rate / np.sqrt(persons), 1e-6, 1.0)
-        return cls(fit.difficulty, chance, fit.ability_mean, fit.ability_spread, float(persons))
+        ability = fit.ability_mean, fit.ability_spread
+        return cls(fit.difficulty, chance, fit.disagreement, *ability, float(persons))
+
+    @property
+    def one_way(self) -> FloatArray:
+        """Probability of ``[i, j]``, i right and j wrong, where a person answers both."""
+        return right_wrong_probability(self.difficulty, self.ability_mean, self.ability_spread)
+
+    def expect_counts(self, fitted: Crowd) -> FloatArray:
+        """Return the counts to expect: the fitted disagreements, moved to these difficulties."""
+        then, now = fitted.one_way, self.one_way
+        both = np.maximum(then + then.T, 1e-300)
+        return np.asarray(fitted.disagreement * now / both)
 
     def draw_deviation(self, rng: np.random.Generator) -> FloatArray:
         """Draw how far the counts of ordered pairs are from their mean, from whole persons."""
@@ -185,8 +208,7 @@ class Crowd:
         correct = rng.random(shape) < 1 / (1 + np.exp(self.difficulty - ability))
         right = (answered & correct).astype(np.float32)
         wrong = (answered & ~correct).astype(np.float32)
-        one_way = right_wrong_probability(self.difficulty, self.ability_mean, self.ability_spread)
-        expected = drawn * one_way * self.chance[:, None] * self.chance
+        expected = drawn * self.one_way * self.chance[:, None] * self.chance
         return np.asarray(np.sqrt(self.persons / drawn) * (right.T @ wrong - expected))
 
 

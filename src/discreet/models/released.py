@@ -28,16 +28,14 @@ from discreet.models.noisy_chain import (
 )
 from discreet.privacy.mechanisms import MECHANISMS, find_mechanism
 from discreet.privacy.mechanisms.pairs import fit_counts
-from discreet.privacy.protocol import NoiseLaw
+from discreet.privacy.protocol import NOISE_AWARE, NoiseLaw
 from discreet.privacy.wall import Release
 from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
 from discreet.types import Estimator, FloatArray
 
-NOISE_AWARE: Estimator = "noise-aware"
-
 SIMULATED = (
-    "Standard errors come from simulated releases: persons drawn from the noise-aware fit, noise "
-    "added, counts floored, the chain solved again."
+    "Standard errors come from simulated releases: difficulties and persons drawn from the "
+    "noise-aware fit, noise added, counts floored, the chain solved again."
 )
 
 
@@ -96,7 +94,7 @@ def _fit_spectral(release: Release, standard_errors: bool) -> SpectralFit:
     fit = fit_spectral(pairs)
     if not (standard_errors and has_room(fit.raised, fit.counts)):
         return fit
-    believed = fit_counts(release, pairs.noisy, pairs.counted, standard_errors=False)
+    believed = fit_counts(release, pairs.noisy, pairs.counted, standard_errors=True)
     covariance = simulate_covariance(
         pairs,
         believed,

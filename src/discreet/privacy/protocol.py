@@ -300,6 +300,10 @@ def _count_ids(data: Contributions, ids: Sequence[str], word: str) -> int:
     return len(ids)
 
 
+NOISE_AWARE: Estimator = "noise-aware"
+"""The estimator of every mechanism, unless another was asked for."""
+
+
 @dataclass(frozen=True)
 class Order:
     """One release as it was asked for.
@@ -332,7 +336,7 @@ class Order:
     choice: str
     unit: str | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
-    estimator: Estimator = "noise-aware"
+    estimator: Estimator = NOISE_AWARE
 
     def promise(self, *, ledger: str | None, is_private: bool) -> Guarantee:
         """Return what the release promises."""
@@ -415,7 +419,7 @@ class Order:
             choice=values["choice"],
             unit=values["unit"],
             about=values.get("about", {}),
-            estimator=values.get("estimator", "noise-aware"),
+            estimator=values.get("estimator", NOISE_AWARE),
         )
 
     def require_mechanism(self) -> Mechanism:

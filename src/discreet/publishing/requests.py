@@ -15,7 +15,6 @@ from discreet.answers.judges import Comparisons
 from discreet.answers.protocol import Held
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
-from discreet.models.released import NOISE_AWARE
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.request import (
@@ -28,6 +27,7 @@ from discreet.privacy.ledger.request import (
 )
 from discreet.privacy.mechanisms import choose_mechanism
 from discreet.privacy.noise import ExactNoise, Noise
+from discreet.privacy.protocol import NOISE_AWARE
 from discreet.publishing.bundle import Published
 from discreet.publishing.identity import About, describe_itself, make_identity
 from discreet.publishing.listing import Forms, Items, make_listing

@@ -12,14 +12,14 @@ from operator import index
 from typing import SupportsIndex
 
 from discreet.errors import BadUsage, NotAllowed
-from discreet.models.released import NOISE_AWARE, check_estimator
+from discreet.models.released import check_estimator
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.policy import Asked
 from discreet.privacy.ledger.request import Request
 from discreet.privacy.mechanisms import MECHANISMS, check_mechanism, choose_mechanism
 from discreet.privacy.mechanisms.base import CompleteMechanism
-from discreet.privacy.protocol import PUBLIC, Public
+from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Public
 from discreet.publishing.listing import Listing
 from discreet.types import Estimator
 
