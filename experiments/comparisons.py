@@ -169,11 +169,12 @@ CURVES["ranking"] = without_privacy  # type: ignore[assignment]
 def make_panels() -> list[Panel]:
     """One panel for each number of judges, and that of Cai and others."""
     unused = Setting(Pairs.UNORDERED, edge_factor=1.1)
+    size = f"{ITEMS} objects, {MADE} comparisons"
     panels = [
-        Panel(f"judges={n}", f"{n:,} judges", Voting(n), unused, tuple(LOOKS))  # type: ignore[arg-type]
+        Panel(f"judges={n}", f"{n:,} judges, {size}", Voting(n), unused, tuple(LOOKS))  # type: ignore[arg-type]
         for n in JUDGES
     ]
-    title = "16 objects, 5 comparisons, 1,000 judges"
+    title = "1,000 judges, 16 objects, 5 comparisons"
     panels.append(Panel("top quarter", title, TopQuarter(), unused, tuple(LOOKS)))  # type: ignore[arg-type]
     return panels
 
@@ -205,17 +206,17 @@ def draw(panels: Sequence[Panel], rows: Sequence[dict[str, Any]]) -> Figure:
                 band = 2 * np.array([row["standard_error"] for row in line])
                 axes.fill_between(x, y - band, y + band, color=look["color"], alpha=0.12, lw=0)
         axes.set_xscale("log")
-        axes.set_ylim(bottom=0)
+        axes.set_yscale("log")
+        plain_ticks(axes.yaxis, (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0))
         ticks = {row["epsilon"] for row in here}
         plain_ticks(axes.xaxis, [e for e in (0.01, 0.1, 1.0, 2.0, 5.0) if e in ticks])
         style(
-            axes, f"{panel.title}  ({describe_trials(here)})",
+            axes, f"{panel.title} ({describe_trials(here)})",
             "epsilon for each judge (smaller = more private)",
             "root mean square error of a strength (logits)",
         )  # fmt: skip
     handles, labels = grid[0].get_legend_handles_labels()
-    title = f"Private ranking: {ITEMS} objects, {MADE} comparisons per judge, but on the right"
-    figure.suptitle(title, x=0.01, ha="left", fontsize=13)
+    figure.suptitle("Private ranking from comparisons", x=0.01, ha="left", fontsize=13)
     figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9, frameon=False)
     return figure
 
