@@ -11,10 +11,11 @@ from commandline import LSAT_ITEMS, discreet
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, NotAllowed
 from discreet.models.noisefit.pairs import PairMatrix
-from discreet.models.noisy_chain import FLOOR_LIMIT, fit_spectral
+from discreet.models.noisy_chain import FLOOR_LIMIT, Crowd, fit_spectral
 from discreet.models.released import count_raised, estimate_release
 from discreet.privacy.ledger.request import Request
-from discreet.privacy.mechanisms.pairs import SparsePairs
+from discreet.privacy.mechanisms import find_mechanism
+from discreet.privacy.mechanisms.pairs import SparsePairs, fit_counts
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing.bundle import hash_record
 from discreet.publishing.delivery import Delivery
@@ -397,7 +398,20 @@ def test_approvers_sign_the_estimator_and_it_is_released_so(tmp_path):
 # --- coverage -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [1, 6])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("answered", [1.0, 0.6])
+def test_simulated_persons_answer_as_often_as_the_real_ones(mechanism, answered):
+    released = publish(
+        simulate(8_000, 12, answered).responses, names(12), mechanism=mechanism, epsilon=3.0
+    ).noisy
+    pairs = find_mechanism(released.mechanism).pair_matrix(released)
+    fitted = fit_counts(released, pairs.noisy, pairs.counted, standard_errors=False)
+    crowd = Crowd.of(fitted, pairs.counted, persons=8_000, answers=12)
+    assert crowd.chance == pytest.approx(answered, abs=0.1)
+    assert crowd.chance.mean() == pytest.approx(answered, abs=0.04)
+
+
+@pytest.mark.parametrize("number", [1, 6, 10])
 def test_standard_errors_are_as_large_as_the_errors(number):
     from bench.spectral import SETTINGS, run_once
 

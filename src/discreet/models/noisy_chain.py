@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.models.noisefit import NoiseFit
 from discreet.models.noisefit.disagreements import right_wrong_probability
@@ -119,7 +120,8 @@ def simulate_covariance(
         For the simulation; by default a fixed public seed.
     """
     rng = np.random.default_rng(PUBLIC_SEED) if rng is None else rng
-    crowd, counted = Crowd.of(fit, persons, answers), pairs.counted
+    counted = pairs.counted
+    crowd = Crowd.of(fit, counted, persons=persons, answers=answers)
     errors = np.empty((draws, len(fit.difficulty)))
     for draw in range(draws):
         truth = replace(crowd, difficulty=_draw_difficulty(fit, rng))
@@ -174,14 +176,16 @@ class Crowd:
     persons: float
 
     @classmethod
-    def of(cls, fit: NoiseFit, persons: int | None, answers: int) -> Crowd:
-        """Read off the disagreements how often items were answered.
+    def of(
+        cls, fit: NoiseFit, counted: npt.NDArray[np.bool_], *, persons: int | None, answers: int
+    ) -> Crowd:
+        """Read off the disagreements of counted pairs how often items were answered.
 
         Two items were answered together by as many persons as their disagreements ask for. With
         independent gaps that is ``persons * chance_i * chance_j``.
         """
         right = right_wrong_probability(fit.difficulty, fit.ability_mean, fit.ability_spread)
-        rate = _match_products(fit.disagreement, right + right.T)
+        rate = _match_products(fit.disagreement, np.where(counted, right + right.T, 0.0))
         if persons is None:
             persons = max(1, round((float(rate.sum()) / answers) ** 2))
         chance = np.clip(rate / np.sqrt(persons), 1e-6, 1.0)
