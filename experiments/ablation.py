@@ -239,7 +239,8 @@ def _draw_panel(axes: Any, panel: Panel, rows: Sequence[dict[str, Any]]) -> None
         line = sorted((r for r in rows if r["curve"] == curve), key=lambda r: r["epsilon"])
         x = [r["epsilon"] if math.isnan(r["exact_epsilon"]) else r["exact_epsilon"] for r in line]
         look = {"linewidth": 1.4, "markersize": 4, **STYLES[curve]}
-        label = f"({letters[curve]}) {LABELS[curve]}" if curve in letters else LABELS[curve]
+        label = LABELS[curve].replace("*", ": no epsilon exists")
+        label = f"({letters[curve]}) {label}" if curve in letters else label
         axes.plot(x, [row["error"] for row in line], label=label, **look)
     axes.set_xscale("log")
     axes.set_yscale("log")

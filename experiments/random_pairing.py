@@ -44,6 +44,7 @@ ANSWERED = (1.0, 0.5, 0.2)
 SPLITS = 20
 METHODS = ("spectral", "refined", "RP-MLE", "MRP-MLE")
 QUANTILE = 1.959964
+TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 FloatArray = npt.NDArray[np.float64]
 Answers = npt.NDArray[np.int8]
@@ -167,9 +168,11 @@ def draw(rows: Sequence[dict[str, Any]]) -> Figure:
     """Error and width of intervals against the number of persons, for each share of answers."""
     shares = sorted({row["answered"] for row in rows}, reverse=True)
     figure = Figure(figsize=(4.2 * len(shares), 6.6), layout="constrained")
-    grid = figure.subplots(2, len(shares), squeeze=False)
+    grid = figure.subplots(2, len(shares), squeeze=False, sharey="row")
     words = {"error": "root mean square error (logits)", "width": "width of a 95% interval"}
     for axes_row, (field, label) in zip(grid, words.items(), strict=True):
+        low, high = (find(row[field] for row in rows) for find in (min, max))
+        ticks = [tick for tick in TICKS if low / 1.2 < tick < 1.2 * high]
         for axes, share in zip(axes_row, shares, strict=True):
             here = [row for row in rows if row["answered"] == share]
             for method, colour, marker in zip(METHODS, COLOURS, MARKERS, strict=False):
@@ -177,7 +180,7 @@ def draw(rows: Sequence[dict[str, Any]]) -> Figure:
                 x, y = [row["persons"] for row in line], [row[field] for row in line]
                 axes.loglog(x, y, color=colour, marker=marker, markersize=5, label=method)
             plain_ticks(axes.xaxis, sorted({row["persons"] for row in here}))
-            plain_ticks(axes.yaxis, (0.05, 0.1, 0.2, 0.5, 1.0, 2.0))
+            plain_ticks(axes.yaxis, ticks)
             style(axes, f"{share:.0%} of the items answered", "persons", label)
     grid[0][0].legend(fontsize=8.5, frameon=False)
     figure.suptitle(f"Random pairing, {ITEMS} items", x=0.01, ha="left", fontsize=12)
