@@ -32,7 +32,7 @@ class Setting:
     """One design and its release."""
 
     persons: int
-    items: int
+    item_count: int
     answered: float
     epsilon: float
     mechanism: str = "pairs"
@@ -60,8 +60,8 @@ SETTINGS = (
 
 def run_once(setting: Setting, rng: np.random.Generator) -> dict[str, float]:
     """Release once, and compare both estimates of the same values with the truth."""
-    drawn = simulate(setting.persons, setting.items, setting.answered, rng=rng)
-    listed = [str(number) for number in range(setting.items)]
+    drawn = simulate(setting.persons, setting.item_count, setting.answered, rng=rng)
+    listed = [str(number) for number in range(setting.item_count)]
     published = release(
         drawn.responses,
         Budget(setting.epsilon, 1e-4, setting.neighbours),

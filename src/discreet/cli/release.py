@@ -133,7 +133,7 @@ class Study:
         Estimator,
         flag("How noisy values become difficulties. spectral: the paper's Algorithm 2, for the "
              "mechanisms pairs, sparse-pairs and laplace-pairs. The noise and the charge are the "
-             "same; its error is 1.2 to 1.6 times as large."),
+             "same; its error is 1.1 to 1.6 times as large."),
     ] = "noise-aware"  # fmt: skip
 
     def tell(self, lowest: int | None, model: str) -> dict[str, Any]:
