@@ -1,4 +1,7 @@
-"""Draw every figure, one after another: ``python -m experiments [--quick] [--trials N]``."""
+"""Draw every figure, one after another, or those that are named.
+
+python -m experiments [NAME ...] [--quick] [--trials N]
+"""
 
 from __future__ import annotations
 
@@ -22,17 +25,28 @@ FIGURES = (
     "graph_amplification",
     "comparisons",
     "steps",
+    "ablation",
+    "authors",
+    "random_pairing",
 )
 """One script each. To add a figure: a script and a line here and in the README."""
 
 
 def main() -> int:
+    words = sys.argv[1:]
+    first = next((n for n, word in enumerate(words) if word.startswith("-")), len(words))
+    named, options = words[:first], words[first:]
+    unknown = [name for name in named if name not in FIGURES]
+    if unknown:
+        print(f"there is no figure {unknown[0]!r}; choose from: {', '.join(FIGURES)}",
+              file=sys.stderr)  # fmt: skip
+        return 2
     failed = []
-    for name in FIGURES:
+    for name in named or FIGURES:
         print(f"--- {name}", flush=True)
         started = monotonic()
         # Each in a process of its own, so that one that fails does not take the others along.
-        command = [sys.executable, "-m", f"experiments.{name}", *sys.argv[1:]]
+        command = [sys.executable, "-m", f"experiments.{name}", *options]
         if subprocess.run(command, check=False).returncode:  # noqa: S603
             failed.append(name)
         print(f"    {monotonic() - started:.0f} s", flush=True)

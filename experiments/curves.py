@@ -1,8 +1,9 @@
 """Every curve of the privacy figures: one estimate from one data set at one epsilon.
 
-The published curves come from `published` and are not private. The library's go through its
-wall with a repeatable noise source, which marks them as not private too; everything else
-(calibration, sensitivity, noise law, estimate) is what a real release does.
+The published curves come from `published` and are not private. Between them and the library's there
+is one curve for each change. The library's go through its wall with a repeatable noise source,
+which marks them as not private too; everything else (calibration, sensitivity, noise law, estimate)
+is what a real release does.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import numpy.typing as npt
 
 from discreet.answers.responses import Responses
 from discreet.models.calibrate import fit
+from discreet.models.noisefit.pairs import PairMatrix
+from discreet.models.noisy_chain import fit_spectral
 from discreet.models.released import estimate_release
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.margins import Margins
@@ -24,7 +27,7 @@ from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Calibration, Public
-from discreet.privacy.wall import release_statistics
+from discreet.privacy.wall import Release, release_statistics
 from discreet.secure import SeededSource
 from experiments import published
 
@@ -37,10 +40,21 @@ DELTA = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One data set, in which everyone answers everything, and what an estimate is compared with."""
+    """One data set and what an estimate is compared with.
+
+    Attributes
+    ----------
+    answers
+        Persons by items; -1 where an answer is missing.
+    reference
+        The truth where it is known, on real data the non-private spectral estimate.
+    refined
+        On real data the non-private refined estimate, where distances to it are asked for too.
+    """
 
     answers: npt.NDArray[np.int8]
     reference: FloatArray
+    refined: FloatArray | None = None
 
     @cached_property
     def responses(self) -> Responses:
@@ -105,7 +119,7 @@ def published_laplace(
     epsilon: float,
     draws: Draws,
 ) -> FloatArray:
-    # All printed Laplace curves fit m (m - 1) pairs, also where the Gaussian ones fit half.
+    # The authors' scripts divide by m (m - 1) pairs here, also where the Gaussian ones take half.
     pairs = published.Pairs.ORDERED
     return published.laplace(scene.counts, epsilon, pairs=pairs, source=draws.source)
 
@@ -182,8 +196,16 @@ def release(
     responses: Responses, mechanism: AnyMechanism, epsilon: float, source: SeededSource
 ) -> FloatArray:
     """Difficulties from one release: what ``discreet.release`` does, less the standard errors."""
+    noisy = release_values(responses, mechanism, epsilon, source)
+    return np.array(estimate_release(noisy, standard_errors=False).difficulty)
+
+
+def release_values(
+    responses: Responses, mechanism: AnyMechanism, epsilon: float, source: SeededSource
+) -> Release:
+    """Noisy values of one release."""
     calibration = _calibrate(mechanism, responses.items, responses.n_persons, epsilon, source)
-    noisy = release_statistics(
+    return release_statistics(
         responses,
         mechanism=mechanism,
         public=_public(responses.items, responses.n_persons),
@@ -191,7 +213,6 @@ def release(
         guarantee=calibration.spend.guarantee(ledger=None, is_private=False),
         noise=ExactNoise(source),
     )
-    return np.array(estimate_release(noisy, standard_errors=False).difficulty)
 
 
 def _public(items: tuple[str, ...], persons: int) -> Public:
@@ -217,6 +238,58 @@ def _calibrate_once(
     return mechanism.calibrate(_public(items, persons), Budget(epsilon, DELTA), SeededSource(0))
 
 
+# --- between the two: one change at a time ------------------------------------------------------
+
+
+def leak_closed(scene: Scene, setting: Setting, epsilon: float, draws: Draws) -> FloatArray:
+    """Noise on every count; sigma, floor, lambda and power iteration as published."""
+    pairs = len(scene.reference) * (len(scene.reference) - 1) * setting.pairs.value
+    sigma = published.gauss_sigma(epsilon, DELTA, pairs)
+    return published.gauss_everywhere(scene.counts, sigma, draws.source)
+
+
+def exact_sensitivity(
+    scene: Scene,
+    setting: Setting,  # noqa: ARG001
+    epsilon: float,
+    draws: Draws,
+) -> FloatArray:
+    """As before, with sigma for what one person moves at most; the printed conversion."""
+    sigma = published.gauss_sigma(epsilon, DELTA, count_moved(len(scene.reference)))
+    return published.gauss_everywhere(scene.counts, sigma, draws.source)
+
+
+def exact_delta(
+    scene: Scene,
+    setting: Setting,  # noqa: ARG001
+    epsilon: float,
+    draws: Draws,
+) -> FloatArray:
+    """As before, with the least sigma that keeps (epsilon, delta)."""
+    return published.estimate_floored(_noisy_pairs(scene, epsilon, draws).noisy)
+
+
+def exact_chain(
+    scene: Scene,
+    setting: Setting,  # noqa: ARG001
+    epsilon: float,
+    draws: Draws,
+) -> FloatArray:
+    """Return the library's private spectral estimate: elimination, lambda = 0, floor kept."""
+    return fit_spectral(_noisy_pairs(scene, epsilon, draws)).difficulty
+
+
+def _noisy_pairs(scene: Scene, epsilon: float, draws: Draws) -> PairMatrix:
+    mechanism = DensePairs()
+    noisy = release_values(scene.responses, mechanism, epsilon, draws.source)
+    return mechanism.pair_matrix(noisy)
+
+
+def count_moved(m: int) -> int:
+    """How many pair counts one person moves by one at most, replace-one."""
+    return 2 * (m * m // 4)
+
+
 CURVES: dict[str, Curve] = {
     "published Gauss": published_gauss,
     "published sparse": published_sparse,
@@ -230,7 +303,20 @@ CURVES: dict[str, Curve] = {
     "non-private": without_privacy,
     "refined": refined_estimate,
     "all zero": all_zero,
+    "leak closed": leak_closed,
+    "exact sensitivity": exact_sensitivity,
+    "exact delta": exact_delta,
+    "exact chain": exact_chain,
 }
 """Every curve by the name that the CSV files give it."""
 
 SPARSE_CURVES = ("published sparse", "sparse-pairs")
+
+BETWEEN = ("leak closed", "exact sensitivity", "exact delta", "exact chain")
+"""From the published mechanism to the library's, one change at a time."""
+
+ANSWER_CURVES = tuple(name for name in CURVES if name not in BETWEEN)
+"""Those of the figures of answers; other figures add curves of their own."""
+
+SHARED_NOISE = {"exact delta": "pairs", "exact chain": "pairs"}
+"""Curves that take the same noisy values as another one."""

@@ -11,8 +11,8 @@ from experiments import published
 from experiments.curves import Scene, Setting
 from experiments.panels import Panel, choose_curves
 
-# The printed curves fit m (m - 1) pairs. There is no sparse curve: a sparse graph of five items
-# is not connected.
+# As in the authors' script for real data: m (m - 1) pairs. There is no sparse curve: a sparse graph
+# of five items is not connected.
 SETTING = Setting(published.Pairs.ORDERED, edge_factor=2.0)
 
 
@@ -32,3 +32,16 @@ def make_panel(name: str, title: str) -> Panel:
     # The non-private estimate is the reference here, so its own error is zero.
     curves = choose_curves(sparse=False, without=["non-private"])
     return Panel(name, title, Bundled(name), SETTING, curves)
+
+
+PANELS = {
+    "lsat": "5 items, 1000 persons",
+    "three_grades": "3 marks, 649 pupils",
+    "uci_student": "4 results, 131 students",
+}
+"""Data sets with the titles of their panels."""
+
+
+def make_panels() -> list[Panel]:
+    """Return the three panels of Figure 2."""
+    return [make_panel(name, title) for name, title in PANELS.items()]

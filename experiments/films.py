@@ -25,7 +25,7 @@ from experiments.results import read_options
 NAME = "films"
 ITEMS = (25, 50, 100, 200)
 
-# The printed curves, the sparse one included, fit m (m - 1) pairs and this edge probability.
+# As in the authors' script for real data: m (m - 1) pairs, p0 = 2 log2(m) / m.
 SETTING = Setting(published.Pairs.ORDERED, edge_factor=2.0)
 
 BESIDE = Path("..", "shared", "data", "ml_latest_small_long.csv.gz")
@@ -51,10 +51,11 @@ def load(path: Path) -> Responses:
     return binarise_ratings(movielens(path))
 
 
-def make_panel(m: int, ratings: Path) -> Panel:
+def make_panel(m: int, ratings: Path, prefix: str = "") -> Panel:
     # The non-private estimate is the reference here, so its own error is zero.
     curves = choose_curves(without=["non-private"])
-    return Panel(f"m={m}", f"{m} films, 610 persons", Films(m, ratings), SETTING, curves)
+    name = f"{prefix}m={m}"
+    return Panel(name, f"{m} films, 610 persons", Films(m, ratings), SETTING, curves)
 
 
 def main() -> None:

@@ -22,9 +22,18 @@ from typing import Any, Protocol
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.secure import SeededSource
-from experiments.curves import CURVES, SPARSE_CURVES, Draws, Scene, Setting
+from experiments.curves import (
+    ANSWER_CURVES,
+    CURVES,
+    SHARED_NOISE,
+    SPARSE_CURVES,
+    Draws,
+    Scene,
+    Setting,
+)
 from experiments.results import Options, print_table, save_figure, write_csv
 
 EPSILONS = (0.01, 0.05, 0.075, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 5.0, 7.5)
@@ -33,8 +42,9 @@ EPSILONS = (0.01, 0.05, 0.075, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 5.0, 7.5)
 QUICK_EPSILONS = (0.01, 0.1, 1.0, 2.0, 5.0)
 
 KEY = ("panel", "settings", "seed", "trial", "epsilon", "curve")
-FIELDS = (*KEY, "error")
+FIELDS = (*KEY, "to_refined", "error")
 Key = tuple[str, ...]
+FloatArray = npt.NDArray[np.float64]
 
 REFERENCES = ("non-private", "all zero")
 """Cost nothing, and every picture needs them."""
@@ -66,6 +76,8 @@ class Panel:
         Where the panel does not use the paper's grid.
     norm
         The length of the vector of errors: 2, or infinity for the largest error of any item.
+    most_trials
+        At most so many trials: with many items single trials scatter little.
     """
 
     name: str
@@ -75,6 +87,11 @@ class Panel:
     curves: tuple[str, ...]
     epsilons: tuple[float, ...] | None = None
     norm: float = 2
+    most_trials: int | None = None
+
+    def count_trials(self, asked: int) -> int:
+        """Return how many of the trials that are asked for are run."""
+        return asked if self.most_trials is None else min(asked, self.most_trials)
 
     @property
     def digest(self) -> str:
@@ -96,9 +113,9 @@ class Block:
 
 
 def choose_curves(*, sparse: bool = True, without: Sequence[str] = ()) -> tuple[str, ...]:
-    """Names of all curves but the sparse ones, or but some others."""
+    """Names of all curves but those of the ablation, the sparse ones, or some others."""
     left_out = {*without, *(() if sparse else SPARSE_CURVES)}
-    return tuple(name for name in CURVES if name not in left_out)
+    return tuple(name for name in ANSWER_CURVES if name not in left_out)
 
 
 def run_block(block: Block) -> list[dict[str, Any]]:
@@ -107,13 +124,20 @@ def run_block(block: Block) -> list[dict[str, Any]]:
     scene = panel.make(np.random.default_rng(_entropy(block, "data")))
     rows = []
     for epsilon, name in block.cells:
-        entropy = _entropy(block, name, f"{epsilon:g}")
+        entropy = _entropy(block, SHARED_NOISE.get(name, name), f"{epsilon:g}")
         draws = Draws(np.random.default_rng(entropy), SeededSource(entropy))
-        found = CURVES[name](scene, panel.setting, epsilon, draws)
-        error = float(np.linalg.norm(found - scene.reference, ord=panel.norm))
+        estimate = CURVES[name](scene, panel.setting, epsilon, draws)
+        error = _distance(estimate, scene.reference, panel.norm)
+        # A scene of comparisons has no refined estimate.
+        to_refined = _distance(estimate, getattr(scene, "refined", None), panel.norm)
         key = (panel.name, panel.digest, block.seed, block.trial, f"{epsilon:g}", name)
-        rows.append(dict(zip(FIELDS, (*key, f"{error:.6g}"), strict=True)))
+        rows.append(dict(zip(FIELDS, (*key, to_refined, error), strict=True)))
     return rows
+
+
+def _distance(estimate: FloatArray, reference: FloatArray | None, norm: float) -> str:
+    """Return the distance as the store has it; nothing where there is no reference."""
+    return "" if reference is None else f"{np.linalg.norm(estimate - reference, ord=norm):.6g}"
 
 
 def _entropy(block: Block, *names: str) -> int:
@@ -129,6 +153,7 @@ def _entropy(block: Block, *names: str) -> int:
 def run_panels(figure: str, panels: Sequence[Panel], options: Options) -> list[dict[str, Any]]:
     """Run what is missing, append it, and return all rows that were asked for."""
     store = options.out / f"{figure}_trials.csv"
+    _check_store(store)
     epsilons = QUICK_EPSILONS if options.quick else EPSILONS
     done = {_key(row) for row in _read(store)}
     _execute(figure, list(_missing(panels, epsilons, options, done)), store, options.workers)
@@ -136,7 +161,7 @@ def run_panels(figure: str, panels: Sequence[Panel], options: Options) -> list[d
     asked = {
         key
         for panel in panels
-        for trial in range(options.trials)
+        for trial in range(panel.count_trials(options.trials))
         for key in _keys(panel, epsilons, options.seed, trial)
     }
     return [row for key, row in found.items() if key in asked]
@@ -148,7 +173,8 @@ def _missing(
     """Blocks that are not in the store, trial by trial, so that all panels grow together."""
     for trial in range(options.trials):
         for panel in panels:
-            if not panel.name.startswith(options.panels):
+            is_over = trial >= panel.count_trials(options.trials)
+            if is_over or not panel.name.startswith(options.panels):
                 continue
             keys = _keys(panel, epsilons, options.seed, trial)
             left = [key for key in keys if key not in done and _is_asked(key[-1], options.only)]
@@ -179,6 +205,15 @@ def _read(store: Path) -> list[dict[str, str]]:
     with store.open(newline="", encoding="utf-8") as file:
         # A run that was killed may have left half a line; it counts as not done.
         return [row for row in csv.DictReader(file) if row["error"]]
+
+
+def _check_store(store: Path) -> None:
+    """Refuse to go on from a file with other columns."""
+    if store.exists():
+        with store.open(newline="", encoding="utf-8") as file:
+            header = next(csv.reader(file), [])
+        if tuple(header) != FIELDS:
+            raise SystemExit(f"{store} has other columns than this version writes; delete it.")
 
 
 def _execute(figure: str, blocks: Sequence[Block], store: Path, workers: int) -> None:
@@ -219,21 +254,22 @@ def _append(store: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 def summarise(rows: Sequence[dict[str, Any]], panels: Sequence[Panel]) -> list[dict[str, Any]]:
     """Mean error of each curve at each epsilon, with its standard error and number of trials."""
-    errors: dict[tuple[str, float, str], list[float]] = defaultdict(list)
+    groups: dict[tuple[str, float, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
-        errors[row["panel"], float(row["epsilon"]), row["curve"]].append(float(row["error"]))
+        groups[row["panel"], float(row["epsilon"]), row["curve"]].append(row)
     return [
-        _line(panel.name, epsilon, curve, np.array(errors[panel.name, epsilon, curve]))
+        _line(panel.name, epsilon, curve, groups[panel.name, epsilon, curve])
         for panel in panels
-        for epsilon in sorted({key[1] for key in errors if key[0] == panel.name})
+        for epsilon in sorted({key[1] for key in groups if key[0] == panel.name})
         for curve in panel.curves
-        if (panel.name, epsilon, curve) in errors
+        if (panel.name, epsilon, curve) in groups
     ]
 
 
-def _line(panel: str, epsilon: float, curve: str, errors: Any) -> dict[str, Any]:
+def _line(panel: str, epsilon: float, curve: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    errors = np.array([float(row["error"]) for row in rows])
     spread = float(errors.std(ddof=1) / np.sqrt(len(errors))) if len(errors) > 1 else float("nan")
-    return {
+    line = {
         "panel": panel,
         "epsilon": epsilon,
         "curve": curve,
@@ -241,6 +277,8 @@ def _line(panel: str, epsilon: float, curve: str, errors: Any) -> dict[str, Any]
         "standard_error": spread,
         "trials": len(errors),
     }
+    to_refined = [float(row["to_refined"]) for row in rows if row.get("to_refined")]
+    return {**line, "to_refined": float(np.mean(to_refined))} if to_refined else line
 
 
 def draw_figure(figure: str, title: str, panels: Sequence[Panel], options: Options) -> None:

@@ -26,6 +26,10 @@ STYLES: dict[str, dict[str, Any]] = {
     "non-private": {"color": "0.45", "ls": "-.", "linewidth": 1.2},
     "refined": {"color": RED, "ls": "-.", "linewidth": 1.2},
     "all zero": {"color": "black", "ls": ":", "linewidth": 1.6},
+    "leak closed": {"color": "0.35", "ls": "-", "marker": "x"},
+    "exact sensitivity": {"color": PINK, "ls": "-", "marker": "D"},
+    "exact delta": {"color": YELLOW, "ls": "-", "marker": "v"},
+    "exact chain": {"color": GREEN, "ls": "-", "marker": "^"},
 }
 """Dashed and hollow: as published. Solid: the library. One colour for one idea."""
 
@@ -42,6 +46,10 @@ LABELS = {
     "non-private": "spectral estimate without privacy",
     "refined": "discreet: refined estimate without privacy",
     "all zero": "answering zero for every item",
+    "leak closed": "leak closed",
+    "exact sensitivity": "exact sensitivity",
+    "exact delta": "exact delta(epsilon)",
+    "exact chain": "exact chain: estimator spectral",
 }
 
 NOTE = (

@@ -1,18 +1,21 @@
 """The published algorithms, as published. NOT PRIVATE: for drawing the paper's figures only.
 
-What is here follows the printed code of the supplement, so that our figures can show the
-published curves. It must never process real answers for release: whatever its epsilon says, it
-leaks. The library does not import this module and offers none of it.
+What is here follows the printed code of the supplement and the settings of the authors' scripts
+(github.com/dnguyen1196/spectral-rasch), so that our figures can show the published curves. It must
+never process real answers for release: whatever its epsilon says, it leaks. The library does not
+import this module and offers none of it.
 
-Flaws that are kept, because the printed curves contain them, and their effect:
+Flaws that are kept, because the published curves contain them, and their effect:
 
 1. *Noise only where the count is not zero.* Which pairs nobody answered "right, wrong" is
    published exactly, so a single person can be seen: there is no differential privacy at any
    epsilon. In the figures this helps accuracy, most where there are many zero counts.
 2. *The calibration.* ``epsilon / sqrt(2 ln(1 / delta)) / sqrt(pairs)`` drops a term of the
    conversion and counts pairs instead of bounding what one person moves. Too much noise below
-   epsilon 1, too little above 7.5. The number of pairs is m (m - 1) in the lemma's proof; the
-   synthetic Gauss and sparse curves fit half of it (`Pairs`).
+   epsilon 1, too little above 7.5. The number of pairs is m (m - 1) in the lemma's proof and in
+   the authors' script for real data; their script for synthetic data has half of it (`Pairs`).
+   The lemma itself prints the variance as sqrt(m (m - 1)) / epsilon^2, which its proof
+   contradicts; no script uses that.
 3. *Clipping at 1* (``max(1, .)``) biases every small count upwards and pulls all difficulties
    together; with many items that, not the noise, is most of the error.
 4. *lambda = 1* is added to both directions of every compared pair; next to the counts it is small.
@@ -21,7 +24,7 @@ Flaws that are kept, because the printed curves contain them, and their effect:
 6. *Randomized response* is never debiased: flipped answers shrink all difficulties towards zero.
    Its epsilon is divided by the person's own number of answers, which is data (here everyone
    answers everything). The printed bisection for shuffling can return less than the epsilon
-   without shuffling; the printed curves fit only if the larger of the two is used, so it is.
+   without shuffling; the authors' scripts take the larger of the two, and so does this module.
 7. *A sparse graph that is not connected* is used as it comes; items in a separate part then keep
    arbitrary levels relative to the others.
 
@@ -81,10 +84,26 @@ def gauss(
     source: RandomSource,
 ) -> FloatArray:
     """Algorithm 2 as run for the figures; dense when ``graph`` has every pair."""
-    number = max(graph.sum() * pairs.value, 1.0)
-    sigma = Fraction(1 / split_epsilon(epsilon, delta, number)).limit_denominator(10**6)
+    sigma = gauss_sigma(epsilon, delta, max(graph.sum() * pairs.value, 1.0))
     noise = discrete_gaussian(sigma, counts.size, source).reshape(counts.shape)
     return estimate(_perturb(counts, noise, graph), graph)
+
+
+def gauss_sigma(epsilon: float, delta: float, moved: float) -> Fraction:
+    """Return the sigma of the printed conversion for so many counts."""
+    return Fraction(1 / split_epsilon(epsilon, delta, moved)).limit_denominator(10**6)
+
+
+def gauss_everywhere(counts: FloatArray, sigma: Fraction, source: RandomSource) -> FloatArray:
+    """Algorithm 2 with noise on every ordered pair, zero or not: the leak is closed."""
+    noise = discrete_gaussian(sigma, counts.size, source).reshape(counts.shape)
+    return estimate_floored(counts + noise)
+
+
+def estimate_floored(noisy: FloatArray) -> FloatArray:
+    """Floor, lambda = 1 and power iteration, as printed, on counts that all got noise."""
+    graph = every_pair(len(noisy))
+    return estimate(np.where(graph, np.maximum(1.0, noisy), 0.0), graph)
 
 
 def laplace(
@@ -136,9 +155,9 @@ def spectral(counts: FloatArray) -> FloatArray:
 
 
 def count(answers: npt.NDArray[np.int8]) -> FloatArray:
-    """``Y[i, j]``: persons with i right and j wrong, when everyone answered everything."""
-    right = answers.astype(np.float64)
-    return np.asarray(right.T @ (1 - right))
+    """``Y[i, j]``: persons with i right and j wrong; a missing answer is -1."""
+    right, wrong = (answers == 1).astype(np.float64), (answers == 0).astype(np.float64)
+    return np.asarray(right.T @ wrong)
 
 
 def estimate(counts: FloatArray, graph: BoolArray) -> FloatArray:

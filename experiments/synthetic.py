@@ -18,7 +18,7 @@ from experiments.results import read_options
 NAME = "synthetic"
 SHAPES = ((25, 200), (200, 200), (25, 1000), (200, 1000))
 
-# The printed Gauss and sparse curves fit m (m - 1) / 2 pairs and this edge probability.
+# As in the authors' script for synthetic data: m (m - 1) / 2 pairs, p0 = 1.1 log2(m) / m.
 SETTING = Setting(Pairs.UNORDERED, edge_factor=1.1)
 
 

@@ -28,7 +28,7 @@ from experiments.results import (
     write_csv,
 )
 
-ITEMS = (2, 3, 5, 10, 20)
+ITEMS = (2, 3, 5, 10, 20, 50, 100)
 PERSONS = (250, 1000, 4000, 16000, 64000)
 NAME = "theory_fixed_items"
 HEADINGS = {
@@ -38,38 +38,36 @@ HEADINGS = {
     "joint_error": "joint",
     "spectral_scale": "scale",
     "joint_scale": "j.scale",
+    "joint_coverage": "j.cover",
     "spectral_slope": "slope",
     "joint_slope": "j.slope",
 }
 
 
-def compare(n: int, m: int, rng: np.random.Generator) -> tuple[float, float, float, float]:
-    """Root mean square error and slope on the truth, spectral then joint ML."""
+def compare(n: int, m: int, rng: np.random.Generator) -> dict[str, float]:
+    """Root mean square error, slope on the truth and coverage, spectral and joint ML."""
     truth = np.linspace(-0.5, 0.5, m) * (1.0 if m == 2 else 2.0)
     responses = simulate(n, m, difficulty=truth, rng=rng).responses
-    spectral = fit(responses, method="spectral", standard_errors=False).difficulty
+    spectral = fit(responses, method="spectral")
     joint = joint_ml(responses.store.rows(0, n))
-    return (
-        float(np.sqrt(np.mean((spectral - truth) ** 2))),
-        float(spectral @ truth / (truth @ truth)),
-        float(np.sqrt(np.mean((joint - truth) ** 2))),
-        float(joint @ truth / (truth @ truth)),
-    )
+    # The scatter of joint estimates is that of the spectral ones on their stretched scale.
+    estimates = {
+        "spectral": (spectral.difficulty, spectral.se),
+        "joint": (joint, spectral.se * m / (m - 1)),
+    }
+    found = {}
+    for name, (difficulty, se) in estimates.items():
+        error = difficulty - truth
+        found[f"{name}_error"] = float(np.sqrt(np.mean(error**2)))
+        found[f"{name}_scale"] = float(difficulty @ truth / (truth @ truth))
+        found[f"{name}_coverage"] = float(np.mean(np.abs(error) <= 1.96 * se))
+    return found
 
 
 def run_cell(n: int, m: int, trials: int, rng: np.random.Generator) -> dict[str, Any]:
-    spectral, spectral_scale, joint, joint_scale = np.mean(
-        [compare(n, m, rng) for _ in range(trials)], axis=0
-    )
-    return {
-        "items": m,
-        "persons": n,
-        "spectral_error": float(spectral),
-        "joint_error": float(joint),
-        "spectral_scale": float(spectral_scale),
-        "joint_scale": float(joint_scale),
-        "m_over_m_minus_1": m / (m - 1),
-    }
+    drawn = [compare(n, m, rng) for _ in range(trials)]
+    means = {name: float(np.mean([one[name] for one in drawn])) for name in drawn[0]}
+    return {"items": m, "persons": n, **means, "m_over_m_minus_1": m / (m - 1)}
 
 
 def fit_lines(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

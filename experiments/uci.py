@@ -7,7 +7,7 @@ The error is the distance to the spectral estimate without privacy.
 
 from __future__ import annotations
 
-from experiments.education import make_panel
+from experiments.education import PANELS, make_panel
 from experiments.panels import draw_figure
 from experiments.results import read_options
 
@@ -16,7 +16,7 @@ NAME = "uci"
 
 def main() -> None:
     options = read_options(__doc__ or "", trials=100, quick_trials=20)
-    panel = make_panel("uci_student", "4 results, 131 students")
+    panel = make_panel("uci_student", PANELS["uci_student"])
     draw_figure(
         NAME, "School results of students: distance to the non-private estimate", [panel], options
     )

@@ -49,3 +49,30 @@ def estimate_as_printed(X, *, rounds=200_000, tol=1e-15):
     z = (pi / d) / np.abs(pi / d).sum()
     log_z = np.log(z)
     return log_z - log_z.mean(), settled
+
+
+def estimate_from_noisy(noisy, compared, *, rounds=200_000, tol=1e-15):
+    """Algorithm 2 on counts that all got noise: the floor, the chain, then steps 2 and 3.
+
+    ``noisy[i][j]`` is the count of the ordered pair (i, j), ``compared[i][j]`` whether it is an
+    edge of the graph.
+    """
+    m = len(noisy)
+    M = np.zeros((m, m))
+    for i in range(m):
+        for j in range(m):
+            if i != j and compared[i][j]:
+                M[i, j] = max(1, noisy[i][j])
+    d = max(M[i].sum() for i in range(m)) + 1
+    for i in range(m):
+        M[i] /= d
+        M[i, i] = 1.0 - M[i].sum()
+    pi = np.full(m, 1.0 / m)
+    for _ in range(rounds):
+        following = pi @ M
+        following /= np.abs(following).sum()
+        if np.abs(following - pi).max() <= tol:
+            break
+        pi = following
+    log_z = np.log((pi / d) / np.abs(pi / d).sum())
+    return log_z - log_z.mean()

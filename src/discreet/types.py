@@ -67,5 +67,7 @@ NamedMechanism = Literal[
     "totals",
 ]  # fmt: skip
 AnswerMechanism = Literal["auto", NamedMechanism]
+Estimator = Literal["noise-aware", "spectral"]
+"""How released values become difficulties."""
 ComparisonMechanism = Literal["auto", "net-wins", "win-pairs"]
 """The mechanisms of :mod:`discreet.privacy.mechanisms`, for programs that check types."""

@@ -37,7 +37,12 @@ def propose(
 ) -> None:
     """Write down a release for others to approve. No data is touched."""
     words = {**list_words(tell_apart(reading)), "model": None}
-    told = {"max_answers": study.max_answers, "persons": study.persons, "reading": words}
+    told = {
+        "max_answers": study.max_answers,
+        "persons": study.persons,
+        "estimator": study.estimator,
+        "reading": words,
+    }
     settled = {**settle(terms), **study.tell(reading.lowest, reading.model), **told}
     write_request(settled, out, "answers")
 

@@ -72,6 +72,7 @@ Layout = Literal["long", "wide"]
 Model = Literal["auto", "rasch", "partial-credit", "rating-scale"]
 Relation = Literal["replace-one", "add-remove"]
 Design = Literal["complete", "random", "unknown"]
+Estimator = Literal["noise-aware", "spectral"]
 Language = Literal["en", "de", "es"]
 
 AsJson = Annotated[bool, flag("Print one JSON document and nothing else.", "--json")]

@@ -29,6 +29,7 @@ from discreet.cli.options import (
     AsJson,
     Delta,
     Design,
+    Estimator,
     Force,
     Language,
     Neighbouring,
@@ -139,6 +140,12 @@ class Study:
         flag("Who answered what. complete: everybody all items of a form. random: a part that "
              "does not depend on ability."),
     ] = "unknown"  # fmt: skip
+    estimator: Annotated[
+        Estimator,
+        flag("How noisy values become difficulties. spectral: the paper's Algorithm 2, for the "
+             "mechanisms pairs, sparse-pairs and laplace-pairs. The noise and the charge are the "
+             "same; its error is 1.1 to 1.6 times as large."),
+    ] = "noise-aware"  # fmt: skip
 
     def tell(self, lowest: int | None, model: str) -> dict[str, Any]:
         """Return what a release is told about its items besides their list."""
@@ -235,7 +242,8 @@ def check_allowed(
     from discreet.publishing.wanted import check_allowed as check
 
     given = settled["budget"], listing, cap, people, settled["mechanism"]
-    check(settled["ledger"], Wanted(kind, *given), settled["population"], None)
+    wanted = Wanted(kind, *given, estimator=settled.get("estimator", "noise-aware"))
+    check(settled["ledger"], wanted, settled["population"], None)
 
 
 def release(
@@ -263,6 +271,7 @@ def release(
     from discreet.publishing.release import release as publish
 
     settled = {**settle(terms), **study.tell(reading.lowest, reading.model)}
+    settled["estimator"] = study.estimator
     told = ("items", "forms", "design", "lowest", "model")
     listing = make_listing(**{name: settled[name] for name in told})
     check_allowed("answers", settled, listing, study.max_answers, study.persons)
@@ -330,6 +339,8 @@ def _refuse_beside(context: typer.Context) -> None:
 def show_release(released: Published, delivery: Delivery) -> None:
     """Say where a release was written, and print it."""
     note(released.record["choice"])
+    for warning in released.estimate.warnings:
+        note(str(warning))
     note(f"Wrote {delivery.out} (may be published)")
     if delivery.as_json:
         print_json(_release_document(released))
@@ -355,6 +366,11 @@ def _release_document(released: Published) -> dict[str, Any]:
         "delta": guarantee.delta,
         "rho": guarantee.rho,
         "neighbours": str(guarantee.neighbours),
+        **{
+            name: released.record[name]
+            for name in ("estimator", "floor")
+            if "floor" in released.record
+        },
         **({"model": estimate.model} if estimate.ladder is not None else {}),
         "items": [{**row, **more} for row, more in zip(rows, own, strict=True)],
     }

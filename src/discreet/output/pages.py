@@ -39,7 +39,14 @@ from discreet.analysis.standing import (
 )
 from discreet.markup import HtmlColumn, show_probability, write_page
 from discreet.output.curves import draw_thresholds
-from discreet.output.points import has_steps, list_identity, list_points, name_edition
+from discreet.output.points import (
+    explain_floor,
+    has_errors,
+    has_steps,
+    list_identity,
+    list_points,
+    name_edition,
+)
 from discreet.output.statement import explain_promise, make_statement, name_access, warn
 from discreet.output.svg import draw_difficulties
 from discreet.privacy.accounting.gaussian import (
@@ -61,7 +68,7 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
     said = record.get("identity", {})
     has_numbers = bool(estimate.estimated.any())
     shown = difficulty_rows(estimate) if has_numbers else None
-    standing = find_standing(estimate) if has_numbers else None
+    standing = find_standing(estimate) if has_numbers and has_errors(record) else None
     return write_page(
         "public.html",
         {
@@ -78,6 +85,7 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
             "summary": _summarise(estimate, record, standing),
             "boxes": _public_facts(record),
             "kind": kind,
+            "has_errors": has_errors(record),
             "picture": shown and draw_difficulties(shown, kind, tell),
             "thresholds": _show_thresholds(estimate, tell),
             "columns": _list_items(estimate, record, standing),
@@ -97,9 +105,14 @@ def _list_items(
     """Return the table of items."""
     columns, tell = estimate.to_dict(), speak(record)
     ranks = {} if standing is None else show_ranks(standing.ranges)
-    return [
+    numbers = [
         HtmlColumn(tell("item"), columns["item"]),
         HtmlColumn(tell.of(find_kind(record), "{number}"), columns["difficulty"]),
+    ]
+    if not has_errors(record):
+        return numbers
+    return [
+        *numbers,
         HtmlColumn(tell("possible ranks"), [ranks.get(item) for item in estimate.items]),
         HtmlColumn(tell("se"), columns["se"]),
         HtmlColumn(tell("lower"), columns["lower"]),
@@ -184,12 +197,15 @@ def _word_comparison(record: Mapping[str, Any]) -> dict[str, str]:
 
 def _summarise(estimate: Estimate, record: Mapping[str, Any], standing: Standing | None) -> str:
     kind, tell = find_kind(record), speak(record)
+    count = tell.of(kind, "{count} {items}.", count=len(estimate.items))
+    if not has_errors(record):
+        return " ".join([count, *explain_floor(record), explain_promise(record)])
     if standing is None:
         return tell.of(kind, "The noise leaves nothing to say about these {items}.")
     typical = f"{summarise_items(estimate).typical_se:.2f}"
     return " ".join(
         [
-            tell.of(kind, "{count} {items}.", count=len(estimate.items)),
+            count,
             say_extremes(standing.ranges, kind, tell),
             tell("The typical standard error is {se} logits.", se=typical),
             explain_promise(record),
@@ -212,6 +228,16 @@ def _public_facts(record: Mapping[str, Any]) -> dict[str, str]:
 def _method(estimate: Estimate, record: Mapping[str, Any]) -> str:
     tell = speak(record)
     noise = tell.term(record["guarantee"]["noise"])
+    if "floor" in record:
+        return tell(
+            "{model} read off the stationary vector of a Markov chain on noisy counts, which are "
+            "raised to 1 where they are below (estimator: {estimator}; Nguyen and Zhang 2023, "
+            "Algorithm 2). {noise}. {software}.",
+            model=_name_model(record),
+            estimator=estimate.method,
+            noise=noise[:1].upper() + noise[1:],
+            software=record["software"],
+        )
     return tell(
         "{model} estimated from noisy values only, with full knowledge of the noise (estimator: "
         "{estimator}). {noise}. {software}.",

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from discreet.models.noisy_chain import FLOOR_LIMIT, has_room
 from discreet.privacy.accounting import CHARGED, NO_LEDGER
 from discreet.privacy.ledger import EVERYONE
 from discreet.results.kinds import find_kind
@@ -172,18 +173,66 @@ def list_points(record: Mapping[str, Any]) -> dict[str, str]:
             "Public: {names}. Whatever was collected is as exposed as it was before.",
             names=", ".join(list_public(record)),
         ),
-        tell("Small groups"): tell.of(
-            kind,
-            "No number is suppressed and none is rounded for privacy: an item with few {answers} "
-            "gets a wide interval instead. The promise is the same to a member of a small group as "
-            "to anybody else; a fact that holds for all members of a group can be learnt about the "
-            "group.",
-        ),
-        tell("Accuracy"): tell.of(
-            kind, "Standard errors and intervals include the sampling of {persons} and the noise."
-        ),
+        tell("Small groups"): _tell_groups(record),
+        tell("Accuracy"): _tell_accuracy(record),
         tell("Releases together"): _tell_releases(record),
     }
+
+
+def _tell_groups(record: Mapping[str, Any]) -> str:
+    tell = speak(record)
+    if not has_errors(record):
+        return tell(
+            "No number is suppressed and none is rounded for privacy. The promise is the same to a "
+            "member of a small group as to anybody else; a fact that holds for all members of a "
+            "group can be learnt about the group."
+        )
+    return tell.of(
+        find_kind(record),
+        "No number is suppressed and none is rounded for privacy: an item with few {answers} "
+        "gets a wide interval instead. The promise is the same to a member of a small group as "
+        "to anybody else; a fact that holds for all members of a group can be learnt about the "
+        "group.",
+    )
+
+
+def _tell_accuracy(record: Mapping[str, Any]) -> str:
+    if not has_errors(record):
+        return " ".join(explain_floor(record))
+    tell = speak(record)
+    return tell.of(
+        find_kind(record),
+        "Standard errors and intervals include the sampling of {persons} and the noise.",
+    )
+
+
+def explain_floor(record: Mapping[str, Any]) -> list[str]:
+    """Say what the floor of the spectral estimate did; nothing of other estimates."""
+    floor, tell = record.get("floor"), speak(record)
+    if floor is None:
+        return []
+    if has_errors(record):
+        return [
+            tell(
+                "The spectral estimator raised {raised} of the {counts} released counts to 1.",
+                **floor,
+            )
+        ]
+    return [
+        tell(
+            "The spectral estimator raised {raised} of the {counts} released counts to 1, more "
+            "than {limit}. That pulls the difficulties together, so this release has no standard "
+            "errors and no intervals.",
+            **floor,
+            limit=tell("{percent}%", percent=f"{100 * FLOOR_LIMIT:g}"),
+        )
+    ]
+
+
+def has_errors(record: Mapping[str, Any]) -> bool:
+    """Say whether a release has standard errors."""
+    floor = record.get("floor")
+    return floor is None or has_room(**floor)
 
 
 def _tell_trust(record: Mapping[str, Any]) -> str:

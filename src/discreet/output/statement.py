@@ -16,8 +16,10 @@ from unicodedata import normalize
 
 from discreet.markup import markdown_table, markdown_text
 from discreet.output.points import (
+    explain_floor,
     explain_ledger,
     explain_versions,
+    has_errors,
     has_steps,
     list_identity,
     list_points,
@@ -89,7 +91,7 @@ class Statement:
 
 def make_statement(record: Mapping[str, Any]) -> Statement:
     """Say what a release promises, to whom and on what conditions, in the record's language."""
-    guarantee, kind, tell = record["guarantee"], find_kind(record), speak(record)
+    guarantee, tell = record["guarantee"], speak(record)
     return Statement(
         warning=""
         if guarantee["is_private"]
@@ -101,11 +103,8 @@ def make_statement(record: Mapping[str, Any]) -> Statement:
             explain_ledger(record),
             *explain_versions(record),
             _explain_choices(record),
-            tell.of(
-                kind,
-                "Standard errors and intervals include both the sampling of {persons} and the "
-                "privacy noise. They were computed from the noisy values alone.",
-            ),
+            *explain_floor(record),
+            *_explain_errors(record),
             *([] if tell.language == "en" else [_name_reference(record)]),
         ),
     )
@@ -152,6 +151,19 @@ def _explain_choices(record: Mapping[str, Any]) -> str:
     )
 
 
+def _explain_errors(record: Mapping[str, Any]) -> list[str]:
+    if not has_errors(record):
+        return []
+    tell = speak(record)
+    return [
+        tell.of(
+            find_kind(record),
+            "Standard errors and intervals include both the sampling of {persons} and the "
+            "privacy noise. They were computed from the noisy values alone.",
+        )
+    ]
+
+
 def _name_reference(record: Mapping[str, Any]) -> str:
     """Say that a translation is one, and where the words are that count."""
     tell = speak(record)
@@ -165,6 +177,13 @@ def _name_numbers(record: Mapping[str, Any]) -> str:
     """Say what a release publishes of each item, for the registry."""
     numbers = f"the {find_kind(record).numbers}"
     return f"the thresholds of all steps and {numbers} (their means)" * has_steps(record) or numbers
+
+
+def _name_errors(record: Mapping[str, Any]) -> str:
+    """Say in the registry what standard errors include, or that there are none."""
+    if has_errors(record):
+        return "with standard errors that include the privacy noise"
+    return "without standard errors"
 
 
 def name_access(record: Mapping[str, Any]) -> str:
@@ -317,7 +336,7 @@ def _describe_product(record: Mapping[str, Any]) -> dict[str, Any]:
         "data_product_type": "Summary statistics",
         "data_product_region": f"{BLANK}: where the {kind.persons} live, or whose laws apply",
         "description": f"{numbers[0].upper()}{numbers[1:]} of {len(record['items'])} {kind.items} "
-        "in logits, with standard errors that include the privacy noise",
+        f"in logits, {_name_errors(record)}",
         **dated,
         "# data_product_sector": f"{BLANK}: {SECTORS}",
     }

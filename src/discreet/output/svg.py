@@ -48,9 +48,12 @@ def draw_difficulties(
     rows: ItemRows, kind: Kind = KINDS["answers"], tell: Words = ENGLISH
 ) -> Sheet:
     """Draw items in order of difficulty (or objects, of strength) with their intervals."""
+    has_width = bool((rows.upper > rows.lower).any())
     return _draw_rows(
         rows,
-        tell.of(kind, "{title} with 95% intervals; the table has the numbers"),
+        tell.of(kind, "{title} with 95% intervals; the table has the numbers")
+        if has_width
+        else tell.of(kind, "{title}; the table has the numbers"),
         tell.of(kind, "{number} in logits, {scale} to the right"),
         say_thinned(len(rows.items), kind, tell),
     )

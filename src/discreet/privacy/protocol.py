@@ -26,7 +26,7 @@ from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.noise import Noise
 from discreet.secure import RandomSource
-from discreet.types import Chooser, Design, Int64Array, ScaleModel
+from discreet.types import Chooser, Design, Estimator, Int64Array, ScaleModel
 
 
 @dataclass(frozen=True)
@@ -300,7 +300,7 @@ def _count_ids(data: Contributions, ids: Sequence[str], word: str) -> int:
     return len(ids)
 
 
-NOISE_AWARE = "noise-aware"
+NOISE_AWARE: Estimator = "noise-aware"
 """The estimator of every mechanism, unless another was asked for."""
 
 
@@ -331,7 +331,7 @@ class Order:
     reading
         How the data was stated to be read: keywords of the reader.
     estimator
-        What turns the noisy values into difficulties.
+        How the released values become difficulties; it costs nothing.
     """
 
     kind: str
@@ -345,7 +345,7 @@ class Order:
     chosen_by: Chooser = "steward"
     looked: bool = False
     reading: Mapping[str, Any] = field(default_factory=dict)
-    estimator: str = NOISE_AWARE
+    estimator: Estimator = NOISE_AWARE
 
     def promise(self, *, ledger: str | None, is_private: bool) -> Guarantee:
         """Return what the release promises."""

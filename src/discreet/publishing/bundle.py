@@ -28,6 +28,7 @@ import discreet
 from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
 from discreet.errors import DiscreetError, escape_json
 from discreet.markup import brief_repr, spreadsheet_cell
+from discreet.models.released import count_raised
 from discreet.output.pages import write_public_page
 from discreet.output.statement import REFERENCE, write_registry_entry, write_statement
 from discreet.privacy.accounting import Guarantee
@@ -149,6 +150,7 @@ def describe_release(release: Release, estimate: Estimate, order: Order) -> dict
         "mechanism": release.mechanism,
         **describe_choices(order),
         "estimator": estimate.method,
+        **describe_floor(release, estimate),
         "guarantee": release.guarantee.to_dict(),
         "noise": noise,
         **describe_public(order.kind, release.public, release.settings),
@@ -163,6 +165,13 @@ def describe_choices(order: Order) -> dict[str, Any]:
         "looked": order.looked,
         "reading": dict(order.reading),
     }
+
+
+def describe_floor(release: Release, estimate: Estimate) -> dict[str, Any]:
+    """Say how many released counts the floor of the spectral estimate raised, and of how many."""
+    if estimate.method != "spectral":
+        return {}
+    return {"floor": count_raised(release)}
 
 
 def describe_public(kind: str, public: Public, settings: Mapping[str, Any]) -> dict[str, Any]:

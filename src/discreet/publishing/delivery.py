@@ -132,7 +132,7 @@ class Delivery:
 
     def deliver(self, released: Release) -> Published:
         """Estimate, write the bundle where there is a place for it, and call it finished."""
-        estimate = estimate_release(released)
+        estimate = estimate_release(released, estimator=self.order.estimator)
         record = describe_release(released, estimate, self.order)
         record |= {**self.order.about, **self.describe_charge()}
         if self.place is not None:

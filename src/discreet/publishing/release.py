@@ -36,7 +36,14 @@ from discreet.publishing.listing import Forms, Items, make_listing
 from discreet.publishing.wanted import Wanted, check_allowed
 from discreet.results.kinds import KINDS
 from discreet.tables.words import ListedWords
-from discreet.types import AnswerMechanism, ComparisonMechanism, Design, Engine, Model
+from discreet.types import (
+    AnswerMechanism,
+    ComparisonMechanism,
+    Design,
+    Engine,
+    Estimator,
+    Model,
+)
 
 LARGE_EPSILON = 5.0
 
@@ -53,6 +60,7 @@ def release(
     max_answers: int | None = None,
     persons: int | Iterable[object] | None = None,
     mechanism: AnswerMechanism | CompleteMechanism = "auto",
+    estimator: Estimator = "noise-aware",
     ledger: Ledger | str | PathLike[str] | None = None,
     population: str = EVERYONE,
     about: About = None,
@@ -103,6 +111,12 @@ def release(
     mechanism
         A name, or a mechanism with settings of its own. ``"auto"`` takes the one that is more
         accurate for these public parameters, and ``record["choice"]`` says which and why.
+    estimator
+        How the released values become difficulties. ``"noise-aware"``: a fit that knows its noise.
+        ``"spectral"``: the paper's Algorithm 2, for ``pairs``, ``sparse-pairs`` and
+        ``laplace-pairs``; its error is larger, and where its floor raises more than 2% of the
+        counts it has no standard errors (docs/paper.md). It is no privacy parameter: the noisy
+        values and the charge are the same, and :func:`discreet.refit` changes it later.
     ledger
         Where the spend is recorded and limited; ``None`` is allowed and said in the guarantee.
     population
@@ -144,7 +158,9 @@ def release(
     1.0
     """
     listing = make_listing(items, forms, design, lowest, model)
-    wanted = Wanted("answers", budget, listing, max_answers, persons, mechanism)
+    wanted = Wanted(
+        "answers", budget, listing, max_answers, persons, mechanism, estimator=estimator
+    )
     told = describe_itself(about, audit)
     drawn = noise or ExactNoise()
     terms = Terms(ledger, population, drawn, out, force, told, None, reservation, looked)
@@ -286,7 +302,7 @@ def charge_and_release(
         check_audit(terms.about, order.name)
         if order.public.persons == 0:
             raise BadResponses("there is nobody in the data, so there is nothing to release")
-        check_estimator(order.name)
+        check_estimator(order.name, order.estimator)
         check_noise(order.calibration)
         check_answers(data, order.public, order.require_mechanism())
         _warn_if_weak(order)
@@ -327,6 +343,7 @@ def make_order(wanted: Wanted, people: int | None, terms: Terms) -> Order:
         about=terms.about,
         chosen_by=wanted.chooser,
         looked=terms.looked,
+        estimator=wanted.estimator,
     )
 
 

@@ -35,7 +35,14 @@ from discreet.publishing.reading import pack_reading, unpack_reading
 from discreet.publishing.release import Terms, charge_and_release
 from discreet.publishing.wanted import Wanted, check_wanted
 from discreet.tables.words import ListedWords
-from discreet.types import AnswerMechanism, ComparisonMechanism, Design, Engine, Model
+from discreet.types import (
+    AnswerMechanism,
+    ComparisonMechanism,
+    Design,
+    Engine,
+    Estimator,
+    Model,
+)
 
 AnyLedger = Ledger | str | PathLike[str]
 
@@ -52,6 +59,7 @@ def propose(
     max_answers: int | None = None,
     persons: int | None = None,
     mechanism: AnswerMechanism | ComparisonMechanism = "auto",
+    estimator: Estimator = "noise-aware",
     population: str = EVERYONE,
     about: About = None,
     audit: str | PathLike[str] | None = None,
@@ -71,6 +79,8 @@ def propose(
         The ledger that shall be charged; the request is good for no other.
     mechanism
         A name; ``"auto"`` is settled here, so that approvers see which it is.
+    estimator
+        As for :func:`discreet.release`.
     kind
         ``"answers"``, or ``"comparisons"`` for :func:`discreet.release_comparisons`.
     reading
@@ -102,7 +112,7 @@ def propose(
     if persons is not None and (isinstance(persons, bool) or not isinstance(persons, int)):
         raise BadUsage(f"a request names the number of persons, found {persons!r}")
     listing = make_listing(items, forms, design, lowest, model)
-    wanted = Wanted(kind, budget, listing, max_answers, persons, mechanism)
+    wanted = Wanted(kind, budget, listing, max_answers, persons, mechanism, estimator=estimator)
     check_wanted(book, wanted, population)
     public = wanted.make_public(wanted.declared)
     chosen, _ = choose_mechanism(mechanism, public, kind)
@@ -125,6 +135,7 @@ def propose(
             "delta": write_decimal(budget.delta),
             "neighbours": str(budget.neighbours),
             "mechanism": chosen.name,
+            **({} if estimator == NOISE_AWARE else {"estimator": estimator}),
             "population": population,
             "ledger_file": str(book.path),
             "about": pack({name: one for name, one in told.items() if one}),
@@ -237,9 +248,16 @@ def read_wanted(request: Request) -> Wanted:
     listing = make_listing(steps, body["forms"], body["design"], body["lowest"], body["model"])
     budget = Budget(float(body["epsilon"]), float(body["delta"]), body["neighbours"])
     people = body["max_answers"], body["persons"]
-    # Requests of the first format do not say who chose the mechanism.
-    chosen_by = body.get("chosen_by", "unknown")
-    return Wanted(body["kind"], budget, listing, *people, body["mechanism"], chosen_by=chosen_by)
+    return Wanted(
+        body["kind"],
+        budget,
+        listing,
+        *people,
+        body["mechanism"],
+        # Requests of the first format do not say who chose the mechanism.
+        chosen_by=body.get("chosen_by", "unknown"),
+        estimator=body.get("estimator", NOISE_AWARE),
+    )
 
 
 def _tell_about(request: Request) -> dict[str, Any]:

@@ -24,7 +24,12 @@ from discreet.answers.steps import MOST_STEPS
 from discreet.atomic import PRIVACY_FILE, RELEASE_FILES
 from discreet.errors import BadResponses, BadUsage, DiscreetError, DiscreetWarning
 from discreet.markup import spreadsheet_cell
-from discreet.models.released import estimate_release
+from discreet.models.released import (
+    SIMULATED,
+    count_raised,
+    estimate_release,
+    warn_floored,
+)
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.ledger import Entry, Ledger
@@ -56,7 +61,7 @@ from discreet.schema import (
     read_as,
     show_value,
 )
-from discreet.types import Chooser, Design, NamedModel
+from discreet.types import Chooser, Design, Estimator, NamedModel
 
 
 def verify(folder: str | PathLike[str]) -> None:
@@ -123,8 +128,19 @@ def read_released_ranking(folder: str | PathLike[str]) -> PublishedRanking:
     )
 
 
-def refit(folder: str | PathLike[str]) -> Estimate:
-    """Estimate again from the noisy values of a bundle: the same numbers, before rounding.
+def refit(
+    released: Published | str | PathLike[str], *, estimator: Estimator | None = None
+) -> Estimate:
+    """Estimate again from the noisy values of a release: the same numbers, before rounding.
+
+    This is post-processing: it needs no data and costs nothing.
+
+    Parameters
+    ----------
+    released
+        A release, or the folder of its bundle.
+    estimator
+        ``"noise-aware"`` or, for counts of pairs, ``"spectral"``; by default that of the release.
 
     Examples
     --------
@@ -140,13 +156,14 @@ def refit(folder: str | PathLike[str]) -> Estimate:
     >>> bool((again.difficulty == released.estimate.difficulty).all())
     True
     """
-    found = read_published(folder)
+    found = released if isinstance(released, Published) else read_published(released)
     if found.noisy is None:
+        name = "this release" if isinstance(released, Published) else released
         raise BadUsage(
-            f"{folder} holds no noisy values ({NOISY_FILE}), so nothing can be fitted to them: "
+            f"{name} holds no noisy values ({NOISY_FILE}), so nothing can be fitted to them: "
             f"{WITHOUT_VALUES}"
         )
-    return estimate_release(found.noisy)
+    return estimate_release(found.noisy, estimator=estimator or found.record["estimator"])
 
 
 WITHOUT_VALUES = (
@@ -277,6 +294,8 @@ def _read(place: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
             _check_values(PRIVACY_FILE, record, STEPS)
         if record["schema_version"] > 2:
             _check_values(PRIVACY_FILE, record, CHOICES)
+        if record["estimator"] == "spectral":
+            _check_values(PRIVACY_FILE, record, FLOOR)
         promised = record["guarantee"]
         if record["schema_version"] == 1:
             promised = {"tail": None, **promised}
@@ -286,6 +305,8 @@ def _read(place: Path) -> tuple[Estimate, dict[str, Any], Release | None]:
             return estimate, record, None
         content = (place / NOISY_FILE).read_bytes()
         noisy, estimate = read_noisy(content, record, estimate)
+        if record["estimator"] == "spectral" and record["floor"] != count_raised(noisy):
+            raise _Damage(f"{PRIVACY_FILE} has a floor that does not fit {NOISY_FILE}")
         return estimate, record, noisy
 
 
@@ -371,7 +392,7 @@ def _fields(kind: Kind) -> Kinds:
     return {
         "mechanism": str,
         "choice": str,
-        "estimator": str,
+        "estimator": Estimator,
         "guarantee": Mapping[str, Any],
         "noise": Mapping[str, Any],
         "settings": Mapping[str, Any],
@@ -408,6 +429,22 @@ class Approval:
     request: str
     sha256: str
     approvers: tuple[ApproverName, ...]
+
+
+@dataclass(frozen=True)
+class Floor:
+    """How many of the released counts the floor of the spectral estimate raised."""
+
+    raised: Count
+    counts: Count
+
+    def find_contradiction(self) -> str:
+        """Return what does not belong together; empty if everything does."""
+        return "more counts were raised than released" if self.raised > self.counts else ""
+
+
+FLOOR: Kinds = {"floor": Floor}
+"""What the record of a spectral estimate says besides."""
 
 
 ABOUT: Kinds = {
@@ -484,6 +521,8 @@ def _read_table(place: Path, record: Mapping[str, Any]) -> Estimate:
         steps=steps,
         model=record.get("model", "rasch"),
         ladder=None if max(steps) == 1 else _read_thresholds(place, items, steps),
+        warnings=warn_floored(**record["floor"]) if "floor" in record else (),
+        se_method=SIMULATED if "floor" in record else "",
     )
 
 

@@ -12,15 +12,16 @@ from operator import index
 from typing import SupportsIndex
 
 from discreet.errors import BadUsage, NotAllowed
+from discreet.models.released import check_estimator
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.policy import Asked
 from discreet.privacy.ledger.request import Request
 from discreet.privacy.mechanisms import AUTO, MECHANISMS, check_mechanism, choose_mechanism
 from discreet.privacy.mechanisms.base import CompleteMechanism
-from discreet.privacy.protocol import PUBLIC, Public
+from discreet.privacy.protocol import NOISE_AWARE, PUBLIC, Public
 from discreet.publishing.listing import Listing
-from discreet.types import Chooser
+from discreet.types import Chooser, Estimator
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Wanted:
         The number declared for the ledger's policy alone, where it is not to be published.
     chosen_by
         Who chose the mechanism, where a request names it; None where it is chosen here.
+    estimator
+        How the released values become difficulties.
     """
 
     kind: str
@@ -55,6 +58,7 @@ class Wanted:
     mechanism: str | CompleteMechanism
     expected: int | None = None
     chosen_by: Chooser | None = None
+    estimator: Estimator = NOISE_AWARE
 
     def __post_init__(self) -> None:
         if not isinstance(self.budget, Budget):
@@ -65,6 +69,10 @@ class Wanted:
             check_mechanism(self.mechanism, self.kind)
         if isinstance(self.people, Iterable) and not isinstance(self.people, str):
             object.__setattr__(self, "people", list(self.people))  # it is gone through twice
+        if self.estimator != NOISE_AWARE:
+            public = self.make_public(self.declared)
+            made, _ = choose_mechanism(self.mechanism, public, self.kind)
+            check_estimator(made.name, self.estimator)
 
     @property
     def chooser(self) -> Chooser:

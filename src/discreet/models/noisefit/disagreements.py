@@ -132,9 +132,14 @@ def disagreement_probability(difficulty: FloatArray, mean: float, spread: float)
     array([[0. , 0.5],
            [0.5, 0. ]])
     """
+    one_way = right_wrong_probability(difficulty, mean, spread)
+    return np.asarray(one_way + one_way.T)
+
+
+def right_wrong_probability(difficulty: FloatArray, mean: float, spread: float) -> FloatArray:
+    """Probability of ``[i, j]``: item i right and item j wrong, for normal abilities."""
     right = 1 / (1 + np.exp(difficulty[:, None] - mean - spread * _NODES))
-    one_way = (right * _NODE_WEIGHTS) @ (1 - right).T
-    probability = one_way + one_way.T
+    probability = (right * _NODE_WEIGHTS) @ (1 - right).T
     np.fill_diagonal(probability, 0.0)
     return np.asarray(probability)
 

@@ -28,6 +28,35 @@ from discreet.models.noisefit.iterate import Around
 from discreet.models.noisefit.margins import MarginsNoise, MarginsObservation, fit_observation
 from discreet.types import FloatArray
 
+FLOOR = 1.0
+"""The least count that the chain takes, as printed in the paper."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairMatrix:
+    """Released counts of ordered pairs.
+
+    Attributes
+    ----------
+    noisy
+        ``[i, j]``: i right and j wrong, with noise; zero where a pair was not counted.
+    counted
+        Which ordered pairs were counted; symmetric, no diagonal.
+    """
+
+    noisy: FloatArray
+    counted: npt.NDArray[np.bool_]
+
+    @property
+    def floored(self) -> FloatArray:
+        """The counts as the chain takes them: at least one where a pair was counted."""
+        return np.where(self.counted, np.maximum(FLOOR, self.noisy), 0.0)
+
+    @property
+    def raised(self) -> int:
+        """How many counts the floor raised."""
+        return int((self.noisy[self.counted] < FLOOR).sum())
+
 
 @dataclass(frozen=True, eq=False)
 class PairsObservation:

@@ -34,6 +34,7 @@ from discreet.schema import (
     read_as,
     read_fields,
 )
+from discreet.types import Estimator
 
 FORMAT = "discreet request 2"
 FORMER = {"discreet request 1": ("estimator", "chosen_by", "looked")}
@@ -76,7 +77,7 @@ TERMS: dict[str, dict[str, Any]] = {
         "population": str,
         "ledger_file": str,
         "about": Mapping[Literal["identity", "audit"], Mapping[str, Packed]],
-        "estimator": Literal["noise-aware"],
+        "estimator": Estimator,
         "chosen_by": Literal["auto", "steward"],
         "looked": bool,
     },

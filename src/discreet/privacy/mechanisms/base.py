@@ -19,6 +19,7 @@ from discreet.answers.pairs import Weighting
 from discreet.counts.matrix import RELEASING, planning
 from discreet.errors import BadUsage
 from discreet.models.noisefit import NoiseFit
+from discreet.models.noisefit.pairs import PairMatrix
 from discreet.models.noisefit.totals import TotalsFit
 from discreet.models.noisefit.totals.forecast import TotalsForecast
 from discreet.privacy.accounting import Budget, Neighbours
@@ -109,6 +110,8 @@ class CompleteMechanism(ABC):
     """Whether items may have more than one step."""
     takes_forms: ClassVar[bool] = False
     """Whether what is released depends on forms and on the stated design."""
+    releases_pairs: ClassVar[bool] = False
+    """Whether it releases counts of pairs of items, which the spectral estimate needs."""
     growth: ClassVar[float] = 1.0
     """How far a group can be told apart grows with this power of its size: with the root where
     everybody's answers get noise of their own."""
@@ -129,6 +132,10 @@ class CompleteMechanism(ABC):
     @abstractmethod
     def fit(self, release: Release, standard_errors: bool) -> NoiseFit | TotalsFit:
         """Fit numbers to released values; they and public parameters are all there is."""
+
+    def pair_matrix(self, release: Release) -> PairMatrix:  # noqa: ARG002
+        """Return the released counts of ordered pairs, where that is what was released."""
+        raise BadUsage(f"the mechanism {self.name} does not release counts of pairs of items")
 
     def expect_calibration(self, study: Study) -> Calibration:
         """Return the noise to plan with."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache, partial
 from math import log2, sqrt
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ import numpy.typing as npt
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.models.noisefit import NoiseFit
-from discreet.models.noisefit.pairs import fit_noisy_pairs
+from discreet.models.noisefit.pairs import PairMatrix, fit_noisy_pairs
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_laplace
 from discreet.privacy.accounting.moves import calibrate_counts
@@ -80,6 +80,8 @@ class DensePairs(AdditiveMechanism):
         Discrete Gaussian noise, or discrete Laplace noise, which is pure epsilon.
     """
 
+    releases_pairs: ClassVar[bool] = True
+
     name: str = "pairs"
     family: Literal["gaussian", "laplace"] = "gaussian"
 
@@ -95,10 +97,14 @@ class DensePairs(AdditiveMechanism):
         off_diagonal = ~np.eye(len(counts.items), dtype=bool)
         return {"right_wrong": counts.dense(f"the mechanism {self.name}")[off_diagonal]}
 
+    def pair_matrix(self, release: Release) -> PairMatrix:
+        """Return the noisy counts of every ordered pair."""
+        m = len(release.public.items)
+        return PairMatrix(fill_matrix(release.values["right_wrong"], m), ~np.eye(m, dtype=bool))
+
     def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
         """Fit difficulties to the noisy counts of every ordered pair."""
-        noisy = fill_matrix(release.values["right_wrong"], len(release.public.items))
-        return fit_counts(release, noisy, None, standard_errors)
+        return fit_counts(release, self.pair_matrix(release).noisy, None, standard_errors)
 
     def forecast(self, study: Study, calibration: Calibration) -> Forecast:
         """Every pair's difference and sum have the noise of two counts."""
@@ -157,6 +163,8 @@ class SparsePairs(AdditiveMechanism):
         keeps the budget given the graph, whatever that is. That takes 1.4 times the noise, with
         a cap up to 7 times, but counts for less where a ledger adds up several releases.
     """
+
+    releases_pairs: ClassVar[bool] = True
 
     edge_probability: float | None = None
     name: str = "sparse-pairs"
@@ -224,16 +232,21 @@ class SparsePairs(AdditiveMechanism):
         # a zero gets noise like any other number.
         return {"right_wrong": cells.toarray() if hasattr(cells, "toarray") else cells}
 
-    def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
-        """Fit difficulties to the counts on a public graph, first one direction of each edge."""
+    def pair_matrix(self, release: Release) -> PairMatrix:
+        """Return the counts on a public graph: first one direction of each edge, then the other."""
         m = len(release.public.items)
         first, second = np.asarray(release.settings["edges"], dtype=np.int64).T
         forth, back = np.split(release.values["right_wrong"].astype(np.float64), 2)
         noisy = np.zeros((m, m))
         noisy[first, second], noisy[second, first] = forth, back
-        mask = np.zeros((m, m), dtype=bool)
-        mask[first, second] = mask[second, first] = True
-        return fit_counts(release, noisy, mask, standard_errors)
+        counted = np.zeros((m, m), dtype=bool)
+        counted[first, second] = counted[second, first] = True
+        return PairMatrix(noisy, counted)
+
+    def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
+        """Fit difficulties to the counts on a public graph."""
+        pairs = self.pair_matrix(release)
+        return fit_counts(release, pairs.noisy, pairs.counted, standard_errors)
 
     def forecast(self, study: Study, calibration: Calibration) -> Forecast:
         """Noise as on all pairs, on a share of them."""
