@@ -210,7 +210,7 @@ def check_errors(seed, persons, items, **settings):
     kinds = {one.kind for one in found.warnings}
     large = Kind.UNDERSTATED_ERRORS in kinds
     covered = float((np.abs(z) < 1.96).mean())
-    return bool(kinds), large, found.halves.times, covered, float(z.std())
+    return found.halves.is_found, large, found.halves.times, covered, float(z.std())
 
 
 PARTS = {
