@@ -377,7 +377,7 @@ def test_items_of_equal_difficulty_scatter_as_their_slope_says(answers):
     node = np.array([-1.0, 0.2, 1.7])
     right = np.tile(1 / (1 + np.exp(0.3 - node)), (5, 1))
     weight = np.array([0.2, 0.5, 0.3])
-    assert _scatter(np.full(5, 0.3), right, weight, answers) == pytest.approx(np.ones(5))
+    assert _scatter(np.full(5, 0.3), right, 1 - right, weight, answers) == pytest.approx(np.ones(5))
 
 
 def test_unequal_difficulties_scatter_as_enumerated_answers_do():
@@ -400,7 +400,7 @@ def test_unequal_difficulties_scatter_as_enumerated_answers_do():
             slope[i] += share * np.mean(apart) / 2
     # A person's mean over two other items has 2 / 3 of the weight that the ratio is about.
     expected = total / slope * 2 / 3
-    found = _scatter(difficulty, chance[:, None], np.ones(1), 3)
+    found = _scatter(difficulty, chance[:, None], 1 - chance[:, None], np.ones(1), 3)
     assert found == pytest.approx(expected, rel=0.02)
 
 

@@ -284,8 +284,10 @@ def test_numbers_beyond_all_measure_are_wrong_usage(tmp_path, monkeypatch, words
         {"item": "x", "difficulty": 700, "se": 1, "status": "estimated"},
         {"item": "y", "difficulty": 0, "se": 1, "status": "estimated"},
     ]
-    document = {"format": "discreet-calibration", "version": 1, "method": "refined"}
-    (tmp_path / "far.json").write_text(json.dumps({**document, "items": items}))
+    rest = {"method": "refined", "persons": 9, "warnings": []}
+    rest["solution"] = {"solver": "newton", "iterations": 1, "residual": 0.0}
+    document = {"format": "discreet-calibration", "version": 1, "items": items, **rest}
+    (tmp_path / "far.json").write_text(json.dumps(document))
     file = [] if words[0] == "simulate" else ["answers.csv"]
     ended = discreet(words[0], *file, *words[1:])
     assert ended.code == 2, ended.err

@@ -100,7 +100,7 @@ def test_why_auto_chose_is_found_anew_and_never_read_from_the_request(board, mon
         ({"chosen_by": "fate"}, "chosen_by is 'fate'"),
         ({"estimator": "guess"}, "estimator is 'guess'"),
         ({"looked": "no"}, "looked is 'no'"),
-        ({"format": "discreet request 1"}, "is no part of it"),
+        ({"format": "discreet request 1"}, "has a field 'estimator', which does not belong there"),
     ],
 )
 def test_a_request_says_who_chose_or_is_none(board, change, words):

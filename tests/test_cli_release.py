@@ -396,7 +396,8 @@ def test_a_ledger_in_a_folder_that_is_not_there(tmp_path):
 
 CONTRACT = [
     "mechanism", "claimed_epsilon", "lower_bound", "passed", "verdict", "detectable_factor",
-    "detectable_epsilon", "power", "runs", "items", "max_answers", "attack",
+    "detectable_epsilon", "power", "runs", "items", "max_answers", "forms", "design", "attack",
+    "typical_answers",
 ]  # fmt: skip
 
 

@@ -37,7 +37,7 @@ def assert_same(found, expected):
 def test_without_pytorch_it_says_so_and_counts_in_memory(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     responses = Responses.from_array(answers(0, 50, 4))
-    with pytest.warns(UserWarning, match=r"discreet\[gpu\].*counted in memory instead"):
+    with pytest.warns(UserWarning, match=r"\[gpu\].*counted in memory instead"):
         found = count_pairs(responses, engine="gpu")
     assert_same(found, count_pairs(responses))
 

@@ -491,7 +491,7 @@ def test_the_comparison_with_opendp_would_notice_ten_percent() -> None:
 
 def test_without_opendp_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opendp", None)
-    with pytest.raises(MissingExtra, match=r"discreet\[opendp\]"):
+    with pytest.raises(MissingExtra, match=r"\[opendp\]"):
         OpenDPNoise()
 
 

@@ -141,7 +141,7 @@ def test_an_estimate_without_numbers_is_refused(estimate):
 
 def test_a_missing_matplotlib_is_named(estimate, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtra, match=r"discreet\[report\]"):
+    with pytest.raises(MissingExtra, match=r"\[report\]"):
         difficulty_plot(estimate)
 
 

@@ -484,8 +484,8 @@ UNCLEAR = (
         ),
         (
             LONG + '"a\nb",x,1\r\n\r\na,x,1\r\n"a\nb",x,0\r\n',
-            "Person 'a\nb' answered item 'x' more than once: a.csv, line 2 and a.csv, line 6. Only "
-            "one answer can count. Remove one, or keep the first or the last of them with "
+            "Person 'a\\nb' answered item 'x' more than once: a.csv, line 2 and a.csv, line 6. "
+            "Only one answer can count. Remove one, or keep the first or the last of them with "
             "repeats='first' or repeats='last' (--repeats first, --repeats last).",
         ),
         (

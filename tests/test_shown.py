@@ -288,6 +288,7 @@ def request_for(items, **more):
         "design": "unknown", "model": "rasch", "reading": {}, "max_answers": 2, "persons": 200,
         "epsilon": "0.9", "delta": "0.000001", "neighbours": "replace-one", "mechanism": "pairs",
         "population": "everyone", "ledger_file": "spent.db", "about": {},
+        "estimator": "noise-aware", "chosen_by": "steward", "looked": False,
     }  # fmt: skip
     return make_request("release", "l" * 32, {**body, **more})
 
@@ -343,7 +344,7 @@ def test_every_field_is_shown_once_and_in_order_whatever_names_hold(
     wanted = [
         "purpose", "ledger", "nonce", "date", "kind", "items", "lowest", "design", "model",
         "max_answers", "persons", "epsilon", "delta", "neighbours", "mechanism", "population",
-        "ledger_file", "about", "sha256",
+        "ledger_file", "about", "estimator", "chosen_by", "looked", "sha256",
     ]  # fmt: skip
     assert [name for name, _ in fields_on_screen(text, columns)] == wanted
 

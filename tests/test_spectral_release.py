@@ -381,7 +381,7 @@ def test_approvers_sign_the_estimator_and_it_is_released_so(tmp_path):
     spectral = library.propose(budget, estimator="spectral", **asked)
     assert spectral.body["estimator"] == "spectral"
     assert Request.from_dict(spectral.to_dict()) == spectral
-    assert "estimator" not in library.propose(budget, **asked).body
+    assert library.propose(budget, **asked).body["estimator"] == "noise-aware"
     with pytest.raises(BadUsage, match="margins"):
         library.propose(budget, estimator="spectral", **{**asked, "mechanism": "margins"})
     released = library.release_request(lsat(), spectral, ledger=ledger)

@@ -538,18 +538,14 @@ def test_whether_somebody_looked_elsewhere_is_asked(session, asked, in_place, lo
 
 
 def test_answers_that_cannot_be_released_cost_nothing(session, asked, in_place):
-    ticket = get_ticket(asked, items="\n".join(LSAT[:4]))
+    ticket = get_ticket(asked, persons="900", number="fixed")
     confirm(asked, ticket)
     failed = asked.get(ticket)
     assert failed.status_code == 400
-    assert "Item5" in failed.text
+    assert "900" in failed.text
     assert ". Nothing was spent." in failed.text
     assert "the refusal told something about them" in failed.text
     assert "Confidential" in failed.text
-    assert not list_spent(session)
-    fewer = get_ticket(asked, persons="900", number="fixed")
-    confirm(asked, fewer)
-    assert "Nothing was spent" in asked.get(fewer).text
     assert not list_spent(session)
 
 
@@ -579,7 +575,7 @@ def test_a_crash_after_the_charge_is_made_good_without_paying(
 
 def test_where_the_ledger_cannot_be_opened_nothing_is_spent_unasked(session, asked, in_place):
     """The button that costs nothing must never be the one that spends."""
-    ticket = get_ticket(asked, items="\n".join(LSAT[:4]))
+    ticket = get_ticket(asked, persons="900", number="fixed")
     confirm(asked, ticket)  # fails before the charge
     (path,) = session.home.list_ledgers()
     kept = path.read_bytes()

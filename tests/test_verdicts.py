@@ -11,7 +11,7 @@ import discreet
 from commandline import discreet as run
 from discreet.analysis import abilities, check_model
 from discreet.analysis.diagnosis import diagnose_test, remarks_on_items
-from discreet.analysis.diagnostics import Diagnostics, diagnose
+from discreet.analysis.diagnostics import diagnose, read_diagnostics
 from discreet.analysis.dif import run_wald
 from discreet.analysis.dimensionality import find_dimensions
 from discreet.analysis.equate import link_calibrations
@@ -98,7 +98,7 @@ def test_the_verdict_and_the_methods_text_say_the_split_and_what_was_left_out():
     text = write_methods(diagnose_test(found.estimate, found.diagnostics))
     assert "split at the mean score" in text
     assert "without c, d, which lacked a category in one of the groups" in text
-    kept = Diagnostics.from_dict(found.diagnostics.to_dict())
+    kept = read_diagnostics(found.diagnostics.to_dict(), found.estimate.items)
     assert (kept.andersen_split, dict(kept.left_out)) == ("mean score", {"Andersen": ("c", "d")})
 
 

@@ -33,8 +33,8 @@ class FitChange(Tabular):
     """
 
     name: tuple[str, ...]
-    before: tuple[float | None, ...]
-    after: tuple[float | None, ...]
+    before: tuple[int | float | None, ...]
+    after: tuple[int | float | None, ...]
 
     __repr__ = brief_repr
 

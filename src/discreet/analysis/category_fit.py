@@ -10,7 +10,7 @@ weighted by what is expected.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,20 +50,30 @@ class CategoryFit(Tabular):
     category: Int64Array
     answers: Int64Array
     share: FloatArray
-    answers_without_extremes: Int64Array
     mean_ability: FloatArray
     expected_ability: FloatArray
     infit: FloatArray
     outfit: FloatArray
     threshold: FloatArray
     se: FloatArray
+    answers_without_extremes: Int64Array = field(default_factory=lambda: np.empty(0, np.int64))
 
     __repr__ = brief_repr
 
+    def __post_init__(self) -> None:
+        if self.answers_without_extremes.size == 0:
+            # A result saved by version 0.2.0 counts these alone.
+            object.__setattr__(self, "answers_without_extremes", self.answers)
+
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
-        names = [name for name in self.__dataclass_fields__ if name != "item"]
-        return {"item": list(self.item), **list_columns(self, *names)}
+        return {"item": list(self.item), **list_columns(self, *COLUMNS)}
+
+
+COLUMNS = (
+    *("category", "answers", "share", "answers_without_extremes", "mean_ability"),
+    *("expected_ability", "infit", "outfit", "threshold", "se"),
+)
 
 
 @dataclass(eq=False)
@@ -98,8 +108,8 @@ class CategorySums:
         for name, weight in (("", seen), ("expected_", share)):
             parts = (weight, weight * theta, weight * squared, weight * squared / scale)
             names = ("answers", "ability", "squared", "standardised")
-            for field, part in zip(names, parts, strict=True):
-                key = "expected" if name and field == "answers" else name + field
+            for sum_name, part in zip(names, parts, strict=True):
+                key = "expected" if name and sum_name == "answers" else name + sum_name
                 setattr(self, key, getattr(self, key) + part.sum(axis=0))
 
 

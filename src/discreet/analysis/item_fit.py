@@ -18,7 +18,7 @@ the model: no answer counts for more than three standard deviations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 import numpy as np
@@ -82,13 +82,19 @@ class ItemFit(Tabular):
     infit_t: FloatArray
     outfit: FloatArray
     outfit_t: FloatArray
-    outfit_bounded: FloatArray
-    outfit_bounded_t: FloatArray
-    outfit_without_one: FloatArray
     point_measure: FloatArray
     point_measure_expected: FloatArray
     discrimination: FloatArray
     status: tuple[str, ...]
+    # Results saved by version 0.2.0 do not hold these; NaN then.
+    outfit_bounded: FloatArray = field(default_factory=lambda: np.empty(0))
+    outfit_bounded_t: FloatArray = field(default_factory=lambda: np.empty(0))
+    outfit_without_one: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        for name in BOUNDED:
+            if getattr(self, name).size == 0:
+                object.__setattr__(self, name, np.full(len(self.items), np.nan))
 
     __repr__ = brief_repr
 

@@ -215,7 +215,8 @@ class Request:
 
 def list_fields(request: Request) -> list[str]:
     """Return the names of all fields of a request, in a fixed order."""
-    return [*COMMON, *TERMS[request.body["purpose"]]]
+    names = (*COMMON, *TERMS[request.body["purpose"]])
+    return [name for name in names if name in request.body]
 
 
 def make_request(purpose: str, ledger: str, terms: Mapping[str, Any]) -> Request:
