@@ -7,8 +7,8 @@
 
 In: a command as typed after ``discreet``, or a script. Out, on standard error: every call from one
 module into another, at its first occurrence, how many of them switch package, and between how
-many pairs of packages. A package is the folder (or the single module) right below ``discreet``.
-What runs in other processes is not seen.
+many pairs of packages. A package is a folder right below ``discreet``; modules that lie flat in it
+are foundations and do not count. What runs in other processes is not seen.
 """
 
 from __future__ import annotations
@@ -42,24 +42,33 @@ class Walk:
     @property
     def switches(self) -> list[tuple[str, str]]:
         """The calls that leave a package for another one."""
-        return [(a, b) for a, b in self.calls if package(a) != package(b)]
+        return [(a, b) for a, b in self.calls if is_switch(a, b)]
+
+    @property
+    def pairs(self) -> set[tuple[str | None, str | None]]:
+        """The pairs of packages between which the command switches."""
+        return {(package(a), package(b)) for a, b in self.switches}
 
     def describe(self) -> str:
         """Return the way as text: an arrow for every switch, indented within a package."""
-        lines = [
-            f"{'->' if package(a) != package(b) else '  '} {a} calls {b}" for a, b in self.calls
-        ]
-        pairs = {(package(a), package(b)) for a, b in self.switches}
+        lines = [f"{'->' if is_switch(a, b) else '  '} {a} calls {b}" for a, b in self.calls]
         total = (
             f"{len(self.modules)} modules, {len(self.switches)} package switches between "
-            f"{len(pairs)} pairs of packages"
+            f"{len(self.pairs)} pairs of packages"
         )
         return "\n".join([*lines, total])
 
 
-def package(module: str) -> str:
-    """Return the folder or module right below the library."""
-    return module.split(".", 1)[0]
+def package(module: str) -> str | None:
+    """Return the folder right below the library; None for a module that lies flat in it."""
+    first = module.split(".", 1)[0]
+    return first if (Path(ROOT) / first).is_dir() else None
+
+
+def is_switch(caller: str, called: str) -> bool:
+    """Tell whether a call leaves one package for another."""
+    ends = package(caller), package(called)
+    return None not in ends and ends[0] != ends[1]
 
 
 def follow(task: Callable[[], object]) -> Walk:
