@@ -27,7 +27,7 @@ from discreet import Budget
 from discreet.models.noisefit.totals.forecast import forecast_totals
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.total_tables import unpack_shapes
-from discreet.privacy.mechanisms.total_values import read_forms
+from discreet.privacy.mechanisms.total_values import read_released_forms
 from discreet.privacy.mechanisms.totals import Totals
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Public
@@ -256,7 +256,9 @@ def measure_forecast(options):
                 fit = mechanism.fit(made, False)
                 away = (fit.difficulty - truth.mean(axis=1)) ** 2
                 found.append((square_error(fit, truth), away.mean()))
-                forms = read_forms(made, unpack_shapes(made.public, made.settings["forms"]))
+                forms = read_released_forms(
+                    made, unpack_shapes(made.public, made.settings["forms"])
+                )
                 ahead = forecast_totals(forms, truth)
                 predicted.append((ahead.threshold**2, ahead.location**2))
             ratio = np.sqrt(np.mean(predicted, axis=0) / np.mean(found, axis=0))

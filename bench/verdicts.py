@@ -32,7 +32,7 @@ from discreet.analysis.martin_loef import run_martin_loef
 from discreet.analysis.rules import ANDERSEN_LEVEL, Severity
 from discreet.analysis.tables import FIT_COLUMNS
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.results.estimate import Kind
+from discreet.results.estimate import WarningKind
 
 SKEWED = 800
 THRESHOLDS = np.array([[-1.6, -1.2, -0.4], [-1.2, -1.0, 0.0], [-1.8, -0.8, -0.2],
@@ -208,7 +208,7 @@ def check_errors(seed, persons, items, **settings):
     line = np.polyfit(ability[known], found.ability[known], 1)
     z = (found.ability[known] - np.polyval(line, ability[known])) / found.se[known]
     kinds = {one.kind for one in found.warnings}
-    large = Kind.UNDERSTATED_ERRORS in kinds
+    large = WarningKind.UNDERSTATED_ERRORS in kinds
     covered = float((np.abs(z) < 1.96).mean())
     return found.halves.is_found, large, found.halves.times, covered, float(z.std())
 

@@ -28,7 +28,7 @@ from discreet.models.released import estimate_release
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.comparisons import NetWins, WinPairs
 from discreet.privacy.noise import ExactNoise
-from discreet.privacy.protocol import Calibration, ComparedPublic
+from discreet.privacy.protocol import ComparedPublic, NoiseCalibration
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
 from discreet.simulation import simulate_comparisons
@@ -107,7 +107,9 @@ class TopQuarter:
 
 
 @cache
-def calibrate(mechanism: NetWins | WinPairs, public: ComparedPublic, epsilon: float) -> Calibration:
+def calibrate(
+    mechanism: NetWins | WinPairs, public: ComparedPublic, epsilon: float
+) -> NoiseCalibration:
     return mechanism.calibrate(public, Budget(epsilon, DELTA), SeededSource(0))
 
 

@@ -26,7 +26,7 @@ from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.mechanisms.pairs import DensePairs, SparsePairs
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise import ExactNoise
-from discreet.privacy.protocol import Calibration, Public
+from discreet.privacy.protocol import NoiseCalibration, Public
 from discreet.privacy.wall import Release, release_statistics
 from discreet.secure import SeededSource
 from experiments import published
@@ -225,7 +225,7 @@ def _calibrate(
     persons: int,
     epsilon: float,
     source: SeededSource,
-) -> Calibration:
+) -> NoiseCalibration:
     if isinstance(mechanism, SparsePairs):  # draws a graph: anew for every release
         return mechanism.calibrate(_public(items, persons), Budget(epsilon, DELTA), source)
     return _calibrate_once(mechanism, items, persons, epsilon)
@@ -234,7 +234,7 @@ def _calibrate(
 @cache
 def _calibrate_once(
     mechanism: AnyMechanism, items: tuple[str, ...], persons: int, epsilon: float
-) -> Calibration:
+) -> NoiseCalibration:
     return mechanism.calibrate(_public(items, persons), Budget(epsilon, DELTA), SeededSource(0))
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from discreet.privacy.mechanisms.response import flip_answers
+from discreet.privacy.mechanisms.response import randomize_answers
 from discreet.privacy.noise import discrete_gaussian
 from discreet.secure import SystemSource
 from experiments.results import (
@@ -57,7 +57,7 @@ def time_cell(n: int, m: int, trials: int, rng: np.random.Generator) -> dict[str
     sigma, share = Fraction(3 * m), Fraction(1, m)
     tasks = {
         "gauss": lambda: discrete_gaussian(sigma, m * (m - 1), source),
-        "response": lambda: flip_answers(rows, share, source),
+        "response": lambda: randomize_answers(rows, share, source),
     }
     return {"persons": n, "items": m, **{k: best_time(task, trials) for k, task in tasks.items()}}
 

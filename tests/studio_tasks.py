@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from discreet.studio.jobs import Job, JobTable
+from discreet.studio.jobs import JobTable, StudioJob
 from discreet.studio.worker import run_task
 
 
@@ -49,6 +49,6 @@ class InPlace(JobTable):
         folder = self.folder / name
         folder.mkdir()
         process = SimpleNamespace(exitcode=0, kill=lambda: None, join=lambda: None)
-        job = self._jobs[name] = Job(name, title, folder, process)
+        job = self._jobs[name] = StudioJob(name, title, folder, process)
         run_task(folder, task, arguments, None)
         return job

@@ -21,7 +21,12 @@ from discreet.privacy.accounting.moves import calibrate_counts
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.approvers import Approver, propose_change
 from discreet.privacy.ledger.request import Request, Signature, pack, unpack, write_decimal
-from discreet.privacy.ledger.signatures import check_public, read_public, shorten, write_key
+from discreet.privacy.ledger.signatures import (
+    check_public,
+    make_fingerprint,
+    read_public,
+    write_key,
+)
 from discreet.privacy.mechanisms import MECHANISMS
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing import delivery
@@ -29,7 +34,7 @@ from discreet.publishing.bundle import seal_record
 from discreet.publishing.delivery import resume_release
 from discreet.publishing.listing import make_listing
 from discreet.publishing.notices import withdrawal_notice
-from discreet.publishing.wanted import Wanted
+from discreet.publishing.wanted import ReleaseSpec
 
 pytest.importorskip("cryptography", reason="the extra approvals is not installed")
 
@@ -79,7 +84,7 @@ def test_what_two_approvers_signed_is_released_and_says_who_they_were(desk):
     released = release(desk, request, lsat(), out=desk / "out")
     approval = released.record["approval"]
     assert [one["name"] for one in approval["approvers"]] == ["ada", "bob"]
-    assert approval["approvers"][0]["key"] == shorten(read_public(desk / "ada.key"))
+    assert approval["approvers"][0]["key"] == make_fingerprint(read_public(desk / "ada.key"))
     assert approval["sha256"] == request.digest
     assert released.record["identity"]["title"] == "A test"
     assert (released.guarantee.epsilon, released.guarantee.delta) == (0.5, 1e-6)
@@ -93,7 +98,7 @@ def test_what_two_approvers_signed_is_released_and_says_who_they_were(desk):
 
 def test_page_statement_and_notice_name_whoever_approved(desk):
     release(desk, signed(desk, "ada", "bob"), lsat(), out=desk / "out")
-    keys = [shorten(read_public(desk / f"{name}.key")) for name in ("ada", "bob")]
+    keys = [make_fingerprint(read_public(desk / f"{name}.key")) for name in ("ada", "bob")]
     named = f"ada (key {keys[0]}), bob (key {keys[1]})"
     page = (desk / "out" / "report.html").read_text()
     assert f"<dt>approved by</dt><dd>{named}</dd>" in page
@@ -220,7 +225,7 @@ def test_the_ledger_is_not_charged_for_another_release_than_the_signed_one(desk,
 def test_every_mechanism_spends_under_its_own_name(name):
     entry = MECHANISMS[name]
     items = {"a": 1, "b": 2, "c": 1} if name == "totals" else ["a", "b", "c"]
-    wanted = Wanted(entry.kind, Budget(0.5, 1e-6), make_listing(items), 3, 1000, name)
+    wanted = ReleaseSpec(entry.kind, Budget(0.5, 1e-6), make_listing(items), 3, 1000, name)
     spend = entry().calibrate(wanted.make_public(1000), wanted.budget, ExactNoise().source).spend
     assert spend.mechanism == name
     assert (spend.epsilon, spend.delta) <= (0.5, 1e-6)

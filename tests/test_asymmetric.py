@@ -19,7 +19,7 @@ from discreet.analysis.anchoring import _displaced
 from discreet.analysis.contrasts import Contrasts, Points, contrast
 from discreet.analysis.dif import LARGE, NEGLIGIBLE, _classify
 from discreet.analysis.equate import link_calibrations
-from discreet.analysis.grounded import solve_grounded, sum_products
+from discreet.analysis.grounded import solve_grounded, sum_score_products
 from discreet.analysis.predict import _scatter
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
@@ -463,5 +463,5 @@ def test_the_scores_of_anchors_vary_about_their_mean(monkeypatch):
                 scores[person, i] += pull
                 scores[person, j] -= pull
     centred = scores - scores.mean(axis=0)
-    found = sum_products(responses, fitted, None)
+    found = sum_score_products(responses, fitted, None)
     assert found == pytest.approx(centred.T @ centred, rel=1e-9, abs=1e-9)

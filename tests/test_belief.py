@@ -21,7 +21,7 @@ from discreet.privacy.accounting.gaussian import (
     explain_belief,
     largest_mu,
     show_chance,
-    show_share,
+    show_probability_bound,
     surest_belief,
     tail_probability,
 )
@@ -303,5 +303,5 @@ def test_a_small_probability_is_never_shown_smaller(chance):
 
 
 def test_shares_near_one_are_not_rounded_to_certainty():
-    assert show_share(0.9995) == "more than 99.9%"
-    assert show_share(surest_belief(3.0, REPLACE)) == "at most about 95%"
+    assert show_probability_bound(0.9995) == "more than 99.9%"
+    assert show_probability_bound(surest_belief(3.0, REPLACE)) == "at most about 95%"

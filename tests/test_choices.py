@@ -114,14 +114,14 @@ def test_an_approved_request_is_released_with_no_other_choice(board):
     from dataclasses import replace
 
     from discreet.errors import NotAllowed
-    from discreet.publishing.release import Terms, charge_and_release
+    from discreet.publishing.release import DeliveryTerms, charge_and_release
     from discreet.publishing.requests import ExactNoise, read_wanted
 
     request = library.propose(
         library.Budget(0.5), items=LSAT_ITEMS, ledger=board / "board.db", looked=True
     )
     signed = library.approve(request, board / "ada.key")
-    terms = Terms(board / "board.db", "everyone", ExactNoise(), request=signed)
+    terms = DeliveryTerms(board / "board.db", "everyone", ExactNoise(), request=signed)
     with pytest.raises(NotAllowed, match="its looked is another"):
         charge_and_release(library.datasets.lsat(), read_wanted(signed), terms)
     wanted = replace(read_wanted(signed), chosen_by="steward")

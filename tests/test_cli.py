@@ -399,7 +399,7 @@ def test_the_demo_never_touches_a_ledger_of_another_name(tmp_path):
 
 
 def test_tables_on_a_terminal_are_cut_and_say_so(monkeypatch):
-    column = output.Column("item", [f"i{k}" for k in range(output.TERMINAL_ROWS + 7)])
+    column = output.TableColumn("item", [f"i{k}" for k in range(output.TERMINAL_ROWS + 7)])
     out = capture(lambda: output.print_table([column]), monkeypatch, Terminal())
     assert f"i{output.TERMINAL_ROWS - 1}" in out
     assert f"i{output.TERMINAL_ROWS}\n" not in out
@@ -408,7 +408,7 @@ def test_tables_on_a_terminal_are_cut_and_say_so(monkeypatch):
 
 def test_tables_through_a_pipe_are_complete_and_plain(monkeypatch):
     names = [f"i{k}" for k in range(500)] + ["x" * 300]
-    out = capture(lambda: output.print_table([output.Column("item", names)]), monkeypatch)
+    out = capture(lambda: output.print_table([output.TableColumn("item", names)]), monkeypatch)
     assert out.split() == ["item", *names]
     assert "\x1b" not in out
 
@@ -423,12 +423,12 @@ def test_json_has_one_line_per_entry_and_no_number_that_is_not_json():
 
 def test_names_cannot_tear_a_table_apart(monkeypatch):
     names = ["a\nb", "[bold]c[/bold]", "\x1b[31mred"]
-    out = capture(lambda: output.print_table([output.Column("item", names)]), monkeypatch)
+    out = capture(lambda: output.print_table([output.TableColumn("item", names)]), monkeypatch)
     assert out.splitlines()[1:] == ["a\\nb", "[bold]c[/bold]", "\\x1b[31mred"]
 
 
 def test_markup_in_names_is_shown_as_it_is_on_a_terminal(monkeypatch):
-    column = output.Column("item", ["[red]x[/red]"])
+    column = output.TableColumn("item", ["[red]x[/red]"])
     out = capture(lambda: output.print_table([column]), monkeypatch, Terminal())
     assert "[red]x[/red]" in out
 

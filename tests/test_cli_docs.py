@@ -11,10 +11,10 @@ import pytest
 from typer.main import get_command
 
 from commandline import PAGES_WITH_OUTPUT, WORKFLOW, discreet, type_page
-from discreet.cli.answers import Columns, Limits, Reading, ReleaseReading
+from discreet.cli.answers import Columns, Limits, ReadingOptions, ReleaseReading
 from discreet.cli.app import app
 from discreet.cli.options import Everywhere
-from discreet.cli.release import Delivery, Terms
+from discreet.cli.release import DeliveryOptions, ReleaseTerms
 from discreet.models.methods import METHODS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -71,12 +71,12 @@ def test_help_names_every_command(name):
     ("group", "names"),
     [
         (Everywhere, COMMANDS),
-        (Reading, ["fit", "report", "top", "score", "dif", "counts", "ledger resume"]),
+        (ReadingOptions, ["fit", "report", "top", "score", "dif", "counts", "ledger resume"]),
         (ReleaseReading, ["release", "propose", "fit"]),
         (Limits, ["release", "counts", "ledger resume"]),
         (Columns, ["compare rank", "compare release", "ledger resume"]),
-        (Terms, ["release", "compare release"]),
-        (Delivery, ["release", "compare release", "ledger resume"]),
+        (ReleaseTerms, ["release", "compare release"]),
+        (DeliveryOptions, ["release", "compare release", "ledger resume"]),
     ],
 )
 def test_a_group_of_options_is_whole_in_every_command_that_has_it(group, names):

@@ -13,7 +13,7 @@ from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.conditional import find_maximum
 from discreet.models.patterns import group_patterns
 from discreet.models.score_groups import plan_batches
-from discreet.models.score_maximum import evaluate
+from discreet.models.score_maximum import evaluate_conditional
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).parents[1].parent / "shared" / "data"
@@ -116,7 +116,7 @@ def test_timss_equals_the_reference():
 
     def look(where):
         where = where[:, None]
-        return evaluate(plan_batches(patterns, where), where, information=False)
+        return evaluate_conditional(plan_batches(patterns, where), where, information=False)
 
     def value(where):
         return -(observed @ where) - look(where).log_norm

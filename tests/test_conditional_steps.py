@@ -16,7 +16,7 @@ from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.models.conditional import find_maximum
 from discreet.models.conditional_steps import collect_steps, maximise_steps
 from discreet.models.score_groups import plan_batches
-from discreet.models.score_maximum import evaluate
+from discreet.models.score_maximum import evaluate_conditional
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).parents[1].parent / "shared" / "data" / "polytomous"
@@ -115,7 +115,7 @@ def test_at_the_maximum_reached_steps_are_as_expected():
     answers = collect_steps(simulate(200, MIXED, seed=6, missing=0.1))
     found = maximise_steps(answers)
     threshold = np.where(found.used, found.threshold, np.inf)
-    sums = evaluate(plan_batches(answers.patterns, threshold), threshold)
+    sums = evaluate_conditional(plan_batches(answers.patterns, threshold), threshold)
     assert sums.expected == pytest.approx(answers.observed, abs=1e-9)
     assert found.solution.residual < 1e-9
 

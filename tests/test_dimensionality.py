@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import discreet
 from discreet.analysis import find_dimensions
 from discreet.analysis.diagnostics import diagnose, read_diagnostics
-from discreet.analysis.dimensionality import draw_answers
+from discreet.analysis.dimensionality import draw_answers_given_scores
 from discreet.analysis.findings import find_problems
 from discreet.analysis.rules import Severity
 from discreet.errors import BadUsage
@@ -43,7 +43,7 @@ def test_simulated_persons_keep_their_score_and_their_missing_answers(seed):
     rng = np.random.default_rng(seed)
     chance = rng.uniform(0.05, 0.95, (40, 12)) * (rng.random((40, 12)) < 0.7)
     right = rng.random(chance.shape) < chance
-    drawn = draw_answers(chance[None], right.sum(axis=1), rng)
+    drawn = draw_answers_given_scores(chance[None], right.sum(axis=1), rng)
     assert (drawn.sum(axis=1) == right.sum(axis=1)).all()
     assert not drawn[chance == 0].any()
 
@@ -52,7 +52,9 @@ def test_simulated_answers_follow_the_law_given_the_score():
     """Three items, one right: the chance of each is its odds over the sum of the odds."""
     rng = np.random.default_rng(1)
     chance = np.array([0.2, 0.5, 0.7])
-    drawn = draw_answers(np.tile(chance, (1, 40_000, 1)), np.ones(40_000, dtype=int), rng)
+    drawn = draw_answers_given_scores(
+        np.tile(chance, (1, 40_000, 1)), np.ones(40_000, dtype=int), rng
+    )
     odds = chance / (1 - chance)
     expected = odds / odds.sum()
     error = np.sqrt(expected * (1 - expected) / 40_000)

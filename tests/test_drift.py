@@ -15,7 +15,7 @@ from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems, ItemsLeftOut
 from discreet.models.calibrate import fit
-from discreet.results.estimate import Estimate, Kind, Solution, Status
+from discreet.results.estimate import Estimate, Solution, Status, WarningKind
 
 
 def draw(seed, difficulty, persons=800, answered=0.7, mean=0.0, slope=1.0):
@@ -63,7 +63,7 @@ def test_an_item_that_becomes_easier_is_found_and_no_other(prepare):
     assert found.moved_items == ("q11",)
     assert found.change[-1] == pytest.approx(-1.0, abs=3 * found.change_se[-1])
     (warning,) = found.warnings
-    assert (warning.kind, warning.items) == (Kind.DRIFTED, ("q11",))
+    assert (warning.kind, warning.items) == (WarningKind.DRIFTED, ("q11",))
 
 
 @pytest.mark.parametrize("prepare", [keep, fit])

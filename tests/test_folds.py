@@ -31,7 +31,7 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.models.calibrate import fit
 from discreet.models.connection import build_chain
 from discreet.models.methods import PAIR_METHODS
-from discreet.results.estimate import Kind
+from discreet.results.estimate import WarningKind
 from discreet.tables.roles import Reading
 
 FOLDS = 32
@@ -243,7 +243,7 @@ def test_folds_that_do_not_fit_into_memory_are_fewer_or_none_and_that_is_said(mo
     assert none.folds is None
     assert none.sketch is not None
     (warning,) = fit(none).warnings
-    assert warning.kind is Kind.NO_STANDARD_ERRORS
+    assert warning.kind is WarningKind.NO_STANDARD_ERRORS
 
 
 def test_a_day_with_fewer_folds_for_want_of_memory_is_still_added(monkeypatch):
@@ -323,7 +323,7 @@ def test_an_item_of_too_few_folds_has_a_difficulty_and_no_standard_error():
     assert np.isfinite(estimate.difficulty).all()
     assert np.isnan(estimate.se).tolist() == [False] * 7 + [True]
     (warning,) = estimate.warnings
-    assert (warning.kind, warning.items) == (Kind.NO_STANDARD_ERRORS, ("q7",))
+    assert (warning.kind, warning.items) == (WarningKind.NO_STANDARD_ERRORS, ("q7",))
     assert estimate.covariance is None
 
 
@@ -387,7 +387,7 @@ def test_adding_counts_of_the_same_persons_is_said():
         twice = monday + count_pairs(draw(seed=9), folds=FOLDS)
     assert twice.repeated == 400
     (warning,) = fit(twice).warnings
-    assert warning.kind is Kind.COUNTED_TWICE
+    assert warning.kind is WarningKind.COUNTED_TWICE
     assert "about 400 of the 800 persons" in warning
 
 

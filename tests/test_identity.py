@@ -9,7 +9,7 @@ from tests.commandline import discreet as typed
 import discreet
 from discreet import Budget, Ledger
 from discreet.errors import BadResponses, BadUsage
-from discreet.output.points import list_points
+from discreet.output.points import list_nist_points
 from discreet.publishing.bundle import hash_source, seal_record
 from discreet.publishing.identity import Identity, make_identity
 
@@ -92,9 +92,9 @@ def test_the_account_of_a_release_is_that_of_its_own_time(book, tmp_path, monkey
 def test_a_limit_that_is_exceeded_is_not_called_kept(book, tmp_path):
     """A declaration that is corrected between charge and delivery can show it."""
     made = publish(book, FIRST, tmp_path / "one")
-    assert "not more than the ledger's limit of epsilon 3" in str(list_points(made.record))
+    assert "not more than the ledger's limit of epsilon 3" in str(list_nist_points(made.record))
     account = {**made.record["account"], "epsilon": 3.5}
-    told = list_points({**made.record, "account": account})["Releases together"]
+    told = list_nist_points({**made.record, "account": account})["Releases together"]
     assert "limit of epsilon 3 is exceeded" in told
     assert "not more than" not in told
 
@@ -127,7 +127,7 @@ def test_a_release_without_words_is_as_it_was(tmp_path):
 
 def test_the_points_of_nist_are_answered(book, tmp_path):
     made = publish(book, FIRST, tmp_path / "one")
-    points = list_points(made.record)
+    points = list_nist_points(made.record)
     assert set(points) >= {
         *("Privacy loss", "Unit of privacy", "Trust model", "Side channels", "Access"),
         *("What is not protected", "Small groups"),

@@ -10,7 +10,7 @@ from discreet import adaptive
 from discreet.errors import BadResponses, BadUsage
 from discreet.keeping import _HOME, Kept
 from discreet.markup import Tabular
-from discreet.results.estimate import Estimate, Kind, Solution, Status
+from discreet.results.estimate import Estimate, Solution, Status, WarningKind
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_an_estimate_comes_back_to_the_last_digit(estimate, tmp_path):
         estimate.solution,
     )
     assert again.status[3] is Status.ALWAYS_RIGHT
-    assert [one.kind for one in again.warnings] == [Kind.LEFT_OUT]
+    assert [one.kind for one in again.warnings] == [WarningKind.LEFT_OUT]
     assert again.warnings[0].items == ("all right",)
 
 
@@ -111,7 +111,7 @@ def test_a_session_goes_on_where_it_was_saved(tmp_path):
     start = adaptive.start(bank, rules=rules, rng=np.random.default_rng(5))
     half = start.answer(True).answer(False)
     half.save(tmp_path / "s.json")
-    again = adaptive.Session.load(tmp_path / "s.json")
+    again = adaptive.AdaptiveSession.load(tmp_path / "s.json")
     assert again.to_dict() == half.to_dict()
     assert again.answer(True).item == half.answer(True).item
 

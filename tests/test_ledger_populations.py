@@ -18,7 +18,7 @@ from discreet.privacy.accounting.moves import calibrate_counts
 from discreet.privacy.accounting.spend import BasicAllowance, GaussianAllowance, Spend
 from discreet.privacy.ledger import EVERYONE, Ledger, populations
 from discreet.privacy.ledger.file import seal
-from discreet.privacy.ledger.history import Entry, History
+from discreet.privacy.ledger.history import History, LedgerEntry
 from discreet.privacy.ledger.populations import Declaration, read_declarations
 from test_ledger import drive, run_sql
 
@@ -104,7 +104,7 @@ def all_persons(said: list[Declaration], population: str) -> list[set[str]]:
 
 def make_history(said, charged, rule) -> History:
     entries = tuple(
-        Entry(number, f"r{number}", population, "", SPENDS[place], "", None, f"f{number}")
+        LedgerEntry(number, f"r{number}", population, "", SPENDS[place], "", None, f"f{number}")
         for number, (population, place) in enumerate(charged, 1)
     )
     limit = RULES[rule].limit

@@ -19,7 +19,7 @@ from discreet.analysis.equate import link_calibrations
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.privacy.noise import ExactNoise
-from discreet.results.estimate import Estimate, Kind, Solution, Status
+from discreet.results.estimate import Estimate, Solution, Status, WarningKind
 from discreet.secure import SeededSource
 from discreet.simulation import simulate
 
@@ -124,7 +124,7 @@ def test_marginal_anchors_reach_items_that_only_one_distribution_links():
     anchored = fit_anchored(table, anchors, method="marginal")
     assert anchored.estimate.difficulty == pytest.approx(free.difficulty, abs=1e-6)
     assert anchored.displacement == pytest.approx(np.zeros(3), abs=1e-6)
-    assert [one.kind for one in anchored.estimate.warnings] == [Kind.LINKED_BY_ASSUMPTION]
+    assert [one.kind for one in anchored.estimate.warnings] == [WarningKind.LINKED_BY_ASSUMPTION]
 
 
 def test_marginal_anchors_that_nobody_answered_stay_and_do_not_disturb():
@@ -403,14 +403,14 @@ def release_two(tmp_path, ledgers):
 
 def test_linking_two_releases_of_one_ledger_warns_that_persons_may_be_the_same(tmp_path):
     link = link_calibrations(*release_two(tmp_path, ["a.db", "a.db"]))
-    (found,) = [one for one in link.warnings if one.kind is Kind.SAME_PERSONS]
+    (found,) = [one for one in link.warnings if one.kind is WarningKind.SAME_PERSONS]
     assert "charged to the same ledger" in found
 
 
 @pytest.mark.parametrize("ledgers", [["a.db", "b.db"], [None, None]])
 def test_releases_of_different_ledgers_or_of_none_do_not_warn(tmp_path, ledgers):
     link = link_calibrations(*release_two(tmp_path, ledgers))
-    assert not [one for one in link.warnings if one.kind is Kind.SAME_PERSONS]
+    assert not [one for one in link.warnings if one.kind is WarningKind.SAME_PERSONS]
 
 
 def test_a_population_that_both_records_name_is_named(tmp_path):

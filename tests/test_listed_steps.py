@@ -11,8 +11,8 @@ from discreet.answers.opening import opened
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.protocol import Public
-from discreet.publishing.listing import list_public, make_listing
-from discreet.tables.lists import read_forms, read_items
+from discreet.publishing.listing import make_listing, read_public_listing
+from discreet.tables.lists import read_form_list, read_items
 
 ITEMS = {"a": 2, "b": 2, "c": 1}
 ROWS = ["person,a,b,c", "1,1,3,2", "2,2,,1", "3,3,1,1"]
@@ -134,7 +134,7 @@ def test_a_list_of_steps_is_checked_line_by_line(tmp_path, rows, message):
 
 def test_forms_are_a_table(tmp_path):
     path = write(tmp_path, ["form,item", "A,q1", "A,q2", "B,q2", "B,q3"], "forms.csv")
-    assert read_forms(path) == {"A": ["q1", "q2"], "B": ["q2", "q3"]}
+    assert read_form_list(path) == {"A": ["q1", "q2"], "B": ["q2", "q3"]}
 
 
 def public(**more):
@@ -172,7 +172,7 @@ def test_the_cap_is_at_most_the_longest_form():
 def test_what_was_told_can_be_told_again():
     told = make_listing(ITEMS, {"A": ["a", "b"], "B": ["b", "c"]}, "complete", 1, "rating-scale")
     whole = Public(max_answers=3, neighbours=Neighbours.REPLACE_ONE, persons=5, **vars(told))
-    assert list_public(whole) == told
+    assert read_public_listing(whole) == told
     assert json.loads(json.dumps(vars(told)))["forms"] == [["a", "b"], ["b", "c"]]
 
 

@@ -11,7 +11,7 @@ from discreet.counts.nodes import item_of_nodes
 from discreet.errors import BadUsage
 from discreet.models.marginal import maximise_marginal
 from discreet.models.marginal_steps import expand_patterns
-from discreet.models.mixture import Mixture, evaluate, information_about_difficulty
+from discreet.models.mixture import Mixture, evaluate_mixture, information_about_difficulty
 from discreet.models.patterns import group_patterns
 from discreet.models.steps import category_totals
 from stepped import chances, draw_answers, draw_thresholds, hold
@@ -44,7 +44,7 @@ def test_the_likelihood_is_that_of_the_definition(mixture):
             if code >= 0:
                 likelihood *= chances(made.abilities, thresholds[item, : STEPS[item]])[:, code]
         total += np.log(likelihood @ np.exp(made.log_weights))
-    assert evaluate(made).log_likelihood == pytest.approx(total, rel=1e-12)
+    assert evaluate_mixture(made).log_likelihood == pytest.approx(total, rel=1e-12)
 
 
 def test_gradient_and_information_are_its_derivatives(mixture):
@@ -52,11 +52,11 @@ def test_gradient_and_information_are_its_derivatives(mixture):
 
     def look(place, move):
         if place == len(made.difficulty):
-            return evaluate(replace(made, sd=made.sd + move))
+            return evaluate_mixture(replace(made, sd=made.sd + move))
         difficulty = made.difficulty + move * (np.arange(len(made.difficulty)) == place)
-        return evaluate(replace(made, difficulty=difficulty))
+        return evaluate_mixture(replace(made, difficulty=difficulty))
 
-    sums = evaluate(made)
+    sums = evaluate_mixture(made)
     information = information_about_difficulty(made, sums)
     for place, slope in enumerate([*sums.gradient, sums.gradient_sd]):
         low, high = look(place, -h), look(place, h)

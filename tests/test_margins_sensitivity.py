@@ -13,7 +13,7 @@ from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms import margin_moves
 from discreet.privacy.mechanisms.base import fill_symmetric
-from discreet.privacy.mechanisms.margin_moves import extreme_moves, longest_moves
+from discreet.privacy.mechanisms.margin_moves import extreme_moves, margins_l1_sensitivity
 from discreet.privacy.mechanisms.margins import Margins, PersonWeights
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource
@@ -129,7 +129,7 @@ def test_disagreements_are_free_up_to_a_share(clip):
 def test_the_longest_absolute_move_is_that_of_brute_force():
     weights = PersonWeights(840, 0.6, norm="absolute")
     totals, disagreements = summaries(4, 4, weights)
-    assert longest_moves(weights, max_answers=4) == (
+    assert margins_l1_sensitivity(weights, max_answers=4) == (
         np.abs(totals).sum(axis=1).max(),
         disagreements.sum(axis=1).max(),
     )
@@ -146,7 +146,7 @@ def test_the_calibrated_noise_keeps_the_budget_over_every_move(items, family, ne
     total, disagreement = (calibration.laws[n].scale for n in ("total", "disagreement"))
     weights = mechanism.weighting(public, calibration)
     if family == "laplace":
-        t, d = longest_moves(weights, max_answers=items)
+        t, d = margins_l1_sensitivity(weights, max_answers=items)
         persons = 2 if neighbours is Neighbours.REPLACE_ONE else 1
         spent = persons * (t / total + d / disagreement)
         assert 0.999 < spent <= 1

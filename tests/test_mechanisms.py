@@ -23,7 +23,7 @@ from discreet.privacy.audit.attacks import make_attacks
 from discreet.privacy.mechanisms import (
     AUTO_PAIRS,
     MECHANISMS,
-    Entry,
+    MechanismEntry,
     find_mechanism,
     mechanisms_for,
     pick_mechanism,
@@ -132,7 +132,7 @@ def toy(tmp_path, monkeypatch):
     (tmp_path / "toy.py").write_text(module)
     monkeypatch.setattr(mechanisms, "__path__", [*mechanisms.__path__, str(tmp_path)])
     for name, values in literal_eval("{" + entry.replace("Entry(", "(") + "}").items():
-        monkeypatch.setitem(MECHANISMS, name, Entry(*values))
+        monkeypatch.setitem(MECHANISMS, name, MechanismEntry(*values))
     yield
     sys.modules.pop("discreet.privacy.mechanisms.toy", None)
 

@@ -16,7 +16,7 @@ from discreet.models.noisefit import (
     tanh_differences,
 )
 from discreet.models.noisefit.disagreements import (
-    Layout,
+    PairLayout,
     denoise_disagreements,
     disagreement_probability,
     keep_eigenvectors,
@@ -162,10 +162,10 @@ def test_a_public_design_helps_where_pairs_were_never_offered_together():
 
 def test_raw_disagreements_win_where_the_model_is_wrong_and_the_signal_strong():
     truth = np.array([[0, 5, 90.0], [5, 0, 80], [90, 80, 0]])
-    layout = Layout(1.0 - np.eye(3), sigma=2.0, ceiling=None)
+    layout = PairLayout(1.0 - np.eye(3), sigma=2.0, ceiling=None)
     found = denoise_disagreements(truth, np.zeros(3), layout)
     assert found.values == pytest.approx(truth, abs=4)
-    drowned = denoise_disagreements(truth, np.zeros(3), Layout(1.0 - np.eye(3), 500.0, None))
+    drowned = denoise_disagreements(truth, np.zeros(3), PairLayout(1.0 - np.eye(3), 500.0, None))
     assert np.ptp(drowned.values[np.triu_indices(3, 1)]) < 5
 
 
@@ -182,7 +182,7 @@ def test_denoised_disagreements_stay_below_what_the_persons_can_make():
     rng = np.random.default_rng(9)
     upper = np.triu(1e4 * rng.standard_normal((20, 20)), 1)
     found = denoise_disagreements(
-        upper + upper.T, rng.normal(size=20), Layout(1.0 - np.eye(20), 1e4, ceiling=1000.0)
+        upper + upper.T, rng.normal(size=20), PairLayout(1.0 - np.eye(20), 1e4, ceiling=1000.0)
     )
     assert found.values.sum() / 2 <= 1000.0 + 1e-6
     assert found.values.min() >= 0

@@ -257,10 +257,10 @@ def test_values_of_another_release_are_refused():
 
 
 def test_a_place_without_room_for_the_values_is_refused_before_the_charge(tmp_path, monkeypatch):
-    from discreet.atomic import Place
+    from discreet.atomic import StagedFolder
 
     ledger = discreet.Ledger.create(tmp_path / "spent.db", 1.0)
-    real = Place.make_room
+    real = StagedFolder.make_room
     asked = []
 
     def make_room(self, size):
@@ -269,7 +269,7 @@ def test_a_place_without_room_for_the_values_is_refused_before_the_charge(tmp_pa
             raise OSError(28, "No space left on device")
         real(self, size)
 
-    monkeypatch.setattr(Place, "make_room", make_room)
+    monkeypatch.setattr(StagedFolder, "make_room", make_room)
     with pytest.raises((OSError, DiscreetError)):
         publish(ledger=ledger, out=tmp_path / "out")
     assert asked[1] >= 8 * (5 * 4 + 5 * 5)

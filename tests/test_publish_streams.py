@@ -19,7 +19,7 @@ import commandline
 import discreet
 from discreet.answers import streamed as persons
 from discreet.answers.opening import count_pairs, open_answers
-from discreet.answers.protocol import Held, PersonTotals, refuse_travel
+from discreet.answers.protocol import AnswerSource, PersonTotals, refuse_travel
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.answers.select import ROWS, add_digests, digest_rows
@@ -412,7 +412,7 @@ def test_the_check_of_the_cap_notices_persons_split_over_batches(tmp_path, monke
             halves = np.where(np.arange(3) < 2, middle, -1), np.where(np.arange(3) < 2, -1, middle)
             for half in halves:
                 answers = Responses.from_array(half, items=batch.items)
-                yield batches.Batch(batch.items, None, answers.store, batch.rows)
+                yield batches.PersonBatch(batch.items, None, answers.store, batch.rows)
 
     real = batches.ordered_batches
     monkeypatch.setattr(passes, "ordered_batches", cut_anywhere)
@@ -667,7 +667,7 @@ def test_rows_distributed_once_do_not_care_about_later_changes(tmp_path):
 def test_the_wall_refuses_another_number_of_persons_than_it_was_prepared_for(tmp_path):
     answers = read_responses(write(tmp_path / "answers", table()))
 
-    class Fewer(Held):
+    class Fewer(AnswerSource):
         items, n_persons, steps = answers.items, answers.n_persons, answers.steps
         detected = ()
 
@@ -745,7 +745,7 @@ def test_shuffling_on_a_stream_needs_complete_answers(tmp_path, ledger):
 def test_randomized_response_refuses_answers_whose_rows_are_out_of_reach(tmp_path, ledger):
     answers = read_responses(write(tmp_path / "answers", table()))
 
-    class Remote(Held):
+    class Remote(AnswerSource):
         items, n_persons, n_answers, steps = answers.items, 40, 240, answers.steps
         detected = ()
         admit = staticmethod(refuse_travel)

@@ -15,7 +15,7 @@ from discreet.answers.streamed import batches, blocks
 from discreet.answers.streamed.counting import count_source
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.roles import Reading
-from discreet.tables.scales import Scale
+from discreet.tables.scales import CategoryScale
 from discreet.tables.sources import FrameSource
 from discreet.tables.tally import Tallied
 from stepped import draw_codes
@@ -113,7 +113,9 @@ def test_a_number_that_is_no_category_is_named_by_compiled_loops_too(tmp_path, m
     monkeypatch.setattr(blocks, "worth_compiling", lambda _: True)
     with pytest.raises(BadResponses, match="Answers go from 1 to 3, and 12 stands apart"):
         discreet.count_pairs(tmp_path / "answers.parquet", engine="disk")
-    said = Reading(scale=Scale({name: {"1": 0, "2": 1, "3": 2} for name in "12"}, {"1": 2, "2": 2}))
+    said = Reading(
+        scale=CategoryScale({name: {"1": 0, "2": 1, "3": 2} for name in "12"}, {"1": 2, "2": 2})
+    )
     with pytest.raises(BadResponses, match="row 78, column 'response': found 12"):
         count_source(tmp_path / "answers.parquet", reading=said)
 

@@ -23,9 +23,9 @@ from discreet.datasets import lsat
 from discreet.markup import TEMPLATES, HtmlColumn, html_table, name_some
 from discreet.models.calibrate import fit
 from discreet.models.methods import METHOD_WORDS, METHODS
-from discreet.output.sheet import round_ticks, shorten, text_width
+from discreet.output.sheet import round_ticks, shorten_label, text_width
 from discreet.output.steward import write_steward_page
-from discreet.results.estimate import Kind, Notice, Status
+from discreet.results.estimate import FitWarning, Status, WarningKind
 from discreet.simulation import simulate
 
 TIMSS = Path(__file__).parents[1].parent / "shared" / "data" / "timss2011_aut_math_long.csv.gz"
@@ -169,7 +169,9 @@ def test_too_few_items_are_called_unreliable():
 
 
 def test_warnings_of_the_fit_reach_the_first_screen():
-    estimate = replace(fit(lsat()), warnings=(Notice(Kind.FLAT_ABILITIES, "something odd"),))
+    estimate = replace(
+        fit(lsat()), warnings=(FitWarning(WarningKind.FLAT_ABILITIES, "something odd"),)
+    )
     assert "The estimation says" in titles(estimate, None)
 
 
@@ -293,7 +295,7 @@ def test_very_many_persons_are_sampled_and_the_report_says_so(monkeypatch):
 
 def test_doubts_about_a_link_are_not_called_the_estimation():
     estimate = fit(lsat())
-    doubt = Notice(Kind.WEAK_LINK, "only 2 common items")
+    doubt = FitWarning(WarningKind.WEAK_LINK, "only 2 common items")
     assert titles(replace(estimate, warnings=(doubt,)), None) == "The link between the scales"
 
 
@@ -640,9 +642,9 @@ def test_no_words_of_a_picture_overlap_or_leave_it(request, tmp_path, which):
 
 def test_names_are_cut_to_their_room_and_broad_letters_count_as_such():
     for name in (*STRANGE, "M07", "ii", "WW"):
-        assert text_width(shorten(name, 60)) <= 60
-    assert shorten("M07", 60) == "M07"
-    assert shorten("x" * 120, 60).endswith("x…")
+        assert text_width(shorten_label(name, 60)) <= 60
+    assert shorten_label("M07", 60) == "M07"
+    assert shorten_label("x" * 120, 60).endswith("x…")
     assert text_width("次の") > text_width("ab") > text_width("il")
     assert text_width("e\N{COMBINING ACUTE ACCENT}") == text_width("e")
 

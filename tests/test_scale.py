@@ -9,7 +9,7 @@ import pytest
 import discreet as library
 from commandline import LSAT_ITEMS, discreet
 from discreet.analysis.persons import tabulate_scores
-from discreet.analysis.scale import Wanted, parse_scale
+from discreet.analysis.scale import ScaleTarget, parse_scale
 from discreet.errors import BadUsage
 
 
@@ -60,7 +60,7 @@ def test_a_scale_that_would_turn_persons_round_or_make_them_equal_is_refused(tex
 
 def test_persons_of_one_ability_have_no_scale():
     with pytest.raises(BadUsage, match="two different abilities"):
-        Wanted(500, 100).settle([0.3, 0.3, np.nan])
+        ScaleTarget(500, 100).settle([0.3, 0.3, np.nan])
 
 
 @pytest.mark.parametrize(("slope", "digits"), [(1, 3), (10, 2), (100, 1), (5000, 0)])

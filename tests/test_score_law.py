@@ -12,8 +12,8 @@ import discreet
 from discreet.models import score_groups
 from discreet.models.patterns import group_patterns
 from discreet.models.score_groups import conditional_work, find_tilt, plan_batches
-from discreet.models.score_law import Batch, ConditionalSums, add_batch
-from discreet.models.score_maximum import evaluate
+from discreet.models.score_law import AbilityBatch, ConditionalSums, add_batch
+from discreet.models.score_maximum import evaluate_conditional
 
 ROUTES = ["shared", "alone", "narrow"]
 
@@ -76,10 +76,10 @@ def batch_of(route, threshold, scores):
     column = np.arange(m)[None, :]
     if route == "shared":
         answered = np.ones((1, len(scores), m), dtype=bool)
-        return Batch(column, answered, scores[None], np.ones((1, len(scores))), tilt[:1])
+        return AbilityBatch(column, answered, scores[None], np.ones((1, len(scores))), tilt[:1])
     answered = np.ones((len(scores), 1, m), dtype=bool) if route == "alone" else None
     column = np.broadcast_to(column, (len(scores), m))
-    return Batch(column, answered, scores[:, None], np.ones((len(scores), 1)), tilt)
+    return AbilityBatch(column, answered, scores[:, None], np.ones((len(scores), 1)), tilt)
 
 
 def sums_of(batch, threshold):
@@ -189,7 +189,7 @@ def test_all_ways_of_grouping_persons_give_the_same_sums(share, monkeypatch):
             score_groups, "_is_wide", lambda p, _, wide=wide: np.full(len(p.lengths), wide)
         )
         monkeypatch.setattr(score_groups, "WORTH_SHARING", sharing)
-        found.append(evaluate(plan_batches(patterns, b), b))
+        found.append(evaluate_conditional(plan_batches(patterns, b), b))
     for other in found[1:]:
         assert other.log_norm == pytest.approx(found[0].log_norm, abs=1e-9)
         assert other.expected == pytest.approx(found[0].expected, abs=1e-10)
@@ -202,8 +202,8 @@ def test_a_plan_serves_near_the_place_it_was_made_for():
     near = b + np.random.default_rng(6).uniform(-0.2, 0.2, b.shape)
     assert plan.serves(near)
     assert not plan.serves(b * 3)
-    here = evaluate(plan, near)
-    there = evaluate(plan_batches(patterns, near), near)
+    here = evaluate_conditional(plan, near)
+    there = evaluate_conditional(plan_batches(patterns, near), near)
     assert here.log_norm == pytest.approx(there.log_norm, rel=1e-12)
     assert here.information() == pytest.approx(there.information(), abs=1e-10)
 
@@ -215,9 +215,9 @@ def test_threads_change_nothing_but_rounding(monkeypatch):
     plan = plan_batches(patterns, b)
     assert len(plan.batches) > 3
     monkeypatch.setenv("DISCREET_THREADS", "1")
-    one = evaluate(plan, b)
+    one = evaluate_conditional(plan, b)
     monkeypatch.setenv("DISCREET_THREADS", "3")
-    three = evaluate(plan, b)
+    three = evaluate_conditional(plan, b)
     assert three.log_norm == pytest.approx(one.log_norm, rel=1e-13)
     assert three.information() == pytest.approx(one.information(), abs=1e-11)
 

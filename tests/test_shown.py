@@ -195,11 +195,11 @@ def test_a_fault_of_the_program_is_told_without_what_it_holds(monkeypatch):
 
 def test_errors_warnings_logs_and_summaries_of_the_library_are_escaped_too(desk, caplog):
     from discreet.errors import DiscreetWarning, ItemsLeftOut
-    from discreet.results.estimate import Kind, Notice
+    from discreet.results.estimate import FitWarning, WarningKind
 
     for made in (BadUsage(ESCAPE), DiscreetWarning(ESCAPE), ItemsLeftOut(ESCAPE)):
         assert str(made) == r"\x1b[1A\x1b[1G\x1b[2Kepsilon      0.1"
-    assert not steering(Notice(Kind.LEFT_OUT, NAMES[1], [NAMES[1]]))
+    assert not steering(FitWarning(WarningKind.LEFT_OUT, NAMES[1], [NAMES[1]]))
     answers = discreet.read_responses(desk / "plain.csv")
     assert not steering(discreet.fit(answers).summary())
     assert not steering(discreet.analysis.order_answers(

@@ -23,13 +23,13 @@ from scipy.stats import chi2
 import discreet
 from discreet.answers import opening as engines
 from discreet.answers.opening import count_pairs
-from discreet.answers.protocol import Held, ItemTotals, PersonTotals
+from discreet.answers.protocol import AnswerSource, ItemTotals, PersonTotals
 from discreet.answers.responses import Responses
 from discreet.answers.select import CELLS, ROWS
 from discreet.answers.spark import layout, open_frame, tasks
 from discreet.answers.spark import tasks as capping
-from discreet.answers.spark.layout import Layout, sort_naturally
-from discreet.answers.spark.reading import is_frame
+from discreet.answers.spark.layout import RowLayout, sort_naturally
+from discreet.answers.spark.reading import is_spark_frame
 from discreet.answers.spark.tasks import (
     BLOCK,
     FAILURE,
@@ -123,9 +123,9 @@ def make_fake(module: str):
 )
 def test_frames_are_recognised_by_name_also_with_columns_that_look_like_ours(module):
     frame = make_fake(module)
-    assert is_frame(frame)
+    assert is_spark_frame(frame)
     assert engines._choose_engine(frame, None) == "spark"
-    assert not isinstance(frame, Held)
+    assert not isinstance(frame, AnswerSource)
 
 
 def test_other_sources_are_refused_with_advice():
@@ -363,9 +363,9 @@ def test_names_of_rows_do_not_depend_on_the_number_of_tasks(rows):
 
 def long_layout(
     items: tuple[str, ...], *, as_text: bool = False, reading: Reading | None = None
-) -> Layout:
+) -> RowLayout:
     said = reading or Reading()
-    return Layout(
+    return RowLayout(
         names=("person", "item", "response", *said.ordering),
         plan=LongPlan(0, 1, 2, (), tuple(range(3, 3 + len(said.ordering)))),
         items=items,
@@ -504,7 +504,7 @@ def test_rows_without_ids_are_capped_alike_in_any_order():
     rng = np.random.default_rng(0)
     cells = rng.integers(0, 2, (300, 4))  # 16 kinds of rows, each many times
     items = tuple(f"q{n}" for n in range(4))
-    shape = Layout(items, WidePlan(None, (0, 1, 2, 3), ()), items, Reading(), True, True, False)
+    shape = RowLayout(items, WidePlan(None, (0, 1, 2, 3), ()), items, Reading(), True, True, False)
     view = View(shape, (CapAnswers(capping.draw_cap(2, SeededSource(3))),))
     task = SumUp(view, lambda persons: count_vector(persons.store, None))
 

@@ -19,7 +19,7 @@ from discreet.counts import folds as fold_counts
 from discreet.counts.nodes import Locations
 from discreet.errors import NoStandardErrors, NotConverged
 from discreet.models import jackknife, random_sign_se, uncertainty
-from discreet.results.estimate import Kind
+from discreet.results.estimate import WarningKind
 from stepped import draw_answers, draw_thresholds, hold
 
 UNEQUAL = [1, 4, 2, 3, 1, 2, 4, 3] * 3
@@ -189,7 +189,7 @@ def test_a_step_of_too_few_folds_costs_only_its_item_the_standard_error(limit):
         estimate = discreet.fit(counts)
         assert np.isnan(estimate.se).tolist() == [False, False, False, True, False, False]
         assert np.isnan(estimate.threshold_se[3]).tolist() == [False, False, False, True]
-        (notice,) = (one for one in estimate.warnings if one.kind is Kind.NO_STANDARD_ERRORS)
+        (notice,) = (one for one in estimate.warnings if one.kind is WarningKind.NO_STANDARD_ERRORS)
         assert notice.items == ("d",)
         assert "no standard error for 1 item " in notice
 
@@ -203,7 +203,7 @@ def test_folds_of_a_query_that_do_not_fit_are_missed_with_advice(tmp_path, monke
     with pytest.warns(NoStandardErrors, match=r"13 steps of items.*Write the rows to a file"):
         estimate = discreet.fit(query)
     assert np.isnan(estimate.se).all()
-    assert [one.kind for one in estimate.warnings] == [Kind.NO_STANDARD_ERRORS]
+    assert [one.kind for one in estimate.warnings] == [WarningKind.NO_STANDARD_ERRORS]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         discreet.fit(query, standard_errors=False)
@@ -303,4 +303,4 @@ def test_comparisons_of_many_objects_say_that_they_have_no_standard_errors(monke
     with pytest.warns(NoStandardErrors, match="3 objects"):
         strengths = compared.rank_comparisons(votes)
     assert np.isnan(strengths.se).all()
-    assert [notice.kind for notice in strengths.warnings] == [Kind.NO_STANDARD_ERRORS]
+    assert [notice.kind for notice in strengths.warnings] == [WarningKind.NO_STANDARD_ERRORS]

@@ -48,7 +48,7 @@ def test_a_session_scores_categories_as_score_does(tmp_path):
     assert session.se == pytest.approx(expected.se[0])
     assert session.to_dict()["right"] == [answers[name] for name in session.items]
     session.save(tmp_path / "session.json")
-    assert adaptive.Session.load(tmp_path / "session.json").ability == session.ability
+    assert adaptive.AdaptiveSession.load(tmp_path / "session.json").ability == session.ability
 
 
 def test_a_session_takes_the_categories_that_the_answers_had():

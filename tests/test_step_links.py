@@ -11,7 +11,7 @@ from discreet.analysis.drift import find_drift
 from discreet.analysis.equate import link_calibrations
 from discreet.answers.steps import store_codes
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
-from discreet.results.estimate import Kind
+from discreet.results.estimate import WarningKind
 from discreet.results.ranking import rank
 
 TRUTH = discreet.simulate(1, 18, steps=3, rng=np.random.default_rng(3)).thresholds
@@ -66,11 +66,11 @@ def test_items_with_other_categories_there_are_not_linked_by_and_named():
     link = link_calibrations(first, merged)
     assert "q6" not in link.items
     assert len(link.items) == 5
-    (notice,) = [one for one in link.warnings if one.kind == Kind.NOT_COMPARED]
+    (notice,) = [one for one in link.warnings if one.kind == WarningKind.NOT_COMPARED]
     assert notice.items == ("q6",)
     drift = find_drift([first, merged])
     assert "q6" not in drift.items
-    assert any(one.kind == Kind.NOT_COMPARED for one in drift.warnings)
+    assert any(one.kind == WarningKind.NOT_COMPARED for one in drift.warnings)
     binary = replace(second, ladder=None)
     with pytest.raises(DisconnectedItems, match="6 have other categories"):
         link_calibrations(first, binary)

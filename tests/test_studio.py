@@ -26,11 +26,11 @@ from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
 from discreet.studio.app import build_app
 from discreet.studio.folder import LOCK, PREFIX, private_folder, remove_left_behind
-from discreet.studio.jobs import JobTable, State
+from discreet.studio.jobs import JobState, JobTable
 from discreet.studio.recent import VARIABLE, Recent
 from discreet.studio.safety import Keys
 from discreet.studio.server import listen
-from discreet.studio.session import Session
+from discreet.studio.session import StudioSession
 from discreet.studio.uploads import plain_name
 
 PORT = 8765
@@ -42,7 +42,7 @@ ANSWERS = "person,q1,q2\nann,1,0\nbob,0,1\ncat,1,1\n"
 @pytest.fixture
 def session(tmp_path):
     (tmp_path / "private").mkdir()
-    made = Session(tmp_path / "private", Recent(tmp_path / "state" / "studio.json"))
+    made = StudioSession(tmp_path / "private", Recent(tmp_path / "state" / "studio.json"))
     yield made
     made.jobs.end()
 
@@ -78,7 +78,7 @@ def browser(stranger, keys):
 
 def await_end(job):
     # No time is measured: a job that never ends would be the failure.
-    while job.state is State.RUNNING:
+    while job.state is JobState.RUNNING:
         time.sleep(0.02)
     return job.state
 
@@ -589,7 +589,7 @@ def jobs(tmp_path):
 
 def test_a_job_leaves_its_result_on_disk(jobs):
     job = jobs.start("Adding", studio_tasks.add, first=1, second=2)
-    assert await_end(job) is State.DONE
+    assert await_end(job) is JobState.DONE
     assert job.outcome.value == 3
     assert job.progress["label"] == "Adding"
 
@@ -597,15 +597,15 @@ def test_a_job_leaves_its_result_on_disk(jobs):
 def test_a_worker_gets_no_more_memory_than_it_may_have(tmp_path):
     jobs = JobTable(tmp_path, memory=4 << 30)
     greedy = jobs.start("Taking", studio_tasks.take_memory, size=8 << 30)
-    assert await_end(greedy) is State.FAILED
+    assert await_end(greedy) is JobState.FAILED
     assert "not enough memory" in greedy.failure.message
 
 
 def test_a_worker_that_dies_or_fails_takes_nobody_with_it(jobs):
     dead, failed = jobs.start("", studio_tasks.die), jobs.start("", studio_tasks.fail)
-    assert await_end(dead) is State.FAILED
+    assert await_end(dead) is JobState.FAILED
     assert "ended suddenly" in dead.failure.message
-    assert await_end(failed) is State.FAILED
+    assert await_end(failed) is JobState.FAILED
     assert "RuntimeError: a surprise" in failed.failure.message
 
 
@@ -619,7 +619,7 @@ def test_cancelling_ends_the_worker_at_once(session, browser):
     back = {"back": "/data/work-1"}
     cancelled = browser.post(f"/jobs/{job.name}/cancel", data=back, headers=ORIGIN)
     assert cancelled.headers["location"] == "/data/work-1"
-    assert job.state is State.CANCELLED
+    assert job.state is JobState.CANCELLED
     assert not job.process.is_alive()
     away = browser.post(f"/jobs/{job.name}/cancel", data={"back": "//evil.example"}, headers=ORIGIN)
     assert away.headers["location"] == "/"

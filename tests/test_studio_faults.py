@@ -15,7 +15,7 @@ from discreet.studio.app import build_app
 from discreet.studio.home import Home
 from discreet.studio.recent import Recent
 from discreet.studio.safety import Keys
-from discreet.studio.session import Session
+from discreet.studio.session import StudioSession
 from spreadsheet_files import write_xlsx
 from studio_tasks import InPlace
 from test_studio import ANSWERS, HOST, ORIGIN, PORT, enter
@@ -27,7 +27,9 @@ ENDLESS = "9" * 5000
 def session(tmp_path):
     (tmp_path / "private").mkdir()
     home, recent = Home(tmp_path / "home"), Recent(tmp_path / "state" / "studio.json")
-    made = Session(tmp_path / "private", recent, home, Recent(tmp_path / "state" / "ledgers.json"))
+    made = StudioSession(
+        tmp_path / "private", recent, home, Recent(tmp_path / "state" / "ledgers.json")
+    )
     made.__dict__["jobs"] = InPlace(made.folder)
     return made
 

@@ -13,7 +13,7 @@ from discreet.studio.forms import read_whole
 from discreet.studio.home import Home
 from discreet.studio.pages.plan import FIELDS
 from discreet.studio.recent import Recent
-from discreet.studio.session import Session
+from discreet.studio.session import StudioSession
 from test_studio import ORIGIN, enter
 
 STUDY = {"persons": "2,000", "items": "40", "answers": "20", "epsilon": "1,5", "delta": "0.000001"}
@@ -22,7 +22,7 @@ STUDY = {"persons": "2,000", "items": "40", "answers": "20", "epsilon": "1,5", "
 @pytest.fixture
 def session(tmp_path):
     (tmp_path / "private").mkdir()
-    return Session(
+    return StudioSession(
         tmp_path / "private",
         Recent(tmp_path / "studio.json"),
         home=Home(tmp_path / "home"),

@@ -28,12 +28,12 @@ from discreet.publishing.verification import read_release
 from discreet.studio import pages
 from discreet.studio.examples import EXAMPLES
 from discreet.studio.home import Home
-from discreet.studio.jobs import State
+from discreet.studio.jobs import JobState
 from discreet.studio.recent import Recent
 from discreet.studio.releasing import start_release
-from discreet.studio.session import Session, Ticket
+from discreet.studio.session import StudioSession, Ticket
 from discreet.studio.terms import read_listed
-from discreet.studio.worker import Progress
+from discreet.studio.worker import TaskProgress
 from studio_tasks import InPlace
 from test_studio import ORIGIN, enter
 
@@ -42,7 +42,7 @@ from test_studio import ORIGIN, enter
 def session(tmp_path):
     (tmp_path / "private").mkdir()
     state = tmp_path / "state"
-    made = Session(
+    made = StudioSession(
         tmp_path / "private",
         Recent(state / "studio.json"),
         home=Home(tmp_path / "home"),
@@ -138,7 +138,7 @@ def test_a_ledger_elsewhere_is_opened_remembered_and_forgotten(session, browser,
     Ledger.create(path, 1.0)
     opened = post(browser, "/ledgers/open", path=f"'{path}'")
     assert opened.headers["location"] == "/ledgers/ledger-1"
-    again = Session(session.folder, session.recent, home=session.home, books=session.books)
+    again = StudioSession(session.folder, session.recent, home=session.home, books=session.books)
     assert list(again.list_ledgers().values()) == [path]
     post(browser, "/ledgers/forget", ledger="ledger-1")
     assert browser.get("/ledgers/ledger-1").status_code == 404
@@ -337,7 +337,7 @@ def test_should_two_jobs_start_the_ledger_is_charged_once(session, asked, in_pla
     for _ in range(2):
         confirm(asked, ticket)
     assert len(list(session.jobs)) == 2
-    assert [job.state for job in session.jobs] == [State.DONE] * 2
+    assert [job.state for job in session.jobs] == [JobState.DONE] * 2
     assert len(list_spent(session)) == 1
 
 
@@ -601,7 +601,7 @@ def test_a_new_studio_finishes_what_an_old_one_paid_for(
     with monkeypatch.context() as broken:
         broken.setattr(f"discreet.publishing.{late if stored else early}", die)
         confirm(asked, get_ticket(asked))
-    new = Session(tmp_path / "private", Recent(None), home=session.home, books=Recent(None))
+    new = StudioSession(tmp_path / "private", Recent(None), home=session.home, books=Recent(None))
     new.__dict__["jobs"] = InPlace(tmp_path / "state")
     client = enter(new)
     page = client.get("/releases").text
@@ -638,15 +638,15 @@ def test_it_can_be_cancelled_before_the_charge_and_not_after(session, asked, tmp
     while not job.progress["committed"]:
         time.sleep(0.02)
     post(asked, f"/jobs/{job.name}/cancel")
-    assert job.state is State.RUNNING
+    assert job.state is JobState.RUNNING
     (tmp_path / "gate").touch()
     session.jobs.end()  # waits for it
     assert job.outcome.value == "spent"
     other = session.jobs.start("Waiting", studio_tasks.wait)
     post(asked, f"/jobs/{other.name}/cancel")
-    assert other.state is State.CANCELLED
+    assert other.state is JobState.CANCELLED
     with pytest.raises(BadUsage, match="cancelled before anything was spent"):
-        Progress(other.folder).commit()
+        TaskProgress(other.folder).commit()
 
 
 def test_a_release_stays_on_the_list_until_it_is_taken_off(session, asked, in_place, tmp_path):

@@ -13,7 +13,7 @@ from commandline import LSAT_ITEMS, discreet
 from discreet.analysis.calibration_file import read_document
 from discreet.analysis.diagnosis import diagnose_test
 from discreet.analysis.evidence import gather_evidence
-from discreet.analysis.tables import Table, tabulate_items
+from discreet.analysis.tables import AnalysisTable, tabulate_items
 from discreet.cli.calibrations import TABLE_FILES
 from discreet.output.workbook import write_workbook
 
@@ -217,7 +217,9 @@ def test_without_the_extra_there_are_csv_files_and_a_note_that_names_it(
 def test_a_workbook_runs_nothing_and_keeps_names_that_look_like_numbers(tmp_path):
     pytest.importorskip("xlsxwriter")
     names = ["=1+1", "007", "-5", "@SUM(A1)", "http://example.org", "{=A1}", "+A1"]
-    table = Table("items", "Items", "", {"item": names, "se": [0.5, None, np.nan, 1, 2.0, 3, 4]})
+    table = AnalysisTable(
+        "items", "Items", "", {"item": names, "se": [0.5, None, np.nan, 1, 2.0, 3, 4]}
+    )
     path = tmp_path / "book.xlsx"
     write_workbook(path, [table], warning="Confidential")
     sheet = read_sheets(path)["items"]

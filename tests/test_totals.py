@@ -19,7 +19,7 @@ from discreet.answers.streamed import batches
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.total_tables import GRID, unpack_shapes
-from discreet.privacy.mechanisms.total_values import Measurer, read_forms
+from discreet.privacy.mechanisms.total_values import Measurer, read_released_forms
 from discreet.privacy.mechanisms.totals import Totals
 from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Public
@@ -64,7 +64,7 @@ def release(answers, public, mechanism=None, epsilon=1.0, seed=1):
 
 
 def read_made(made, shapes):
-    return read_forms(made.public, shapes, made.values, made.laws)
+    return read_released_forms(made.public, shapes, made.values, made.laws)
 
 
 # --- the statistics -----------------------------------------------------------------------------

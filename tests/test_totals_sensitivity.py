@@ -17,7 +17,7 @@ from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms import total_moves, total_tables
-from discreet.privacy.mechanisms.total_moves import find_diameter, longest_moves
+from discreet.privacy.mechanisms.total_moves import find_diameter, totals_l2_sensitivity
 from discreet.privacy.mechanisms.total_tables import GRID, shape_forms, unpack_shapes
 from discreet.privacy.mechanisms.totals import Summed, Totals
 from discreet.privacy.protocol import Public
@@ -104,7 +104,7 @@ def prepare(name, neighbours):
     public, mechanism = make_public(neighbours, **DESIGNS[name])
     calibration = mechanism.calibrate(public, Budget(1.0, 1e-6, neighbours), SeededSource(0))
     shapes = unpack_shapes(public, calibration.settings["forms"])
-    bound = longest_moves(shapes, public.steps, neighbours, calibration.laws)
+    bound = totals_l2_sensitivity(shapes, public.steps, neighbours, calibration.laws)
     return public, mechanism, calibration, bound
 
 
@@ -194,7 +194,7 @@ def test_the_bound_of_moments_holds_for_long_tests_of_random_persons(cap):
             rows += [row, np.where(row < 0, row, middle)]
     cells = contributions(np.array(rows, np.int8), public, mechanism, calibration)
     shapes = unpack_shapes(public, calibration.settings["forms"])
-    bound = longest_moves(shapes, steps, REPLACE)
+    bound = totals_l2_sensitivity(shapes, steps, REPLACE)
     found = farthest(cells, REPLACE)
     assert 0.9 * bound["moment"] < found["moment"] <= bound["moment"]
     assert largest_mu(cells, calibration.laws, REPLACE) <= float(calibration.spend.bound.mu_squared)
@@ -216,7 +216,7 @@ def test_boxes_find_the_diameter_of_many_points(points):
 def test_short_tests_do_not_make_moments_long(cap, at_most):
     public = Public(tuple(map(str, range(cap))), cap, REPLACE, 100)
     shapes = shape_forms(public, Fraction(cap))
-    bound = longest_moves(shapes, public.steps, REPLACE)
+    bound = totals_l2_sensitivity(shapes, public.steps, REPLACE)
     assert bound["moment"] / total_tables.MOMENT_GRID**2 < at_most
 
 
@@ -288,9 +288,9 @@ def test_rounding_that_is_not_counted_is_caught(neighbours, monkeypatch):
     public, mechanism = make_public(neighbours, (3, 3, 3), design="random")
     cells = contributions(*_with_noise(public, mechanism))
     shapes = shape_forms(public, Fraction(3))
-    counted = longest_moves(shapes, public.steps, neighbours)["moment"]
+    counted = totals_l2_sensitivity(shapes, public.steps, neighbours)["moment"]
     monkeypatch.setattr(total_moves, "rounding", lambda shape: 0.0)
-    forgotten = longest_moves(shapes, public.steps, neighbours)["moment"]
+    forgotten = totals_l2_sensitivity(shapes, public.steps, neighbours)["moment"]
     found = farthest(cells, neighbours)["moment"]
     assert forgotten < found <= counted
 

@@ -17,7 +17,7 @@ from discreet.analysis.dimensionality import find_dimensions
 from discreet.analysis.equate import link_calibrations
 from discreet.analysis.evidence import gather_evidence
 from discreet.analysis.findings import find_problems
-from discreet.analysis.groups import run_andersen, split_persons
+from discreet.analysis.groups import run_andersen, split_groups
 from discreet.analysis.item_fit import measure_fit
 from discreet.analysis.rules import Severity
 from discreet.analysis.tables import list_evidence_tables
@@ -106,7 +106,7 @@ def test_persons_with_gaps_are_split_by_their_share_of_the_points_they_could_hav
     """Steps of 1, 3 and 2: shares 1/1, 2/4, 4/6, 1/6, 1/5, 2/5; the mean is .489."""
     codes = np.array([[1, -1, -1], [1, 1, -1], [1, 2, 1], [0, 1, 0], [-1, 1, 0], [-1, 0, 2]])
     answers = discreet.Responses.from_store(store_codes(codes, (1, 3, 2)))
-    split = split_persons(answers, "mean score")
+    split = split_groups(answers, "mean score")
     assert [part.persons.tolist() for part in split.parts] == [["3", "4", "5"], ["0", "1", "2"]]
 
 

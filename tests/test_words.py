@@ -23,9 +23,9 @@ from discreet.privacy.noise import ExactNoise
 from discreet.publishing.notices import correction_notice, withdrawal_notice
 from discreet.results.kinds import KINDS
 from discreet.secure import SeededSource
-from discreet.words import LANGUAGES, SOURCE, Words, load_words
+from discreet.words import LANGUAGES, SOURCE, Language, load_words
 from discreet.words.catalogue import (
-    Entry,
+    CatalogueEntry,
     compile_entries,
     placeholders,
     read_entries,
@@ -153,7 +153,7 @@ def check_bracketed(text, items=LSAT_ITEMS):
 
 @pytest.fixture
 def bracketed(monkeypatch):
-    tell = Words("xx", Bracketed())
+    tell = Language("xx", Bracketed())
     for module in ("words", "output.spending"):
         monkeypatch.setattr(f"discreet.{module}.load_words", lambda _: tell)
     monkeypatch.setattr("discreet.words.check_language", lambda language: language)
@@ -217,7 +217,9 @@ def test_a_translation_is_complete(language):
 def test_what_is_wrong_with_a_translation_is_found():
     good = read_catalogue("de")
     assert next(check_catalogue(good[1:])).startswith("missing")
-    assert [*check_catalogue([*good, Entry("new", said=("neu",))])] == ["nobody says: ('', 'new')"]
+    assert [*check_catalogue([*good, CatalogueEntry("new", said=("neu",))])] == [
+        "nobody says: ('', 'new')"
+    ]
     place = next(i for i, one in enumerate(good) if one.sentence == "at most {cap}")
     for wrong, found in (
         ({"said": ("",)}, "not translated"),
@@ -286,7 +288,7 @@ def test_a_sentence_that_was_left_in_english_is_found(monkeypatch, releases):
     entries = read_catalogue("de")
     promise = next(i for i, one in enumerate(entries) if one.sentence.startswith("It was made"))
     left = compile_entries(entries[:promise] + entries[promise + 1 :])
-    monkeypatch.setattr("discreet.words.load_words", lambda _: Words("de", left))
+    monkeypatch.setattr("discreet.words.load_words", lambda _: Language("de", left))
     found = english_in(write_statement(releases["plain"].record), entries)
     assert found == []  # nothing is promised with noise for tests
     found = english_in(write_statement(releases["alone"].record), entries)
@@ -339,17 +341,17 @@ def test_english_is_what_a_release_speaks_unless_told_otherwise(releases):
 
 
 def test_a_sentence_without_a_translation_is_said_in_english():
-    silent = Words("xx", compile_entries([]))
+    silent = Language("xx", compile_entries([]))
     assert silent("{count} of {total}", count=2, total=3) == "2 of 3"
     assert silent.count(1, "{number} cat", "{number} cats") == "1 cat"
 
 
 def test_a_sentence_is_said_by_its_number_and_by_its_kind():
     entries = [
-        Entry("{number} cat", "{number} cats", said=("{number} Katze", "{number} Katzen")),
-        Entry("all {items}", context="answers", said=("alle Aufgaben",)),
+        CatalogueEntry("{number} cat", "{number} cats", said=("{number} Katze", "{number} Katzen")),
+        CatalogueEntry("all {items}", context="answers", said=("alle Aufgaben",)),
     ]
-    tell = Words("de", compile_entries(entries))
+    tell = Language("de", compile_entries(entries))
     assert tell.count(1, "{number} cat", "{number} cats") == "1 Katze"
     many = tell.count(1234, "{number} cat", "{number} cats")
     assert many == "1\N{NARROW NO-BREAK SPACE}234 Katzen"
@@ -359,8 +361,10 @@ def test_a_sentence_is_said_by_its_number_and_by_its_kind():
 
 def test_a_catalogue_is_read_as_it_was_written():
     entries = [
-        Entry('a "quoted"\nline \\ {name}', said=("ein „Wort“\t" * 40,), places=("a.py", "b.py")),
-        Entry("one", "many", "answers", ("eins", "viele")),
+        CatalogueEntry(
+            'a "quoted"\nline \\ {name}', said=("ein „Wort“\t" * 40,), places=("a.py", "b.py")
+        ),
+        CatalogueEntry("one", "many", "answers", ("eins", "viele")),
     ]
     text = write_entries(entries, "de")
     assert max(map(len, text.splitlines())) <= 110

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from discreet.models.noisefit.totals import FormTotals
-from discreet.models.noisefit.totals.model import category_chances
+from discreet.models.noisefit.totals.model import category_node_probabilities
 
 BASIS = np.array([[0, 2, 0, 0], [-3, 0, 4, 0], [0, -8, 0, 8.0]])
 CONSTANTS = np.array([-1.0, 0.0, 1.0])
@@ -55,7 +55,7 @@ def expect_statistics(thresholds, ability, weight, columns, persons, moments=3, 
     """Expected statistics of a form whose items are answered by a random share of persons."""
     is_open = ~np.isnan(thresholds)
     own = np.asarray(columns)
-    chance = category_chances(np.nan_to_num(thresholds)[own], is_open[own], ability)
+    chance = category_node_probabilities(np.nan_to_num(thresholds)[own], is_open[own], ability)
     steps = is_open[own].sum(axis=1)
     score = np.tensordot(chance, np.arange(chance.shape[1]), axes=(1, 0))
     products = mean_products((2 * score / steps[:, None] - 1).T, moments + 1)
@@ -122,6 +122,6 @@ def add_noise(form, steps, deviation, rng):
 
 def draw_codes(thresholds, ability, rng):
     """Simulate complete answers."""
-    chance = category_chances(np.nan_to_num(thresholds), ~np.isnan(thresholds), ability)
+    chance = category_node_probabilities(np.nan_to_num(thresholds), ~np.isnan(thresholds), ability)
     passed = np.cumsum(chance, axis=1)[:, :-1].transpose(2, 0, 1)
     return (rng.random((*passed.shape[:2], 1)) > passed).sum(axis=2).astype(np.int8)

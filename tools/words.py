@@ -17,7 +17,7 @@ from jinja2 import nodes
 
 from discreet.markup import TEMPLATES, _templates
 from discreet.words import CONTEXTS, FOLDER, SOURCE
-from discreet.words.catalogue import Entry, read_entries, write_entries
+from discreet.words.catalogue import CatalogueEntry, read_entries, write_entries
 
 PACKAGE = TEMPLATES.parent
 CALLS = {"tell": (0, 1), "mark": (0, 1), "mark_of": (0, 1), "tell.of": (1, 2), "tell.count": (1, 3)}
@@ -25,15 +25,15 @@ CALLS = {"tell": (0, 1), "mark": (0, 1), "mark_of": (0, 1), "tell.of": (1, 2), "
 OF_KIND = ("mark_of", "tell.of")
 
 
-def find_sentences() -> list[Entry]:
+def find_sentences() -> list[CatalogueEntry]:
     """Return every sentence once, in the order of the files, with the files that say it."""
-    found: dict[tuple[str, str], Entry] = {}
+    found: dict[tuple[str, str], CatalogueEntry] = {}
     for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.html")]):
         place = path.relative_to(PACKAGE).as_posix()
         for call, texts in _find_calls(path):
             for context in CONTEXTS if call in OF_KIND else ("",):
                 plural = texts[1] if len(texts) > 1 else ""
-                entry = Entry(texts[0], plural, context, said=("",) * len(texts))
+                entry = CatalogueEntry(texts[0], plural, context, said=("",) * len(texts))
                 former = found.get(entry.key, entry)
                 places = tuple(dict.fromkeys([*former.places, place]))
                 found[entry.key] = replace(entry, places=places)

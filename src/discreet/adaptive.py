@@ -257,7 +257,7 @@ def _choose(
 
 
 @dataclass(frozen=True, eq=False)
-class Session(Tabular):
+class AdaptiveSession(Tabular):
     """One person who is asked one item after the other. Confidential.
 
     Attributes
@@ -296,7 +296,7 @@ class Session(Tabular):
 
     __repr__ = brief_repr
 
-    def answer(self, right: bool | int, item: str | None = None) -> Session:
+    def answer(self, right: bool | int, item: str | None = None) -> AdaptiveSession:
         """Return the session after an answer to the item that was asked, or to another one.
 
         Parameters
@@ -338,7 +338,7 @@ class Session(Tabular):
         """Return which of the item's steps an answer reaches."""
         return self.categories[item].index(answer) if item in self.categories else int(answer)
 
-    def advance(self) -> Session:
+    def advance(self) -> AdaptiveSession:
         """Return the session with the item to ask now, or with the reason to stop."""
         stopped, item = None, None
         if self.target_se is not None and self.se <= self.target_se:
@@ -388,7 +388,7 @@ def start(
     method: ScoreMethod = "warm",
     prior: NormalPrior | None = None,
     rng: np.random.Generator | None = None,
-) -> Session:
+) -> AdaptiveSession:
     """Begin an adaptive session; ``session.item`` is the first item to ask.
 
     Parameters
@@ -434,7 +434,7 @@ def start(
         prior = NormalPrior(0.0, 1.0)
     location = np.nanmean(known.thresholds, axis=1)
     here = float(np.median(location)) if prior is None else prior.mean
-    return Session(
+    return AdaptiveSession(
         calibration=_name_values(known),
         target_se=target_se,
         max_items=max_items,

@@ -208,7 +208,7 @@ BLOCK = 1 << 20
 
 
 @dataclass
-class Place:
+class StagedFolder:
     """A folder to come. Its files are written beside it, and it appears in one step."""
 
     target: Path
@@ -239,7 +239,7 @@ class Place:
 @contextmanager
 def hold_place(
     folder: str | PathLike[str], *, force: bool = False, room: int = 0
-) -> Iterator[Place]:
+) -> Iterator[StagedFolder]:
     """Hold a place while the block runs; a block that does not fill it leaves no trace.
 
     Parameters
@@ -257,7 +257,7 @@ def hold_place(
     lock, stage, old = (
         target.parent / f".discreet-{mark}.{end}" for end in ("lock", "part", "old")
     )
-    place = Place(target, stage, old)
+    place = StagedFolder(target, stage, old)
     with _telling_filled(place), ExitStack() as stack:
         with _explaining(target):
             stack.callback(_remove_empty, make_folder(target.parent, private=False))
@@ -271,7 +271,7 @@ def hold_place(
 
 
 @contextmanager
-def _telling_filled(place: Place) -> Iterator[None]:
+def _telling_filled(place: StagedFolder) -> Iterator[None]:
     """Say of a failure that came after the folder had appeared that the folder is complete."""
     try:
         yield
@@ -287,7 +287,7 @@ def check_place(folder: str | PathLike[str], *, force: bool = False) -> None:
         return
 
 
-def _restore(place: Place) -> None:
+def _restore(place: StagedFolder) -> None:
     """Put an earlier release back that a killed process had moved out of the way."""
     shutil.rmtree(place.stage, ignore_errors=True)
     if place.old.exists() and not place.target.exists():
@@ -295,7 +295,7 @@ def _restore(place: Place) -> None:
     shutil.rmtree(place.old, ignore_errors=True)
 
 
-def _prove(place: Place, room: int) -> None:
+def _prove(place: StagedFolder, room: int) -> None:
     place.stage.mkdir(0o700)
     (place.stage / place.target.name).mkdir()  # the name may be too long for this disk
     (place.stage / place.target.name).rmdir()

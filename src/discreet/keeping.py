@@ -36,7 +36,7 @@ RELEASED = "released with privacy: may be shown to everyone"
 PUBLIC = "public: made of public parameters only"
 
 _KINDS = {
-    "adaptive": "Exposure Rules Session",
+    "adaptive": "AdaptiveSession Exposure Rules",
     "analysis.abilities": "HalvesTest NormalPrior",
     "analysis.anchoring": "Anchored",
     "analysis.bank": "Bank",
@@ -61,9 +61,9 @@ _KINDS = {
     "analysis.scalogram": "Scalogram",
     "analysis.setting": "Assumptions Setting",
     "analysis.step_models": "StepModelTest",
-    "analysis.tables": "Table",
+    "analysis.tables": "AnalysisTable",
     "privacy.accounting": "Guarantee Neighbours",
-    "results.estimate": "Estimate Kind Notice Solution Status",
+    "results.estimate": "Estimate FitWarning Solution Status WarningKind",
     "results.rank_ranges": "ItemComparison RankRanges",
     "results.ranking": "Ranking Strengths",
     "results.thresholds": "Thresholds",
@@ -71,6 +71,14 @@ _KINDS = {
 """Modules and the kinds of values of each that a file may hold."""
 
 _HOME = {name: home for home, names in _KINDS.items() for name in names.split()}
+
+_FORMER = {
+    "Kind": "WarningKind",
+    "Notice": "FitWarning",
+    "Session": "AdaptiveSession",
+    "Table": "AnalysisTable",
+}
+"""What files of version 0.2.0 call some kinds, and their names today."""
 
 _NUMBERS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 """What JSON has no numbers for."""
@@ -215,7 +223,8 @@ def _read(stored: Any) -> Any:
         return tuple(_read(one) for one in stored)
     if not isinstance(stored, dict):
         return stored
-    ((name, parts),) = stored.items()
+    ((written, parts),) = stored.items()
+    name = _FORMER.get(str(written), str(written))
     if name in _HOME:
         return _make(name, parts)
     return _READERS[name](parts)

@@ -24,7 +24,7 @@ from discreet import __version__
 from discreet.errors import escape_controls
 from discreet.keeping import Kept
 from discreet.names import restore_ids
-from discreet.words import ENGLISH, Words
+from discreet.words import ENGLISH, Language
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ def brief_repr(result: Any) -> str:
     return " ".join(f"{type(result).__name__}({', '.join(held)})".split())
 
 
-def list_columns(result: Any, *names: str) -> dict[str, list[Any]]:
+def list_field_columns(result: Any, *names: str) -> dict[str, list[Any]]:
     """Return fields of a result, arrays or tuples, as one plain list per column."""
     found = {name: getattr(result, name) for name in names}
     return {
@@ -293,7 +293,7 @@ def minus(number: str) -> str:
     return number.replace("-", "\N{MINUS SIGN}")
 
 
-def show_probability(share: float, tell: Words = ENGLISH) -> str:
+def show_probability(share: float, tell: Language = ENGLISH) -> str:
     """Return a probability as a percentage that never claims to be certain.
 
     Examples
@@ -308,7 +308,7 @@ def show_probability(share: float, tell: Words = ENGLISH) -> str:
     return tell("{percent}%", percent=f"{100 * share:.1f}")
 
 
-def show_share(share: float) -> str:
+def show_predicted_share(share: float) -> str:
     """Return a predicted share in whole percent, which never says "all" or "none".
 
     Examples
@@ -329,7 +329,7 @@ def isolate(name: str) -> str:
     return name
 
 
-def name_some(names: Sequence[str], most: int = 5, tell: Words = ENGLISH) -> str:
+def name_some(names: Sequence[str], most: int = 5, tell: Language = ENGLISH) -> str:
     """Join the first few names, and say how many more there are."""
     some, more = ", ".join(map(isolate, names[:most])), len(names) - most
     if more <= 0:

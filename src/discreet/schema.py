@@ -331,7 +331,7 @@ def _read_class(kind: Any, plain: Any, where: str, scope: Scope) -> Any:
             raise _refuse(where, plain, f"one of {words}") from None
     if not isinstance(kind, type) or not is_dataclass(kind):
         raise _refuse(where, plain, getattr(kind, "__name__", str(kind)))
-    hints, optional = list_fields(kind)
+    hints, optional = list_dataclass_fields(kind)
     return make_checked(kind, _read_fields(hints, plain, where, scope, optional), where)
 
 
@@ -348,7 +348,7 @@ def make_checked(kind: Any, values: Mapping[str, Any], where: str) -> Any:
 
 
 @cache
-def list_fields(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+def list_dataclass_fields(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the fields of a dataclass with their annotations, and which may be left out."""
     hints = get_type_hints(kind, include_extras=True)
     settable = [field for field in fields(kind) if field.init]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from discreet.analysis.rules import ANDERSEN_LEVEL, ERRORS_LARGE
 from discreet.errors import BadResponses, BadUsage, NotConverged
-from discreet.models.categories import as_thresholds, count_steps, log_totals, score_moments
+from discreet.models.categories import as_thresholds, count_item_steps, log_totals, score_moments
 from discreet.models.patterns import Patterns
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
 
@@ -104,7 +104,7 @@ def abilities(answers: npt.ArrayLike, difficulty: npt.ArrayLike) -> Abilities:
 
 def _piece(matrix: npt.NDArray[np.generic], b: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Abilities and standard errors of a few persons; each different question is solved once."""
-    given, right = _split(matrix, count_steps(b))
+    given, right = _split(matrix, count_item_steps(b))
     # With the items fixed, the score is sufficient: two persons with the same items and the
     # same score share an ability. A complete test has only m + 1 different questions.
     key = np.column_stack([np.packbits(given, axis=1), right[:, None].view(np.uint8)])
@@ -350,7 +350,7 @@ def posterior_moments(
     for start in range(0, len(patterns.indptr) - 1, CHUNK_PATTERNS):
         stop = min(start + CHUNK_PATTERNS, len(patterns.indptr) - 1)
         part = slice(*np.searchsorted(patterns.pattern, [start, stop]))
-        load = sum_rows(patterns, start, stop, totals)[patterns.pattern[part] - start]
+        load = sum_pattern_rows(patterns, start, stop, totals)[patterns.pattern[part] - start]
         log_post = patterns.score[part, None] * nodes - load - GRID**2 / 2
         post = np.exp(log_post - log_post.max(axis=1, keepdims=True, initial=-np.inf))
         post /= post.sum(axis=1, keepdims=True)
@@ -359,7 +359,7 @@ def posterior_moments(
     return mean, sd
 
 
-def sum_rows(patterns: Patterns, start: int, stop: int, table: FloatArray) -> FloatArray:
+def sum_pattern_rows(patterns: Patterns, start: int, stop: int, table: FloatArray) -> FloatArray:
     """Add up the rows of a table over the items of each pattern."""
     from scipy.sparse import csr_array
 

@@ -16,14 +16,14 @@ from typing import Any, Unpack, get_args
 
 import numpy as np
 
-from discreet.analysis.anchors import accept_anchors, accept_ladders, has_steps
+from discreet.analysis.anchors import accept_anchors, accept_ladders, has_step_anchors
 from discreet.analysis.grounded import (
     GroundedFit,
     explain_unlinked,
     solve_grounded,
-    sum_products,
+    sum_score_products,
 )
-from discreet.analysis.held import Held, maximise_held
+from discreet.analysis.held import AnchoredSolution, maximise_held
 from discreet.analysis.held_marginal import hold_marginal
 from discreet.analysis.held_steps import StepsHeld, hold_steps
 from discreet.answers.opening import count_pairs, load_answers
@@ -41,7 +41,7 @@ from discreet.models.automatic import (
 from discreet.models.methods import AUTO
 from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
+from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
 from discreet.tables.words import ReadingWords
 from discreet.types import AnchorMethod, BoolArray, Engine, FloatArray, IndexArray, Int64Array
 
@@ -139,7 +139,7 @@ def fit_anchored(
         )
     refuse_rating_scale(reading.get("model"))
     responses = load_answers(data, reading)
-    if max(responses.steps, default=1) > 1 or has_steps(anchors):
+    if max(responses.steps, default=1) > 1 or has_step_anchors(anchors):
         held_items = hold_steps(responses, accept_ladders(anchors, responses.items), engine, method)
         return _assemble_steps(held_items)
     known = accept_anchors(anchors, responses.items)
@@ -170,10 +170,12 @@ def refuse_rating_scale(model: str | None) -> None:
         )
 
 
-def _hold_pairs(responses: Responses, fitted: GroundedFit, weighting: PersonWeight | None) -> Held:
-    inverse, products = fitted.spread_inverse(), sum_products(responses, fitted, weighting)
+def _hold_pairs(
+    responses: Responses, fitted: GroundedFit, weighting: PersonWeight | None
+) -> AnchoredSolution:
+    inverse, products = fitted.spread_inverse(), sum_score_products(responses, fitted, weighting)
     solver = "Newton on the pairwise likelihood, anchors held"
-    return Held(
+    return AnchoredSolution(
         fitted.used,
         fitted.anchored,
         "refined",
@@ -184,7 +186,9 @@ def _hold_pairs(responses: Responses, fitted: GroundedFit, weighting: PersonWeig
     )
 
 
-def _hold_persons(responses: Responses, counts: PairCounts, start: Held, method: str) -> Held:
+def _hold_persons(
+    responses: Responses, counts: PairCounts, start: AnchoredSolution, method: str
+) -> AnchoredSolution:
     """Go on from pairs to whole persons, where that is wanted and, for auto, little work."""
     if method == "refined":
         return start
@@ -204,7 +208,7 @@ def _hold_persons(responses: Responses, counts: PairCounts, start: Held, method:
     return replace(found, choice=TOOK_CONDITIONAL if method == AUTO else "")
 
 
-def _climb_held(patterns: Patterns, right: Int64Array, start: Held) -> Held:
+def _climb_held(patterns: Patterns, right: Int64Array, start: AnchoredSolution) -> AnchoredSolution:
     anchored = start.anchored
     found = maximise_held(patterns, right, anchored, start.difficulty)
     moved, moved_se = start.moved.copy(), start.moved_se.copy()
@@ -223,7 +227,7 @@ def _climb_held(patterns: Patterns, right: Int64Array, start: Held) -> Held:
     )
 
 
-def _assemble(counts: PairCounts, held: BoolArray, found: Held) -> Anchored:
+def _assemble(counts: PairCounts, held: BoolArray, found: AnchoredSolution) -> Anchored:
     covariance, moved, moved_se = found.covariance, found.moved, found.moved_se
     status = _statuses(counts, held, found)
     difficulty, se = (np.full(len(counts.items), np.nan) for _ in range(2))
@@ -278,7 +282,7 @@ def _assemble_steps(found: StepsHeld) -> Anchored:
     return Anchored(estimate, found.anchors, found.moved, found.moved_se, found.reason)
 
 
-def _statuses(counts: PairCounts, held: BoolArray, found: Held) -> tuple[Status, ...]:
+def _statuses(counts: PairCounts, held: BoolArray, found: AnchoredSolution) -> tuple[Status, ...]:
     codes = np.full(len(counts.items), Status.NOT_CONNECTED, dtype=object)
     codes[counts.right == counts.answers] = Status.ALWAYS_RIGHT
     codes[counts.right == 0] = Status.ALWAYS_WRONG
@@ -305,7 +309,7 @@ def _reasons(counts: PairCounts, anchors: IndexArray, moved: FloatArray) -> tupl
     return tuple(reasons)
 
 
-def _left_out(items: tuple[str, ...], status: tuple[Status, ...]) -> list[Notice]:
+def _left_out(items: tuple[str, ...], status: tuple[Status, ...]) -> list[FitWarning]:
     left = {
         name: f"{name} ({code})"
         for name, code in zip(items, status, strict=True)
@@ -318,10 +322,10 @@ def _left_out(items: tuple[str, ...], status: tuple[Status, ...]) -> list[Notice
         f"no difficulty for {len(left)} {noun} that the answers do not link to the anchors: "
         f"{name_some(list(left.values()))}"
     )
-    return [Notice(Kind.NOT_LINKED, sentence, left)]
+    return [FitWarning(WarningKind.NOT_LINKED, sentence, left)]
 
 
-def _displaced(anchors: tuple[str, ...], moved: FloatArray, se: FloatArray) -> list[Notice]:
+def _displaced(anchors: tuple[str, ...], moved: FloatArray, se: FloatArray) -> list[FitWarning]:
     with np.errstate(invalid="ignore"):
         large = (np.abs(moved) > LARGE_DISPLACEMENT) & (np.abs(moved) > LARGE_Z * se)
     where = np.flatnonzero(large)
@@ -333,4 +337,4 @@ def _displaced(anchors: tuple[str, ...], moved: FloatArray, se: FloatArray) -> l
         f"{verb} these answers (displacement in logits): {name_some(names)}. Consider estimating "
         "them instead: a wrong anchor moves every other item"
     )
-    return [Notice(Kind.DISPLACED, sentence, [anchors[i] for i in where])]
+    return [FitWarning(WarningKind.DISPLACED, sentence, [anchors[i] for i in where])]

@@ -19,7 +19,7 @@ from discreet.errors import BadUsage
 from discreet.markup import name_some, read_cell
 from discreet.results.calibrated import is_series, read_calibration, read_ladders
 from discreet.tables.opener import read_columns
-from discreet.tables.sources import is_frame
+from discreet.tables.sources import is_data_frame
 
 
 def _read_pairs(table: Any) -> list[tuple[str, Any]]:
@@ -53,7 +53,7 @@ def accept_anchors(anchors: Any, items: tuple[str, ...]) -> dict[str, float]:
     known = set(items)
     if is_series(anchors):
         anchors = read_calibration(anchors)
-    elif isinstance(anchors, str | PathLike) or is_frame(anchors):
+    elif isinstance(anchors, str | PathLike) or is_data_frame(anchors):
         anchors = _read_pairs(anchors)
     if isinstance(anchors, Mapping) or _is_pairs(anchors):
         pairs = list(anchors.items() if isinstance(anchors, Mapping) else anchors)
@@ -88,7 +88,7 @@ def _refuse_none(values: Any) -> None:
         )
 
 
-def has_steps(anchors: Any) -> bool:
+def has_step_anchors(anchors: Any) -> bool:
     """Say whether some anchor has several thresholds."""
     if isinstance(anchors, Mapping):
         return any(np.ndim(value) for value in anchors.values())
@@ -106,7 +106,7 @@ def accept_ladders(anchors: Any, items: tuple[str, ...]) -> KnownItems:
     items
         The items of the answers.
     """
-    if isinstance(anchors, str | PathLike) or is_frame(anchors):
+    if isinstance(anchors, str | PathLike) or is_data_frame(anchors):
         anchors = _read_steps(anchors)
     if isinstance(anchors, Mapping) or _is_pairs(anchors):
         listed = dict(anchors)

@@ -23,7 +23,7 @@ import numpy as np
 from discreet.analysis.equate import FLAG_AT, Link, link_calibrations
 from discreet.atomic import write_text
 from discreet.errors import BadBudget, BadResponses, BadUsage
-from discreet.markup import Tabular, brief_repr, list_columns, read_cell, spreadsheet_cell
+from discreet.markup import Tabular, brief_repr, list_field_columns, read_cell, spreadsheet_cell
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee
 from discreet.results.calibrated import as_estimate
@@ -114,7 +114,7 @@ class Bank(Tabular):
         With steps also the categories, and a threshold and its error for every step.
         """
         steps = {} if self.ladder is None else self.ladder.to_columns()
-        return {"item": list(self.items), **list_columns(self, *COLUMNS[1:]), **steps}
+        return {"item": list(self.items), **list_field_columns(self, *COLUMNS[1:]), **steps}
 
 
 def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:

@@ -19,7 +19,7 @@ from discreet.analysis.diagnostics import Diagnostics, read_diagnostics
 from discreet.analysis.scale import Scale
 from discreet.answers.steps import MOST_STEPS
 from discreet.errors import BadResponses, BadUsage
-from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
+from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
 from discreet.results.thresholds import pad_steps
 from discreet.schema import (
     Along,
@@ -69,7 +69,7 @@ class CalibrationDocument:
     items: Annotated[tuple[ItemRow, ...], AtLeast(1)]
     solution: Solution
     warnings: tuple[str, ...]
-    warning_kinds: Annotated[tuple[Kind, ...] | None, Along("warnings")] = None
+    warning_kinds: Annotated[tuple[WarningKind, ...] | None, Along("warnings")] = None
     diagnostics: object = None
     reading: Mapping[str, object] = field(default_factory=dict)
     access: str = ""
@@ -93,7 +93,7 @@ class CalibrationDocument:
         """Return the estimate, or refuse numbers that do not belong together."""
         rows = self.items
         # An older file does not say of which kind its warnings are.
-        kinds = self.warning_kinds or (Kind.UNKNOWN,) * len(self.warnings)
+        kinds = self.warning_kinds or (WarningKind.UNKNOWN,) * len(self.warnings)
         values = {
             "items": self.names,
             "difficulty": _list_numbers(row.difficulty for row in rows),
@@ -103,7 +103,7 @@ class CalibrationDocument:
             "right": _list_counts(row.right for row in rows),
             "steps": tuple(row.steps for row in rows),
             "ladder": None if self.model == "rasch" else self._read_ladder(),
-            "warnings": tuple(map(Notice, kinds, self.warnings)),
+            "warnings": tuple(map(FitWarning, kinds, self.warnings)),
             **{name: getattr(self, name) for name in COPIED},
         }
         made: Estimate = read_as(Estimate, values, "the calibration")

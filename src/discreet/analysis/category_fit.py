@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.markup import Tabular, brief_repr, list_columns
-from discreet.models.categories import category_chances, count_steps
+from discreet.markup import Tabular, brief_repr, list_field_columns
+from discreet.models.categories import category_chances, count_item_steps
 from discreet.models.steps import category_totals
 from discreet.types import FloatArray, Int64Array
 
@@ -67,7 +67,7 @@ class CategoryFit(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
-        return {"item": list(self.item), **list_columns(self, *COLUMNS)}
+        return {"item": list(self.item), **list_field_columns(self, *COLUMNS)}
 
 
 COLUMNS = (
@@ -119,7 +119,7 @@ def describe_categories(
     """Return the categories of all items that have numbers; None of right and wrong answers."""
     if sums is None:
         return None
-    steps = count_steps(prepared.thresholds)
+    steps = count_item_steps(prepared.thresholds)
     item, category = np.nonzero(np.arange(steps.max() + 1) <= steps[:, None])
     one: CategorySums = CategorySums(*(value[item, category] for value in vars(sums).values()))
     totals = category_totals(prepared.responses.store)

@@ -16,7 +16,7 @@ from discreet.analysis.findings import ITEM_CHECKS, TEST_CHECKS, tell_few
 from discreet.analysis.mislabelled import tell_suspects
 from discreet.analysis.model_findings import (
     check_distances,
-    check_number,
+    check_enough_persons,
     check_reversed,
     has_many_reversed,
     say_component,
@@ -31,7 +31,7 @@ from discreet.analysis.rules import (
     Finding,
     say_test,
 )
-from discreet.analysis.tables import Table
+from discreet.analysis.tables import AnalysisTable
 from discreet.answers.opening import load_answers
 from discreet.markup import Tabular, brief_repr, count_of
 from discreet.models.calibrate import fit
@@ -107,7 +107,7 @@ class ModelCheck(Tabular):
     @property
     def doubts(self) -> tuple[str, ...]:
         """What to know before any verdict: that there are too few persons."""
-        few = check_number(self.estimate, self.diagnostics)
+        few = check_enough_persons(self.estimate, self.diagnostics)
         return tuple(f"{one.title}. {one.found} {one.advice}" for one in few)
 
     def describe(self) -> list[str]:
@@ -147,10 +147,10 @@ def check_model(
     return ModelCheck(known, diagnostics, list_tests(known, diagnostics))
 
 
-def tabulate_tests(estimate: Estimate, diagnostics: Diagnostics) -> Table:
+def tabulate_tests(estimate: Estimate, diagnostics: Diagnostics) -> AnalysisTable:
     """Return the tests as a table of an analysis."""
     tests = list_tests(estimate, diagnostics)
-    return Table(
+    return AnalysisTable(
         "tests",
         "Tests of the model",
         "What each number means, and what to do. No model holds exactly: with many persons small "
@@ -171,7 +171,7 @@ def list_tests(estimate: Estimate, diagnostics: Diagnostics) -> tuple[ModelTest,
     tests = [test for one in made if (test := one(estimate, diagnostics)) is not None]
     if tests[0].name == DIRECTION and has_many_reversed(estimate, diagnostics):
         tests[1:] = [_postpone(test) for test in tests[1:]]
-    few = [*check_number(estimate, diagnostics)]
+    few = [*check_enough_persons(estimate, diagnostics)]
     return tuple(_doubt(test, few[0]) if few else test for test in tests)
 
 

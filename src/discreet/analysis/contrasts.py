@@ -73,7 +73,7 @@ class Places:
     step: tuple[int, ...] = ()
 
 
-def list_points(
+def list_compared_points(
     estimates: list[Estimate], split: Split, by_step: bool
 ) -> tuple[Places, list[Points]]:
     """Return what is compared, in every group."""

@@ -35,7 +35,7 @@ from discreet.analysis.residuals import InformationCurve, trace_information
 from discreet.analysis.rules import ROUGH_SE, Finding
 from discreet.analysis.step_findings import list_disordered
 from discreet.analysis.tables import (
-    Table,
+    AnalysisTable,
     list_dimension_tables,
     tabulate_items,
     tabulate_raw_scores,
@@ -89,7 +89,7 @@ class Diagnosis:
     estimate: Estimate
     statistics: Diagnostics | None
     known: BoolArray
-    tables: dict[str, Table]
+    tables: dict[str, AnalysisTable]
     summary: ItemSummary
     findings: list[Finding]
     fine: list[str]
@@ -131,7 +131,7 @@ def diagnose_test(estimate: Estimate, statistics: Diagnostics | None = None) -> 
 
 def _list_tables(
     estimate: Estimate, statistics: Diagnostics | None, remarks: list[list[str]]
-) -> Iterator[Table]:
+) -> Iterator[AnalysisTable]:
     yield tabulate_items(estimate, statistics, remarks)
     made = tabulate_thresholds(estimate), tabulate_raw_scores(estimate)
     yield from (table for table in made if table is not None)

@@ -36,7 +36,7 @@ from discreet.analysis.scalogram import Scalogram, order_answers
 from discreet.analysis.step_models import StepModelTest
 from discreet.analysis.tables import (
     FIT_COLUMNS,
-    Table,
+    AnalysisTable,
     flag_persons,
     tabulate_categories,
     tabulate_differences,
@@ -192,7 +192,7 @@ class Diagnostics:
     andersen: TestResult | None = None
     martin_loef: TestResult | None = None
     misfitting: Count | None = None
-    tables: tuple[Table, ...] = ()
+    tables: tuple[AnalysisTable, ...] = ()
     mislabelled: tuple[Suspect, ...] = ()
     step_models: TestResult | None = None
     shares: Mapping[ItemName, Shares] = field(default_factory=dict)
@@ -213,7 +213,7 @@ class Diagnostics:
         """How these answers are spoken of."""
         return PARTIAL_CREDIT if self.shares else RIGHT_WRONG
 
-    def find_table(self, name: str) -> Table | None:
+    def find_table(self, name: str) -> AnalysisTable | None:
         """Return one of the tables; None where there is no such table."""
         return next((table for table in self.tables if table.name == name), None)
 
@@ -322,7 +322,7 @@ def _differing(evidence: Evidence) -> tuple[Difference, ...] | None:
     return tuple(sorted(found, key=lambda row: -abs(row[4])))
 
 
-def _kept_tables(evidence: Evidence) -> Iterator[Table]:
+def _kept_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
     """Yield the tables that nothing else in the diagnostics could make again."""
     made = (
         tabulate_categories(evidence),

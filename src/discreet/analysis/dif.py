@@ -13,14 +13,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from discreet.analysis.contrasts import Contrasts, contrast, list_points, purify
-from discreet.analysis.groups import Split, adjust, load_grouped, split_persons
+from discreet.analysis.contrasts import Contrasts, contrast, list_compared_points, purify
+from discreet.analysis.groups import Split, adjust, load_grouped, split_groups
 from discreet.answers.opening import name_model
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import Tabular, brief_repr, list_columns
+from discreet.markup import Tabular, brief_repr, list_field_columns
 from discreet.models.calibrate import fit
 from discreet.results.dropped import saying_it_otherwise
-from discreet.results.estimate import Estimate, Kind, Notice
+from discreet.results.estimate import Estimate, FitWarning, WarningKind
 from discreet.tables.words import FitWords
 from discreet.types import Adjustment, BoolArray, FloatArray, Method, Model
 
@@ -56,7 +56,7 @@ class WaldTest(Tabular):
     z: FloatArray
     p_value: FloatArray
     status: tuple[str, ...]
-    warnings: tuple[Notice, ...] = ()
+    warnings: tuple[FitWarning, ...] = ()
     method: str = ""
     choice: str = ""
     step: tuple[int, ...] = ()
@@ -66,7 +66,7 @@ class WaldTest(Tabular):
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
         difficulties = dict(zip(self.groups, self.difficulty.tolist(), strict=True))
-        columns = list_columns(self, "z", "p_value", "status")
+        columns = list_field_columns(self, "z", "p_value", "status")
         return {"item": list(self.items), **_step_column(self.step), **difficulties, **columns}
 
 
@@ -115,7 +115,7 @@ class DifTable(Tabular):
     adjustment: str
     level: float
     persons: dict[str, int]
-    warnings: tuple[Notice, ...] = ()
+    warnings: tuple[FitWarning, ...] = ()
     method: str = ""
     choice: str = ""
     step: tuple[int, ...] = ()
@@ -128,7 +128,7 @@ class DifTable(Tabular):
         return {
             **about,
             "reference": [self.reference] * len(self.item),
-            **list_columns(self, *TOLD),
+            **list_field_columns(self, *TOLD),
         }
 
 
@@ -161,7 +161,7 @@ def run_wald(
         Whether to test every step of the items instead of their locations.
     """
     source = load_grouped(responses, groups, name_model(responses, model, reading))
-    split = split_persons(source, groups)
+    split = split_groups(source, groups)
     if items is not None:
         split, source = split.select(items), source.select(items)
     if len(split.labels) != 2:
@@ -170,7 +170,7 @@ def run_wald(
             f"({', '.join(split.labels)}); find_dif compares several"
         )
     estimates = _fit_groups(split, method, model)
-    places, points = list_points(estimates, split, by_step)
+    places, points = list_compared_points(estimates, split, by_step)
     everything = np.ones(len(places.item), dtype=bool)
     contrasts, status = contrast(points[0], points[1], everything)
     first = estimates[0]
@@ -238,10 +238,10 @@ def find_dif(
         raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
     adjust([], adjustment)
     source = load_grouped(responses, groups, name_model(responses, model, reading))
-    split = split_persons(source, groups)
+    split = split_groups(source, groups)
     base = _find_reference(split, reference)
     estimates = _fit_groups(split, method, model)
-    places, points = list_points(estimates, split, by_step)
+    places, points = list_compared_points(estimates, split, by_step)
     focal = [one for g, one in enumerate(points) if g != base]
     rows = [purify(points[base], one, level) for one in focal]
     labels = [one.label for one in focal]
@@ -265,7 +265,7 @@ def _find_reference(split: Split, reference: str | None) -> int:
     return split.labels.index(reference)
 
 
-def _doubt_small(split: Split) -> tuple[Notice, ...]:
+def _doubt_small(split: Split) -> tuple[FitWarning, ...]:
     """Warn about groups whose difficulties are known too poorly to be compared."""
     sizes = [(label, part.n_persons) for label, part in zip(split.labels, split.parts, strict=True)]
     small = [f"{label} ({persons})" for label, persons in sizes if persons < FEW_PERSONS]
@@ -275,7 +275,7 @@ def _doubt_small(split: Split) -> tuple[Notice, ...]:
         f"fewer than {FEW_PERSONS} persons in {', '.join(small)}: differences between such groups "
         "are mostly chance, and large ones are missed; join groups, or collect more answers"
     )
-    return (Notice(Kind.SMALL_GROUP, sentence),)
+    return (FitWarning(WarningKind.SMALL_GROUP, sentence),)
 
 
 def _fit_groups(split: Split, method: Method, model: Model) -> list[Estimate]:

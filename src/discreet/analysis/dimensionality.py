@@ -23,7 +23,7 @@ from discreet.analysis.residuals import Prepared, prepare
 from discreet.errors import BadUsage
 from discreet.markup import Tabular, brief_repr
 from discreet.models.categories import category_chances, score_moments
-from discreet.results.estimate import Kind, Notice
+from discreet.results.estimate import FitWarning, WarningKind
 from discreet.schema import Along, AtLeast, Count, Finite, Logit, Proportion
 from discreet.tables.words import ReadingWords
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
@@ -90,12 +90,12 @@ class Dimensionality(Tabular):
         return [*above, False].index(False)
 
     @property
-    def warnings(self) -> tuple[Notice, ...]:
+    def warnings(self) -> tuple[FitWarning, ...]:
         """Whether these are all persons."""
         if not self.sampled:
             return ()
         said = f"dimensionality is that of {self.persons:,} evenly chosen persons"
-        return (Notice(Kind.SAMPLED, said),)
+        return (FitWarning(WarningKind.SAMPLED, said),)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One row per component: component, eigenvalue, expected, limit, p_value, share."""
@@ -264,10 +264,12 @@ def _simulate(design: _Design, sets: int, rng: np.random.Generator) -> Iterator[
     score = design.code.sum(axis=1, dtype=np.int64)
     reach = design.reach.astype(np.float32)
     for _ in range(sets):
-        yield design.standardise(draw_answers(reach, score, rng))
+        yield design.standardise(draw_answers_given_scores(reach, score, rng))
 
 
-def draw_answers(reach: FloatArray | Any, score: Int64Array, rng: np.random.Generator) -> Int8Array:
+def draw_answers_given_scores(
+    reach: FloatArray | Any, score: Int64Array, rng: np.random.Generator
+) -> Int8Array:
     """Draw independent answers, given every person's score.
 
     Answers are drawn until the score agrees. At the maximum likelihood ability the expected

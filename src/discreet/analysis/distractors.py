@@ -17,7 +17,7 @@ from discreet.answers.choices import Choices
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.markup import Tabular, brief_repr, list_columns, name_some
+from discreet.markup import Tabular, brief_repr, list_field_columns, name_some
 from discreet.models.calibrate import fit
 from discreet.results.estimate import Estimate
 from discreet.schema import Along, Count, Logit, Proportion
@@ -88,7 +88,7 @@ class Distractors(Tabular):
 
         Numbers that do not exist are NaN.
         """
-        return list_columns(
+        return list_field_columns(
             self, "item", "option", "right", "chosen", "share", "ability", "point_biserial", "flag"
         )
 

@@ -35,11 +35,11 @@ from discreet.analysis.placing import (
     gather_periods,
 )
 from discreet.answers.opening import is_matrix, load_answers
-from discreet.answers.protocol import Held
+from discreet.answers.protocol import AnswerSource
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, holds_counts
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import Tabular, brief_repr, count_of, list_columns, name_some
+from discreet.markup import Tabular, brief_repr, count_of, list_field_columns, name_some
 from discreet.models.calibrate import fit
 from discreet.models.slopes import (
     LEAST,
@@ -57,8 +57,8 @@ from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
 from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import Kind, Notice
-from discreet.tables.sources import as_arrow, is_frame
+from discreet.results.estimate import FitWarning, WarningKind
+from discreet.tables.sources import as_arrow, is_data_frame
 from discreet.tables.words import ReadingWords
 from discreet.types import BoolArray, FloatArray, IndexArray
 
@@ -120,7 +120,7 @@ class Drift(Tabular):
     p_adjusted: FloatArray
     moved: BoolArray
     level: float
-    warnings: tuple[Notice, ...] = ()
+    warnings: tuple[FitWarning, ...] = ()
     guarantee: Guarantee | None = None
     test: str = CALIBRATIONS
     choice: str = ""
@@ -147,7 +147,7 @@ class Drift(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, change, se, p_value, p_adjusted, moved, and each period."""
-        columns = list_columns(
+        columns = list_field_columns(
             self, "items", "change", "change_se", "p_value", "p_adjusted", "moved"
         )
         names = {"items": "item", "change_se": "se"}
@@ -222,7 +222,7 @@ class _Comparison:
     choice: str
     cohort_mean: FloatArray | None
     tau: float | None = None
-    warnings: tuple[Notice, ...] = ()
+    warnings: tuple[FitWarning, ...] = ()
     guarantee: Guarantee | None = None
 
 
@@ -261,10 +261,10 @@ def _hold_answers(sources: Sequence[Any], names: tuple[str, ...]) -> bool:
 def _is_answers(source: Any) -> bool:
     if isinstance(source, str | PathLike):
         return not holds_counts(source)
-    if is_frame(source) and hasattr(source, "columns"):
+    if is_data_frame(source) and hasattr(source, "columns"):
         columns = {name.strip().lower() for name in as_arrow(source).column_names}
         return not columns & {"difficulty", "threshold"}
-    return isinstance(source, Held) or is_matrix(source)
+    return isinstance(source, AnswerSource) or is_matrix(source)
 
 
 def _read_period(source: Any) -> Any:
@@ -381,7 +381,7 @@ def _gather_answers(parts: list[Responses]) -> tuple[tuple[str, ...], GroupAnswe
     return items, GroupAnswers(tuple(np.split(codes[:, varied], ends)), steps)
 
 
-def _tell_rare(items: tuple[str, ...], answers: GroupAnswers) -> tuple[Notice, ...]:
+def _tell_rare(items: tuple[str, ...], answers: GroupAnswers) -> tuple[FitWarning, ...]:
     """Warn of items that several periods have, but with too few right or wrong answers."""
     several = (answers.answered > 0).sum(axis=0) > 1
     rare = [items[i] for i in np.flatnonzero(several & (answers.compared.sum(axis=0) < 2))]
@@ -391,7 +391,7 @@ def _tell_rare(items: tuple[str, ...], answers: GroupAnswers) -> tuple[Notice, .
         f"{count_of(len(rare))} not compared: {name_some(rare)}. A test needs {LEAST:.0f} right "
         f"and {LEAST:.0f} wrong answers in each of two periods. Join periods to have more"
     )
-    return (Notice(Kind.NOT_COMPARED, sentence, rare),)
+    return (FitWarning(WarningKind.NOT_COMPARED, sentence, rare),)
 
 
 def _check_size(answers: GroupAnswers) -> None:
@@ -517,7 +517,7 @@ def adjust_holm(p: FloatArray) -> FloatArray:
     return adjusted
 
 
-def _warn(compared: _Comparison, moved: BoolArray) -> tuple[Notice, ...]:
+def _warn(compared: _Comparison, moved: BoolArray) -> tuple[FitWarning, ...]:
     if not moved.any():
         return ()
     names = [compared.items[i] for i in np.flatnonzero(moved)]
@@ -527,4 +527,4 @@ def _warn(compared: _Comparison, moved: BoolArray) -> tuple[Notice, ...]:
     )
     if compared.test == CALIBRATIONS and compared.tau is None:
         sentence += ". Or cohorts differ and slopes are unequal, which was not allowed for here"
-    return (Notice(Kind.DRIFTED, sentence, names),)
+    return (FitWarning(WarningKind.DRIFTED, sentence, names),)

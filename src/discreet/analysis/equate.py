@@ -24,12 +24,12 @@ import numpy as np
 from discreet.analysis.groups import chi_squared_tail
 from discreet.analysis.persons import PersonScores, PersonStatus
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.markup import Tabular, brief_repr, list_columns, name_some
+from discreet.markup import Tabular, brief_repr, list_field_columns, name_some
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.accounting.spend import compose_guarantees
 from discreet.results.calibrated import read_calibration
 from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import Estimate, Kind, Notice
+from discreet.results.estimate import Estimate, FitWarning, WarningKind
 from discreet.types import BoolArray, FloatArray
 
 FLAG_AT = 2.576
@@ -96,7 +96,7 @@ class Link(Tabular):
     scatter: float
     correlation: float
     spread_ratio: float
-    warnings: tuple[Notice, ...] = ()
+    warnings: tuple[FitWarning, ...] = ()
     guarantee: Guarantee | None = None
     linked: object = None
     by: str = "items"
@@ -136,7 +136,7 @@ class Link(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item (or person), drift, se, z, flagged."""
-        columns = list_columns(self, "items", "drift", "drift_se", "z", "flagged")
+        columns = list_field_columns(self, "items", "drift", "drift_se", "z", "flagged")
         names = {"items": self.by.removesuffix("s"), "drift_se": "se"}
         return {names.get(name, name): values for name, values in columns.items()}
 
@@ -280,7 +280,7 @@ def differ_in_steps(calibrations: Sequence[Any]) -> tuple[str, ...]:
     return tuple(name for name, ways in found.items() if len(ways) > 1)
 
 
-def tell_other_steps(items: tuple[str, ...]) -> tuple[Notice, ...]:
+def tell_other_steps(items: tuple[str, ...]) -> tuple[FitWarning, ...]:
     """Warn of items that cannot be compared because their steps are not the same."""
     if not items:
         return ()
@@ -290,7 +290,7 @@ def tell_other_steps(items: tuple[str, ...]) -> tuple[Notice, ...]:
         f"compared: {name_some(list(items))}. Calibrate both with the same categories (steps=, "
         "merge=)"
     )
-    return (Notice(Kind.NOT_COMPARED, sentence, items),)
+    return (FitWarning(WarningKind.NOT_COMPARED, sentence, items),)
 
 
 def _measured(scores: PersonScores, _which: str) -> dict[str, tuple[float, float]]:
@@ -426,7 +426,7 @@ def _test_agreement(first: Column, second: Column, kept: BoolArray) -> _Agreemen
     return _Agreement(2 * NormalDist().cdf(-abs(z)), chi_squared_tail(rest, m - 2))
 
 
-def _warn(items: tuple[str, ...], flagged: BoolArray, by: str) -> tuple[Notice, ...]:
+def _warn(items: tuple[str, ...], flagged: BoolArray, by: str) -> tuple[FitWarning, ...]:
     found = []
     if flagged.any():
         names = [items[i] for i in np.flatnonzero(flagged)]
@@ -437,14 +437,14 @@ def _warn(items: tuple[str, ...], flagged: BoolArray, by: str) -> tuple[Notice, 
             f"{name_some(names)}. "
             f"Look at what changed: {changed}"
         )
-        found.append(Notice(Kind.DRIFTED, sentence, names))
+        found.append(FitWarning(WarningKind.DRIFTED, sentence, names))
     if len(items) == FEWEST:
         said = f"only {FEWEST} common {by}: if one of them drifted, nothing shows which; use more"
-        found.append(Notice(Kind.WEAK_LINK, said, items))
+        found.append(FitWarning(WarningKind.WEAK_LINK, said, items))
     return tuple(found)
 
 
-def _doubt_correlation(correlation: float, *, chance: float, by: str) -> tuple[Notice, ...]:
+def _doubt_correlation(correlation: float, *, chance: float, by: str) -> tuple[FitWarning, ...]:
     """Warn of a correlation below the usual limit that chance does not explain."""
     if not (correlation < CORRELATION and chance < CHANCE):
         return ()
@@ -453,10 +453,10 @@ def _doubt_correlation(correlation: float, *, chance: float, by: str) -> tuple[N
         f"{values} of the common {by} correlate by {_below(correlation)} only (usual: at least "
         f"{CORRELATION}), beyond chance (p {chance:.3f}); the calibrations may not measure the same"
     )
-    return (Notice(Kind.WEAK_LINK, sentence),)
+    return (FitWarning(WarningKind.WEAK_LINK, sentence),)
 
 
-def _doubt_spread(ratio: float, *, chance: float, by: str) -> tuple[Notice, ...]:
+def _doubt_spread(ratio: float, *, chance: float, by: str) -> tuple[FitWarning, ...]:
     """Warn of a ratio of spreads beyond the usual limits that chance does not explain."""
     if np.isnan(ratio) or SPREAD[0] <= ratio <= SPREAD[1] or chance >= CHANCE:
         return ()
@@ -465,10 +465,10 @@ def _doubt_spread(ratio: float, *, chance: float, by: str) -> tuple[Notice, ...]
         f"{SPREAD[0]} to {SPREAD[1]}), beyond chance (p {chance:.3f}): one may be in another unit, "
         "noisier, or not fit the Rasch model, and a shift cannot mend that"
     )
-    return (Notice(Kind.WEAK_LINK, sentence),)
+    return (FitWarning(WarningKind.WEAK_LINK, sentence),)
 
 
-def _warn_of_persons(base: Any, new: Any) -> tuple[Notice, ...]:
+def _warn_of_persons(base: Any, new: Any) -> tuple[FitWarning, ...]:
     """Warn of two releases that may be about the same persons: one ledger was charged for both."""
     ledgers = [getattr(find_guarantee(one), "ledger", None) for one in (base, new)]
     if ledgers[0] is None or ledgers[0] != ledgers[1]:
@@ -485,7 +485,7 @@ def _warn_of_persons(base: Any, new: Any) -> tuple[Notice, ...]:
         f"{who}. Then their sampling errors go together, so that drift is less and the link surer "
         "than it says, and whoever is in both has the protection of both together only"
     )
-    return (Notice(Kind.SAME_PERSONS, sentence),)
+    return (FitWarning(WarningKind.SAME_PERSONS, sentence),)
 
 
 def _below(correlation: float) -> str:

@@ -30,7 +30,7 @@ from discreet.models.patterns import group_patterns
 from discreet.models.score_groups import conditional_work
 from discreet.models.steps import RATING_SCALE, leave_unused
 from discreet.results.dropped import saying_it_otherwise
-from discreet.results.estimate import Estimate, Kind
+from discreet.results.estimate import Estimate, WarningKind
 from discreet.types import Model
 
 CELL_LIMIT = 4_000_000
@@ -238,6 +238,6 @@ def _compare_halves(
     found = _attempt(what, partial(run_martin_loef, chosen), notes)
     if found is None:
         return None
-    rough = any(one.kind is Kind.ROUGH for one in found.warnings)
+    rough = any(one.kind is WarningKind.ROUGH for one in found.warnings)
     notes += [f"{what if rough else 'Martin-Löf'}: {one}" for one in found.warnings]
     return None if rough else found

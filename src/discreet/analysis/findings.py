@@ -19,11 +19,11 @@ from discreet.analysis.mislabelled import tell_suspects, weak_items
 from discreet.analysis.model_findings import (
     check_dimensions,
     check_distances,
+    check_enough_persons,
     check_equal,
     check_errors,
     check_halves,
     check_misfits,
-    check_number,
     check_reversed,
     has_many_reversed,
     list_reversed,
@@ -50,10 +50,10 @@ from discreet.analysis.rules import (
     Severity,
     say_reliability,
 )
-from discreet.analysis.step_findings import check_averages, check_order, check_rare
+from discreet.analysis.step_findings import check_averages, check_rare, check_threshold_order
 from discreet.analysis.words import words_for
 from discreet.markup import count_of, minus, name_some
-from discreet.results.estimate import Estimate, Kind, Status
+from discreet.results.estimate import Estimate, Status, WarningKind
 
 if TYPE_CHECKING:
     from discreet.analysis.diagnostics import Diagnostics
@@ -135,8 +135,8 @@ def _check_precision(estimate: Estimate) -> Iterator[Finding]:
 def _check_warnings(estimate: Estimate) -> Iterator[Finding]:
     """Show the fit's own warnings, except those that another check tells."""
     for text in estimate.warnings:
-        if text.kind not in (Kind.LEFT_OUT, Kind.NOT_LINKED, Kind.ROUTED):
-            about_link = text.kind in (Kind.DRIFTED, Kind.WEAK_LINK)
+        if text.kind not in (WarningKind.LEFT_OUT, WarningKind.NOT_LINKED, WarningKind.ROUTED):
+            about_link = text.kind in (WarningKind.DRIFTED, WarningKind.WEAK_LINK)
             title = "The link between the scales" if about_link else "The estimation says"
             yield Finding(Severity.LOOK, title, f"{_sentence(text)}.", "")
 
@@ -272,7 +272,7 @@ def _check_direction(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[F
 
 def _check_routing(estimate: Estimate) -> Iterator[Finding]:
     for text in estimate.warnings:
-        if text.kind is Kind.ROUTED:
+        if text.kind is WarningKind.ROUTED:
             yield Finding(
                 Severity.SERIOUS,
                 "The test looks routed, so these difficulties are biased",
@@ -288,7 +288,7 @@ def _sentence(text: str) -> str:
 
 def _check_design(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
     value = diagnostics.matching
-    routed = any(one.kind is Kind.ROUTED for one in estimate.warnings)
+    routed = any(one.kind is WarningKind.ROUTED for one in estimate.warnings)
     if value is None or value <= MATCHED or routed or estimate.method == "marginal":
         return
     yield Finding(
@@ -412,7 +412,7 @@ ESTIMATE_CHECKS: dict[str, Callable[[Estimate], Iterable[Finding]]] = {
     ),
     "items without answers": lambda estimate: _check_missing(estimate, Status.NO_ANSWERS),
     "precision of items": _check_precision,
-    "order of thresholds": check_order,
+    "order of thresholds": check_threshold_order,
     "rare categories": check_rare,
     "warnings of the fit": _check_warnings,
 }
@@ -472,7 +472,7 @@ def find_problems(
     if diagnostics is not None and has_many_reversed(estimate, diagnostics):
         _fold_consequences(found)
     findings = [finding for some in found.values() for finding in some]
-    few = [*check_number(estimate, diagnostics)]
+    few = [*check_enough_persons(estimate, diagnostics)]
     return [*few, *sorted(findings, key=lambda one: one.severity)], [] if few else fine
 
 

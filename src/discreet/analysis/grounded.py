@@ -237,7 +237,7 @@ def _chances(difficulty: FloatArray) -> FloatArray:
     return np.asarray(odds[None, :] / (odds[:, None] + odds[None, :]))
 
 
-def sum_products(
+def sum_score_products(
     responses: Answers,
     fitted: GroundedFit,
     weighting: PersonWeight | None,

@@ -29,7 +29,7 @@ from discreet.models.steps import (
     leave_unused,
 )
 from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import Kind, Notice
+from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.words import FitWords, ReadingWords
 from discreet.types import (
     Adjustment,
@@ -66,7 +66,7 @@ class Split:
     labels: tuple[str, ...]
     parts: tuple[Responses, ...]
     unlabelled: int
-    warnings: tuple[Notice, ...]
+    warnings: tuple[FitWarning, ...]
 
     @property
     def pairs(self) -> list[tuple[str, Responses]]:
@@ -78,7 +78,7 @@ class Split:
         return replace(self, parts=tuple(part.select(items) for part in self.parts))
 
 
-def split_persons(responses: Responses, groups: Any) -> Split:
+def split_groups(responses: Responses, groups: Any) -> Split:
     """Split answers into groups of persons.
 
     Parameters
@@ -110,8 +110,8 @@ def split_persons(responses: Responses, groups: Any) -> Split:
             "have no label)"
         )
     said = f"{missing} persons without a group label were left out"
-    warnings = (Notice(Kind.NO_LABEL, said),) if missing else ()
-    parts = tuple(take_persons(responses, labels == name) for name in names)
+    warnings = (FitWarning(WarningKind.NO_LABEL, said),) if missing else ()
+    parts = tuple(take_group(responses, labels == name) for name in names)
     return Split(names, parts, missing, warnings)
 
 
@@ -178,7 +178,7 @@ def _count_points(responses: Responses, steps: IndexArray) -> Int64Array:
     return np.concatenate([given @ steps for given in rows])
 
 
-def take_persons(responses: Responses, chosen: BoolArray) -> Responses:
+def take_group(responses: Responses, chosen: BoolArray) -> Responses:
     """Return the answers of some of the persons."""
     store = responses.store.pick(np.flatnonzero(chosen))
     return Responses(responses.items, responses.persons[chosen], store, lowest=responses.lowest)
@@ -256,7 +256,7 @@ class AndersenTest(Tabular):
     excluded: tuple[str, ...]
     log_likelihood: float
     log_likelihoods: tuple[float, ...]
-    warnings: tuple[Notice, ...] = ()
+    warnings: tuple[FitWarning, ...] = ()
     split: str = ""
 
     __repr__ = brief_repr
@@ -308,7 +308,7 @@ def run_andersen(
     source = load_grouped(responses, groups, name_model(responses, model, reading))
     chosen = choose_model(model, source.steps)
     source = source if chosen == RATING_SCALE else leave_unused(source)
-    split = split_persons(source, groups)
+    split = split_groups(source, groups)
     items = _comparable_items(split, source.items, chosen)
     together = _maximise(_join(source, split, items), chosen)
     apart = [_maximise_group(part.select(items), chosen, label) for label, part in split.pairs]
@@ -407,10 +407,10 @@ def _join(source: Responses, split: Split, items: tuple[str, ...]) -> Responses:
     if not split.unlabelled:
         return chosen
     labelled = {person for part in split.parts for person in part.persons}
-    return take_persons(chosen, np.array([person in labelled for person in source.persons]))
+    return take_group(chosen, np.array([person in labelled for person in source.persons]))
 
 
-def _exclusion_warning(excluded: tuple[str, ...], model: str) -> tuple[Notice, ...]:
+def _exclusion_warning(excluded: tuple[str, ...], model: str) -> tuple[FitWarning, ...]:
     if not excluded:
         return ()
     why = {
@@ -422,7 +422,7 @@ def _exclusion_warning(excluded: tuple[str, ...], model: str) -> tuple[Notice, .
         f"Andersen's test left out {count_of(len(excluded))}, because in at least one group these "
         f"{why}: {name_some(list(excluded))}"
     )
-    return (Notice(Kind.NOT_COMPARED, sentence, excluded),)
+    return (FitWarning(WarningKind.NOT_COMPARED, sentence, excluded),)
 
 
 def chi_squared_tail(statistic: float, degrees: int) -> float:

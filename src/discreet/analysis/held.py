@@ -14,7 +14,7 @@ import numpy as np
 from discreet.errors import NotConverged
 from discreet.models.patterns import Patterns
 from discreet.models.score_maximum import Structure, Surface
-from discreet.results.estimate import Notice, Solution
+from discreet.results.estimate import FitWarning, Solution
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
 STEP_TOL = 1e-9
@@ -23,7 +23,7 @@ ROUNDS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class AnchoredSolution:
     """What one method found beside the anchors.
 
     Attributes
@@ -45,7 +45,7 @@ class Held:
     moved_se: FloatArray
     solution: Solution
     choice: str = ""
-    warnings: tuple[Notice, ...] = ()
+    warnings: tuple[FitWarning, ...] = ()
 
     @property
     def free(self) -> IndexArray:

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from discreet.analysis.grounded import GroundedFit
-from discreet.analysis.held import Held
+from discreet.analysis.held import AnchoredSolution
 from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.errors import DisconnectedItems
@@ -31,11 +31,11 @@ from discreet.models.marginal import (
 )
 from discreet.models.mixture import Mixture, Sums
 from discreet.models.patterns import GroupPatterns
-from discreet.results.estimate import Kind, Notice, Solution
+from discreet.results.estimate import FitWarning, Solution, WarningKind
 from discreet.types import BoolArray, FloatArray, IndexArray
 
 
-def hold_marginal(responses: Answers, counts: PairCounts, start: GroundedFit) -> Held:
+def hold_marginal(responses: Answers, counts: PairCounts, start: GroundedFit) -> AnchoredSolution:
     """Maximise the marginal likelihood over the items that are not anchored.
 
     Parameters
@@ -63,7 +63,7 @@ def hold_marginal(responses: Answers, counts: PairCounts, start: GroundedFit) ->
     )
     found = _Maximum(anchored, begin, *climbed)
     moved, moved_se = _release_all(found, counts, start.anchors, used)
-    return Held(
+    return AnchoredSolution(
         used,
         anchored,
         "marginal",
@@ -195,7 +195,7 @@ def _release_all(
     return moved, se
 
 
-def _warn(counts: PairCounts, used: IndexArray, start: GroundedFit) -> tuple[Notice, ...]:
+def _warn(counts: PairCounts, used: IndexArray, start: GroundedFit) -> tuple[FitWarning, ...]:
     apart = [counts.items[i] for i in np.setdiff1d(used, start.used)]
     if not apart:
         return ()
@@ -204,4 +204,4 @@ def _warn(counts: PairCounts, used: IndexArray, start: GroundedFit) -> tuple[Not
         f"{name_some(apart)}; marginal likelihood compares them only by assuming that all persons "
         "come from one ability distribution"
     )
-    return (Notice(Kind.LINKED_BY_ASSUMPTION, sentence, apart),)
+    return (FitWarning(WarningKind.LINKED_BY_ASSUMPTION, sentence, apart),)

@@ -14,7 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.analysis.grounded import GroundedFit, explain_unlinked, solve_grounded, sum_products
+from discreet.analysis.grounded import (
+    GroundedFit,
+    explain_unlinked,
+    solve_grounded,
+    sum_score_products,
+)
 from discreet.analysis.held import HeldFit, climb_held
 from discreet.analysis.known import KnownItems
 from discreet.answers.opening import count_pairs
@@ -39,7 +44,7 @@ from discreet.models.steps import (
     match_known,
 )
 from discreet.models.unused import tell_unused
-from discreet.results.estimate import Notice, Solution, Status
+from discreet.results.estimate import FitWarning, Solution, Status
 from discreet.results.thresholds import Thresholds
 from discreet.types import BoolArray, Engine, FloatArray, Int64Array
 
@@ -120,7 +125,7 @@ class StepsHeld:
     moved: FloatArray
     moved_se: FloatArray
     reason: tuple[str, ...]
-    warnings: tuple[Notice, ...]
+    warnings: tuple[FitWarning, ...]
 
     @cached_property
     def location(self) -> FloatArray:
@@ -218,7 +223,7 @@ def _link(matched: Responses, known: KnownItems, engine: Engine) -> tuple[_Setti
 
 def _hold_pairs(setting: _Setting, fitted: GroundedFit) -> _Found:
     item_of = item_of_nodes(setting.steps)
-    products = sum_products(setting.responses, fitted, setting.weighting, item_of)
+    products = sum_score_products(setting.responses, fitted, setting.weighting, item_of)
     inverse = fitted.spread_inverse()
     moves = [fitted.release_item(setting.places(one), products) for one in setting.known.items]
     moved, moved_se = np.array(moves).T
@@ -270,7 +275,7 @@ def _finish(
     recoding: Recoding,
     setting: _Setting,
     found: _Found,
-    warnings: tuple[Notice, ...],
+    warnings: tuple[FitWarning, ...],
 ) -> StepsHeld:
     """Put what was found at the places of all items."""
     steps, held = recoding.new_steps, set(setting.known.items)

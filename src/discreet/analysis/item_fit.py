@@ -29,9 +29,9 @@ from discreet.analysis.many import is_many, sum_many
 from discreet.analysis.persons import PersonScores
 from discreet.analysis.residuals import Prepared, ResidualChunk, prepare
 from discreet.analysis.rules import FIT_BOUND
-from discreet.markup import Tabular, brief_repr, list_columns
+from discreet.markup import Tabular, brief_repr, list_field_columns
 from discreet.models.categories import category_chances, slope_terms
-from discreet.results.estimate import Notice
+from discreet.results.estimate import FitWarning
 from discreet.tables.words import ReadingWords
 from discreet.types import FloatArray, Int64Array, ScoreMethod
 
@@ -100,7 +100,7 @@ class ItemFit(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column."""
-        columns = list_columns(self, "answers", *MEAN_SQUARES, *BOUNDED, *SLOPES, "status")
+        columns = list_field_columns(self, "answers", *MEAN_SQUARES, *BOUNDED, *SLOPES, "status")
         return {"item": list(self.items), **columns}
 
 
@@ -118,7 +118,7 @@ class PersonFit(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column; the columns of the scores first."""
-        return {**self.scores.to_dict(), **list_columns(self, *MEAN_SQUARES)}
+        return {**self.scores.to_dict(), **list_field_columns(self, *MEAN_SQUARES)}
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class FitStatistics(Tabular):
     persons: PersonFit
     person_reliability: Reliability
     item_reliability: Reliability
-    warnings: tuple[Notice, ...] = ()
+    warnings: tuple[FitWarning, ...] = ()
     categories: CategoryFit | None = None
 
     __repr__ = brief_repr

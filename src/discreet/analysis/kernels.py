@@ -82,7 +82,7 @@ def _add_up_chances(own, begin, end, item, odds, correction):
 
 
 @compiled_loop
-def sum_rows(first, stop, indptr, item, right, b, ability, used, centre, by_item, by_person):
+def sum_residuals(first, stop, indptr, item, right, b, ability, used, centre, by_item, by_person):
     """Add up residuals of the persons ``first`` to ``stop`` who are used.
 
     ``by_item[item, 19]`` and ``by_person[6, person]`` get the sums in the order of ``_Sums``, the

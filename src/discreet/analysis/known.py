@@ -24,7 +24,7 @@ FAR = 50.0
 estimated against them: they are on another scale."""
 
 
-class Calibration(Protocol):
+class ItemParameters(Protocol):
     """Anything with item names and a difficulty for each: an Estimate, an item bank."""
 
     @property

@@ -77,7 +77,7 @@ def sum_many(
 
     The last of an item is no sum but the largest square.
     """
-    from discreet.analysis.kernels import sum_rows
+    from discreet.analysis.kernels import sum_residuals
 
     by_item = np.zeros((store.n_items, ITEM_SUMS))
     by_person = np.zeros((PERSON_SUMS, store.n_persons))
@@ -88,7 +88,7 @@ def sum_many(
         sums, own = np.zeros((len(parts), *by_item.shape)), np.zeros((PERSON_SUMS, rows.n_persons))
         given = (rows.indptr, rows.item, rows.right, b, ability[span], used[span], centre)
         tasks = [
-            partial(_run, sum_rows, (*given, one, own), part)
+            partial(_run, sum_residuals, (*given, one, own), part)
             for one, part in zip(sums, parts, strict=True)
         ]
         list(map_tasks(lambda task: task(), tasks))

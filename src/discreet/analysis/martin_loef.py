@@ -13,7 +13,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from discreet.analysis.groups import chi_squared_tail, take_persons
+from discreet.analysis.groups import chi_squared_tail, take_group
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems
@@ -21,7 +21,7 @@ from discreet.markup import Tabular, brief_repr, name_some
 from discreet.models.conditional import find_maximum
 from discreet.models.steps import category_totals, refuse_steps
 from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import Kind, Notice
+from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.words import ReadingWords
 from discreet.types import FloatArray, Int64Array
 
@@ -60,7 +60,7 @@ class MartinLoefTest(Tabular):
     apart: FloatArray
     persons: int
     excluded: tuple[str, ...]
-    warnings: tuple[Notice, ...] = ()
+    warnings: tuple[FitWarning, ...] = ()
 
     __repr__ = brief_repr
 
@@ -188,7 +188,7 @@ def _keep_complete(
             "items, and this test compares scores on all of them; give items that the same "
             "persons answered"
         )
-    whole = take_persons(chosen, complete)
+    whole = take_group(chosen, complete)
     parts = [whole.select(first), whole.select(second)]
     for part in (whole, *parts):
         if len(_usable_items(part)) < part.n_items:
@@ -210,23 +210,23 @@ def _score_terms(first: Int64Array, second: Int64Array) -> float:
 
 def _warn(
     source: Responses, whole: Responses, degrees: int, excluded: tuple[str, ...]
-) -> list[Notice]:
+) -> list[FitWarning]:
     warnings = []
     left = source.n_persons - whole.n_persons
     if left:
         said = (
             f"{left:,} of {source.n_persons:,} persons did not answer everything and were left out"
         )
-        warnings.append(Notice(Kind.INCOMPLETE, said))
+        warnings.append(FitWarning(WarningKind.INCOMPLETE, said))
     if excluded:
         said = f"items always or never right were left out: {name_some(list(excluded))}"
-        warnings.append(Notice(Kind.NOT_COMPARED, said, excluded))
+        warnings.append(FitWarning(WarningKind.NOT_COMPARED, said, excluded))
     if whole.n_persons < FEW * degrees:
         said = (
             f"the p-value is rough: {whole.n_persons:,} persons are few for {degrees:,} degrees "
             "of freedom; dimensionality is tested by simulation instead"
         )
-        warnings.append(Notice(Kind.ROUGH, said))
+        warnings.append(FitWarning(WarningKind.ROUGH, said))
     return warnings
 
 
@@ -262,7 +262,7 @@ def measure_alpha(responses: Any, **reading: Unpack[ReadingWords]) -> Alpha:
     n, k = int(complete.sum()), source.n_items
     if n < 2 or k < 2 or right[complete].var() == 0:
         return Alpha(float("nan"), n, k)
-    inside = float(_item_variances(take_persons(source, complete)).sum() / right[complete].var())
+    inside = float(_item_variances(take_group(source, complete)).sum() / right[complete].var())
     return Alpha(k / (k - 1) * (1 - inside), n, k)
 
 

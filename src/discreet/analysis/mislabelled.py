@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from scipy.special import expit
 
-from discreet.analysis.groups import take_persons
+from discreet.analysis.groups import take_group
 from discreet.analysis.persons import PersonScores, score
 from discreet.analysis.rules import (
     ENOUGH_ANSWERS,
@@ -33,7 +33,7 @@ from discreet.analysis.rules import (
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.markup import Tabular, brief_repr, count_of, list_columns, minus, name_some
+from discreet.markup import Tabular, brief_repr, count_of, list_field_columns, minus, name_some
 from discreet.models.steps import refuse_steps
 from discreet.schema import ItemName
 from discreet.tables.words import ReadingWords
@@ -118,7 +118,7 @@ class Mislabelled(Tabular):
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column, the most suspicious item first."""
         names = ("answers", "discrimination", "se", "probability", "flagged")
-        columns = {"item": list(self.items), **list_columns(self, *names)}
+        columns = {"item": list(self.items), **list_field_columns(self, *names)}
         # Many of the surest have the same probability, to the last digit.
         order = np.lexsort((self.discrimination, -self.probability))
         return {name: [values[i] for i in order] for name, values in columns.items()}
@@ -216,7 +216,7 @@ def _thin_out(responses: Responses) -> Responses:
         return responses
     chosen = np.zeros(responses.n_persons, dtype=bool)
     chosen[:: -(-responses.n_persons // MOST_PERSONS)] = True
-    return take_persons(responses, chosen)
+    return take_group(responses, chosen)
 
 
 def _likelihoods(grouped: _Grouped) -> FloatArray:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from discreet.results.estimate import Estimate
 
 
-def check_number(estimate: Estimate, diagnostics: Diagnostics | None) -> Iterator[Finding]:
+def check_enough_persons(estimate: Estimate, diagnostics: Diagnostics | None) -> Iterator[Finding]:
     """Say whether there are too few persons for any test of the model."""
     persons = estimate.persons if diagnostics is None else diagnostics.measured
     if persons is None or persons >= FEWEST_PERSONS:

@@ -36,11 +36,11 @@ from discreet.answers.planes import AnswerStore
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.log import LOG
-from discreet.markup import Tabular, brief_repr, list_columns, name_some
-from discreet.models.categories import as_thresholds, count_steps
+from discreet.markup import Tabular, brief_repr, list_field_columns, name_some
+from discreet.models.categories import as_thresholds, count_item_steps
 from discreet.models.patterns import Patterns, group_patterns
 from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import Kind, Notice
+from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.words import ReadingWords
 from discreet.types import FloatArray, Int64Array, ScoreMethod, Texts
 
@@ -112,7 +112,7 @@ class PersonScores(Tabular):
     method: str
     items: tuple[str, ...]
     prior: NormalPrior | None = None
-    warnings: tuple[Notice, ...] = ()
+    warnings: tuple[FitWarning, ...] = ()
     regression: LatentRegression | None = None
     plausible: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     halves: HalvesTest | None = None
@@ -133,7 +133,7 @@ class PersonScores(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: person, ability, se, score, answered, status; pv1, pv2, ..."""
-        columns = list_columns(self, "ability", "se", "score", "answered")
+        columns = list_field_columns(self, "ability", "se", "score", "answered")
         words = [str(value) for value in self.status]
         drawn = {f"pv{number}": one.tolist() for number, one in enumerate(self.plausible.T, 1)}
         return {"person": list(self.persons), **columns, "status": words, **drawn}
@@ -154,7 +154,7 @@ class ScoreTable(Tabular):
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: score, ability, se, status."""
         words = [str(value) for value in self.status]
-        return {**list_columns(self, "score", "ability", "se"), "status": words}
+        return {**list_field_columns(self, "score", "ability", "se"), "status": words}
 
 
 def score(
@@ -270,12 +270,12 @@ def _test_halves(
     return compare_halves(store.rows(0, len(measured)), known.thresholds, ability, known.se)
 
 
-def _doubt_errors(halves: HalvesTest | None) -> tuple[Notice, ...]:
+def _doubt_errors(halves: HalvesTest | None) -> tuple[FitWarning, ...]:
     """Warn where easier and harder items disagree by more than chance."""
     if halves is None or not halves.is_found:
         return ()
-    kind = Kind.UNDERSTATED_ERRORS if halves.is_large else Kind.DISTORTED_SCALE
-    return (Notice(kind, ". ".join([halves.title, " ".join(halves.explain())])),)
+    kind = WarningKind.UNDERSTATED_ERRORS if halves.is_large else WarningKind.DISTORTED_SCALE
+    return (FitWarning(kind, ". ".join([halves.title, " ".join(halves.explain())])),)
 
 
 def _solve_each(store: AnswerStore, b: FloatArray, method: str) -> dict[str, Any]:
@@ -374,7 +374,7 @@ def tabulate_scores(
     b = known_thresholds(calibration).thresholds
     if method == "posterior" and prior is None:
         prior = NormalPrior(0.0, 1.0)
-    patterns = _complete(len(b), np.arange(int(count_steps(b).sum()) + 1))
+    patterns = _complete(len(b), np.arange(int(count_item_steps(b).sum()) + 1))
     ability, se = _solve_entries(patterns, b, method, prior)
     return ScoreTable(patterns.score, ability, se, tuple(_statuses(patterns, b)), method)
 
@@ -412,7 +412,7 @@ def _check_method(method: str, prior: NormalPrior | None) -> None:
         raise BadUsage(f"a prior belongs to the method 'posterior', found {method!r}")
 
 
-def _compare_items(source: Responses, items: tuple[str, ...]) -> tuple[Notice, ...]:
+def _compare_items(source: Responses, items: tuple[str, ...]) -> tuple[FitWarning, ...]:
     known = set(items)
     ignored = [name for name in source.items if name not in known]
     if len(ignored) == source.n_items:
@@ -427,7 +427,7 @@ def _compare_items(source: Responses, items: tuple[str, ...]) -> tuple[Notice, .
         f"{len(ignored)} {noun} ignored because the calibration has no difficulty for them: "
         f"{name_some(ignored)}"
     )
-    return (Notice(Kind.IGNORED, sentence, ignored),)
+    return (FitWarning(WarningKind.IGNORED, sentence, ignored),)
 
 
 def _statuses(patterns: Patterns, b: FloatArray) -> Texts:
@@ -446,7 +446,7 @@ def name_statuses(score: Int64Array, highest: Int64Array, answered: Int64Array) 
 
 def _highest(patterns: Patterns, b: FloatArray) -> Int64Array:
     """Return the highest score that each entry could have."""
-    return patterns.highest(count_steps(b))[patterns.pattern]
+    return patterns.highest(count_item_steps(b))[patterns.pattern]
 
 
 def _solve_entries(

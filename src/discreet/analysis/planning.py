@@ -34,7 +34,7 @@ from discreet.markup import Tabular
 from discreet.privacy.accounting import Neighbours, as_neighbours
 from discreet.privacy.mechanisms import check_mechanism, find_mechanism, mechanisms_for
 from discreet.privacy.mechanisms.base import has_forecast
-from discreet.results.estimate import Kind, Notice
+from discreet.results.estimate import FitWarning, WarningKind
 from discreet.types import NamedMechanism, PlannedDesign, Relation
 
 ACCURACY = (
@@ -163,9 +163,9 @@ class Plan(Tabular):
         return top_overlap(self.rmse, top / self.items, self.setting.assumptions.difficulty_spread)
 
     @property
-    def warnings(self) -> tuple[Notice, ...]:
+    def warnings(self) -> tuple[FitWarning, ...]:
         """What a committee should hear before it agrees."""
-        return tuple(Notice(Kind.WEAK_PLAN, said) for said in _say_weaknesses(self))
+        return tuple(FitWarning(WarningKind.WEAK_PLAN, said) for said in _say_weaknesses(self))
 
     @property
     def accuracy(self) -> str:

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.analysis.abilities import ROUNDS, TOL, estimate_prior, sum_rows
+from discreet.analysis.abilities import ROUNDS, TOL, estimate_prior, sum_pattern_rows
 from discreet.errors import BadUsage, NotConverged
 from discreet.markup import Tabular, brief_repr
-from discreet.models.categories import count_steps, log_totals
+from discreet.models.categories import count_item_steps, log_totals
 from discreet.models.patterns import Patterns
 from discreet.types import FloatArray, IndexArray, Int64Array
 
@@ -71,7 +71,7 @@ class LatentRegression(Tabular):
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class AbilityPosterior:
     """What answers and columns say about every person; ``draws`` is ``[person, draw]``."""
 
     mean: FloatArray
@@ -207,11 +207,11 @@ def _lay_grid(patterns: Patterns, b: FloatArray, design: FloatArray) -> tuple[_G
     """Return kinds and grid, and the spread of all abilities to start from."""
     prior = estimate_prior(patterns, b)
     # The variance of a score from 0 to M is at most M^2 / 4.
-    most = int(patterns.highest(count_steps(b) ** 2).max(initial=1))
+    most = int(patterns.highest(count_item_steps(b) ** 2).max(initial=1))
     narrow = 1 / np.sqrt(1 / prior.sd**2 + most / 4)
     count = int(np.clip(2 * REACH * prior.sd * FINE / narrow, *NODES)) // 2 * 2 + 1
     nodes = prior.mean + prior.sd * np.linspace(-REACH, REACH, count)
-    load = sum_rows(patterns, 0, len(patterns.indptr) - 1, log_totals(nodes, b))
+    load = sum_pattern_rows(patterns, 0, len(patterns.indptr) - 1, log_totals(nodes, b))
     rows, row = np.unique(design, axis=0, return_inverse=True)
     code, kind = np.unique(patterns.entry * len(rows) + row.reshape(-1), return_inverse=True)
     entry = code // len(rows)
@@ -236,7 +236,7 @@ def fit_posterior(
     *,
     draws: int,
     rng: np.random.Generator,
-) -> Posterior:
+) -> AbilityPosterior:
     """Fit the latent regression, and draw from every person's posterior.
 
     Each draw has its own coefficients and standard deviation, from their normal approximation
@@ -265,7 +265,7 @@ def fit_posterior(
     kept = patterns.lengths[patterns.pattern[patterns.entry]] > 0
     drawn = np.column_stack([np.empty((len(kept), 0)), *values])
     drawn[~kept] = np.nan
-    return Posterior(
+    return AbilityPosterior(
         mean=np.where(kept, (fitted + mean)[grid.kind], np.nan),
         sd=np.where(kept, np.sqrt(spread - mean**2)[grid.kind], np.nan),
         draws=drawn,

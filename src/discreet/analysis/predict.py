@@ -45,7 +45,7 @@ _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 
 
 @dataclass(frozen=True, eq=False)
-class Expected:
+class ExpectedCounts:
     """What a study of this kind holds on average, per pair of items.
 
     Attributes
@@ -87,7 +87,7 @@ def spread_difficulties(items: int, assumptions: Assumptions, size: int) -> Floa
     return np.asarray(quantiles * sqrt(square / float(np.mean(quantiles**2))))
 
 
-def expect_study(setting: Setting, weights: FloatArray, density: float = 1.0) -> Expected:
+def expect_study(setting: Setting, weights: FloatArray, density: float = 1.0) -> ExpectedCounts:
     """Return the expected disagreements.
 
     ``weights[k]`` is that of a person with k answers right, ``density`` the share of the pairs
@@ -112,7 +112,7 @@ def expect_study(setting: Setting, weights: FloatArray, density: float = 1.0) ->
 
     square = score @ (a * inner**2)
     counted, others = _counted_pairs(m, together, density)
-    return Expected(
+    return ExpectedCounts(
         difficulty,
         pairs(score @ inner, together.shares) * counted,
         pairs(score @ inner, together.average * counted),
@@ -275,7 +275,7 @@ def _scale(covariance: FloatArray, ratio: FloatArray) -> FloatArray:
     return np.asarray(rows - rows.mean(axis=1, keepdims=True))
 
 
-def _trust(study: Expected, sigma: float, weight: float) -> FloatArray:
+def _trust(study: ExpectedCounts, sigma: float, weight: float) -> FloatArray:
     """Weight of each raw disagreement, as the denoiser is expected to choose it."""
     found, share = _find_structure(study, sigma)
     model = study.smooth
@@ -293,7 +293,7 @@ def _trust(study: Expected, sigma: float, weight: float) -> FloatArray:
     return np.asarray(np.minimum(share + real / (real + sigma**2), 1.0))
 
 
-def _find_structure(study: Expected, sigma: float) -> tuple[FloatArray, float]:
+def _find_structure(study: ExpectedCounts, sigma: float) -> tuple[FloatArray, float]:
     """Part of a design that stands out of the noise as eigenvectors, and the noise it brings.
 
     An eigenvalue w is seen as w + s / w, s = m sigma^2, where that is beyond 2.04 sqrt(s), is
@@ -323,7 +323,7 @@ class _Equations:
 View = Callable[[FloatArray, float], tuple[_Equations, _Equations]]
 
 
-def _totals_view(setting: Setting, study: Expected, noise: Forecast) -> View:
+def _totals_view(setting: Setting, study: ExpectedCounts, noise: Forecast) -> View:
     truth = study.difficulty
     typical = float(noise.weights[setting.answers // 2])
     trust = _trust(study, noise.disagreement, typical)
@@ -349,7 +349,7 @@ def _totals_view(setting: Setting, study: Expected, noise: Forecast) -> View:
     return view
 
 
-def _pairs_view(setting: Setting, study: Expected, noise: Forecast) -> View:
+def _pairs_view(setting: Setting, study: ExpectedCounts, noise: Forecast) -> View:
     truth = study.difficulty
     trust = _trust(study, noise.disagreement, 1.0)
     typical = setting.answers * study.density
@@ -377,7 +377,7 @@ def _pairs_view(setting: Setting, study: Expected, noise: Forecast) -> View:
 
 
 def _sampling_of_pairs(
-    setting: Setting, study: Expected, weight: FloatArray, steep: FloatArray
+    setting: Setting, study: ExpectedCounts, weight: FloatArray, steep: FloatArray
 ) -> FloatArray:
     """Return the sampling covariance of the weighted sums of pair differences.
 
@@ -395,7 +395,7 @@ def _sampling_of_pairs(
     return np.asarray((spread * item) @ spread + own) * study.others
 
 
-def _expected_risk(items: int, study: Expected, view: View) -> float:
+def _expected_risk(items: int, study: ExpectedCounts, view: View) -> float:
     """Follow the fit on the expected release; return bias squared plus variance."""
     m = len(study.difficulty)
     at, variance, square = study.difficulty, 0.0, 0.0

@@ -19,7 +19,7 @@ from discreet.analysis.persons import PersonScores, PersonStatus, score
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.markup import Tabular, brief_repr, list_columns
+from discreet.markup import Tabular, brief_repr, list_field_columns
 from discreet.models.categories import score_moments
 from discreet.tables.words import ReadingWords
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array, ScoreMethod
@@ -232,7 +232,7 @@ class InformationCurve(Tabular):
 
     def to_dict(self) -> dict[str, list[float]]:
         """One list per column: ability, information, se, expected_score."""
-        return list_columns(self, "ability", "information", "se", "expected_score")
+        return list_field_columns(self, "ability", "information", "se", "expected_score")
 
 
 def trace_information(calibration: Any, ability: npt.ArrayLike | None = None) -> InformationCurve:

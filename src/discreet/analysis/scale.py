@@ -84,7 +84,7 @@ class Scale(Kept):
                 f"or more, found {len(known)} persons with an ability and no spread; give two "
                 "points instead, such as 0=500,1=600"
             )
-        return Wanted(mean, sd).fit(float(known.mean()), spread)
+        return ScaleTarget(mean, sd).fit(float(known.mean()), spread)
 
     def settle(self, ability: npt.ArrayLike) -> Scale:  # noqa: ARG002 - as of Wanted
         """Return the scale itself: it depends on no persons."""
@@ -119,7 +119,7 @@ class Scale(Kept):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ScaleTarget:
     """A scale still to be found: the mean and standard deviation that the persons shall have."""
 
     mean: float
@@ -135,7 +135,7 @@ class Wanted:
         return Scale(slope, self.mean - slope * mean)
 
 
-def parse_scale(text: str) -> Scale | Wanted:
+def parse_scale(text: str) -> Scale | ScaleTarget:
     """Read a scale as it is typed: ``500,100`` (mean and SD) or ``0=500,1=600`` (two points).
 
     Examples
@@ -158,4 +158,4 @@ def parse_scale(text: str) -> Scale | Wanted:
         ) from error
     if not (isfinite(mean) and isfinite(sd) and sd > 0):
         raise BadUsage(f"--scale {text}: the mean must be finite and the SD above 0.")
-    return Wanted(mean, sd)
+    return ScaleTarget(mean, sd)

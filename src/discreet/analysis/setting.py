@@ -20,7 +20,7 @@ from discreet.models.released import estimate_release
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms import check_steps_taken, find_mechanism
 from discreet.privacy.noise import ExactNoise
-from discreet.privacy.protocol import Calibration, Public
+from discreet.privacy.protocol import NoiseCalibration, Public
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
 from discreet.simulation import Simulation, simulate
@@ -125,7 +125,7 @@ class Setting:
             self.items, self.answers, self.neighbours, self.persons, steps=self.steps
         )
 
-    def calibrate(self) -> Calibration:
+    def calibrate(self) -> NoiseCalibration:
         """Return exactly the noise that a release of this study would get."""
         return _calibrate(self.mechanism, self.items, self.answers, self.budget, self.steps)
 
@@ -150,7 +150,9 @@ def make_public(
 
 
 @lru_cache(maxsize=256)
-def _calibrate(mechanism: str, items: int, answers: int, budget: Budget, steps: int) -> Calibration:
+def _calibrate(
+    mechanism: str, items: int, answers: int, budget: Budget, steps: int
+) -> NoiseCalibration:
     chosen = find_mechanism(mechanism)
     if budget.neighbours not in chosen.relations:
         raise BadUsage(

@@ -14,10 +14,10 @@ import numpy as np
 from discreet.markup import name_some
 from discreet.results.differences import find_differences
 from discreet.results.estimate import Estimate, two_sided_quantile
-from discreet.results.kinds import Kind
+from discreet.results.kinds import ReleaseKind
 from discreet.results.rank_ranges import RankRanges, find_probability, rank_ranges
 from discreet.types import FloatArray
-from discreet.words import ENGLISH, Words, mark_of
+from discreet.words import ENGLISH, Language, mark_of
 
 LEVEL = 0.95
 PAIRED_ITEMS = 500
@@ -26,7 +26,7 @@ SHOWN_GROUPS = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class ItemOrder:
     """What can be said about the order of items.
 
     Attributes
@@ -46,10 +46,10 @@ class Standing:
     pairs: dict[str, Any] | None
 
 
-def find_standing(estimate: Estimate) -> Standing:
+def find_standing(estimate: Estimate) -> ItemOrder:
     """Say where the items of an estimate stand."""
     ranges = rank_ranges(estimate, level=LEVEL)
-    return Standing(ranges, _compare_neighbours(estimate, ranges), _gather_pairs(estimate, ranges))
+    return ItemOrder(ranges, _compare_neighbours(estimate, ranges), _gather_pairs(estimate, ranges))
 
 
 def _compare_neighbours(estimate: Estimate, ranges: RankRanges) -> dict[str, list[Any]]:
@@ -107,7 +107,7 @@ UNSURE = (
 )
 
 
-def say_extremes(ranges: RankRanges, kind: Kind, tell: Words = ENGLISH) -> str:
+def say_extremes(ranges: RankRanges, kind: ReleaseKind, tell: Language = ENGLISH) -> str:
     """Name the hardest and the easiest item, as far as that is sure."""
     ends = (ranges.first == 1, ranges.last == len(ranges.items))
     said = []
@@ -128,7 +128,7 @@ def show_ranks(ranges: RankRanges, dash: str = "\N{EN DASH}") -> dict[str, str]:
     return dict(zip(ranges.items, texts, strict=True))
 
 
-def list_groups(ranges: RankRanges, tell: Words = ENGLISH) -> dict[str, list[str]]:
+def list_groups(ranges: RankRanges, tell: Language = ENGLISH) -> dict[str, list[str]]:
     """Return groups of items that cannot be told apart, as columns, from the first place on."""
     place = {name: number for number, name in enumerate(ranges.items, start=1)}
     several = [group for group in ranges.groups if len(group) > 1][:SHOWN_GROUPS]

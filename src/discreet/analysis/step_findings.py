@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from discreet.analysis.diagnostics import Diagnostics
 
 
-def check_order(estimate: Estimate) -> Iterator[Finding]:
+def check_threshold_order(estimate: Estimate) -> Iterator[Finding]:
     """Say which thresholds are in the wrong order, and what that means."""
     if estimate.ladder is None:
         return

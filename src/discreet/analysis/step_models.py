@@ -22,7 +22,7 @@ from discreet.models.steps import (
     find_step_maximum,
 )
 from discreet.results.dropped import warn_of_dropped
-from discreet.results.estimate import Kind, Notice
+from discreet.results.estimate import FitWarning, WarningKind
 from discreet.tables.words import ReadingWords
 
 
@@ -50,7 +50,7 @@ class StepModelTest(Tabular):
     free: tuple[int, ...]
     items: tuple[str, ...]
     excluded: tuple[str, ...] = ()
-    warnings: tuple[Notice, ...] = ()
+    warnings: tuple[FitWarning, ...] = ()
 
     __repr__ = brief_repr
 
@@ -130,11 +130,11 @@ def _full_items(source: Responses) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return parts[0], parts[1]
 
 
-def _tell_excluded(excluded: tuple[str, ...]) -> tuple[Notice, ...]:
+def _tell_excluded(excluded: tuple[str, ...]) -> tuple[FitWarning, ...]:
     if not excluded:
         return ()
     sentence = (
         f"{len(excluded)} items were not compared, because nobody is in one of their categories: "
         f"{name_some(list(excluded))}"
     )
-    return (Notice(Kind.NOT_COMPARED, sentence, excluded),)
+    return (FitWarning(WarningKind.NOT_COMPARED, sentence, excluded),)

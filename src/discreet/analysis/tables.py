@@ -1,8 +1,8 @@
 """Every table of an analysis: for files, workbooks, data frames, the terminal and the report.
 
-In: an estimate, its diagnostics and the evidence behind them. Out: :class:`Table` values, each with
-a name, a title, a sentence and plain columns. Whoever shows a table takes it from here and computes
-nothing; what columns are called for readers, and with how many digits, is said here too.
+In: an estimate, its diagnostics and the evidence behind them. Out: :class:`AnalysisTable` values,
+each with a name, a title, a sentence and plain columns. Whoever shows a table takes it from here
+and computes nothing. The titles and digits of columns are here too.
 Confidential.
 """
 
@@ -47,7 +47,7 @@ MOST_MISFITS = 30
 """Misfitting persons that a report shows; the table of persons has them all."""
 
 
-class Words(NamedTuple):
+class ColumnText(NamedTuple):
     """How a column is shown: its title, its digits, and what it means."""
 
     title: str
@@ -56,43 +56,43 @@ class Words(NamedTuple):
 
 
 COLUMN_WORDS = {
-    "difficulty": Words("difficulty", 2, "logits; harder is larger"),
-    "se": Words("SE", 2, "standard error"),
-    "lower": Words("95% from"),
-    "upper": Words("to"),
-    "infit": Words("infit", 2, "mean square; 1 is expected"),
-    "infit_t": Words("infit t", 1, "standardised; beyond 2 hardly chance"),
-    "outfit": Words("outfit", 2, "mean square; 1 is expected"),
-    "outfit_t": Words("outfit t", 1, "standardised; beyond 2 hardly chance"),
-    "outfit_bounded": Words("outfit, bounded", 2, "no answer counts for more than 9"),
-    "outfit_bounded_t": Words("bounded t", 1, "standardised; beyond 2 hardly chance"),
-    "outfit_without_one": Words("without one", 2, "outfit without the most unexpected answer"),
-    "point_measure": Words("corr.", 2, "of the answer with ability"),
-    "point_measure_expected": Words("expected", 2, "what the correlation is by the model"),
-    "discrimination": Words("discr.", 2, "slope as a multiple of the model's; 1 is expected"),
-    "p_value": Words("p", 4),
-    "p_adjusted": Words("adjusted p", 4, "for the number of comparisons"),
-    "ets": Words("ETS", 2, "A negligible, B moderate, C large"),
-    "focal": Words("for group"),
-    "reference": Words("compared with"),
-    "group": Words("by"),
-    "q3": Words("Q3", 2, "correlation of the residuals"),
-    "excess": Words("above the mean", 2, "correlation of the residuals, less the mean one"),
-    "other": Words("other item"),
-    "degrees": Words("df"),
-    "scaled_difficulty": Words("scaled"),
-    "scaled_ability": Words("scaled"),
-    "scaled_se": Words("scaled SE"),
-    "threshold": Words("threshold", 2, "logits"),
-    "share": Words("share", 3, "of the answers to the item"),
-    "answers_without_extremes": Words(
+    "difficulty": ColumnText("difficulty", 2, "logits; harder is larger"),
+    "se": ColumnText("SE", 2, "standard error"),
+    "lower": ColumnText("95% from"),
+    "upper": ColumnText("to"),
+    "infit": ColumnText("infit", 2, "mean square; 1 is expected"),
+    "infit_t": ColumnText("infit t", 1, "standardised; beyond 2 hardly chance"),
+    "outfit": ColumnText("outfit", 2, "mean square; 1 is expected"),
+    "outfit_t": ColumnText("outfit t", 1, "standardised; beyond 2 hardly chance"),
+    "outfit_bounded": ColumnText("outfit, bounded", 2, "no answer counts for more than 9"),
+    "outfit_bounded_t": ColumnText("bounded t", 1, "standardised; beyond 2 hardly chance"),
+    "outfit_without_one": ColumnText("without one", 2, "outfit without the most unexpected answer"),
+    "point_measure": ColumnText("corr.", 2, "of the answer with ability"),
+    "point_measure_expected": ColumnText("expected", 2, "what the correlation is by the model"),
+    "discrimination": ColumnText("discr.", 2, "slope as a multiple of the model's; 1 is expected"),
+    "p_value": ColumnText("p", 4),
+    "p_adjusted": ColumnText("adjusted p", 4, "for the number of comparisons"),
+    "ets": ColumnText("ETS", 2, "A negligible, B moderate, C large"),
+    "focal": ColumnText("for group"),
+    "reference": ColumnText("compared with"),
+    "group": ColumnText("by"),
+    "q3": ColumnText("Q3", 2, "correlation of the residuals"),
+    "excess": ColumnText("above the mean", 2, "correlation of the residuals, less the mean one"),
+    "other": ColumnText("other item"),
+    "degrees": ColumnText("df"),
+    "scaled_difficulty": ColumnText("scaled"),
+    "scaled_ability": ColumnText("scaled"),
+    "scaled_se": ColumnText("scaled SE"),
+    "threshold": ColumnText("threshold", 2, "logits"),
+    "share": ColumnText("share", 3, "of the answers to the item"),
+    "answers_without_extremes": ColumnText(
         "without extremes", 2, "answers of persons with neither the lowest nor the highest score"
     ),
-    "mean_ability": Words("mean ability", 2, "of the persons in the category"),
-    "expected_ability": Words("expected", 2, "what the mean ability is by the model"),
-    "name": Words("test"),
-    "found": Words("what was found"),
-    "advice": Words("what to do"),
+    "mean_ability": ColumnText("mean ability", 2, "of the persons in the category"),
+    "expected_ability": ColumnText("expected", 2, "what the mean ability is by the model"),
+    "name": ColumnText("test"),
+    "found": ColumnText("what was found"),
+    "advice": ColumnText("what to do"),
 }
 """Columns whose name alone does not say it, or whose digits are not two."""
 
@@ -119,7 +119,7 @@ KEPT_COLUMNS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Table(Tabular):
+class AnalysisTable(Tabular):
     """One table of an analysis.
 
     Attributes
@@ -150,11 +150,11 @@ class Table(Tabular):
         """One list per column."""
         return dict(self.columns)
 
-    def take(self, most: int) -> Table:
+    def take(self, most: int) -> AnalysisTable:
         """Return the first rows."""
         return replace(self, columns={name: one[:most] for name, one in self.columns.items()})
 
-    def turn(self, scale: Scale | None) -> Table:
+    def turn(self, scale: Scale | None) -> AnalysisTable:
         """Return the table with its numbers on a reported scale too."""
         return self if scale is None else replace(self, columns=scale.add_to(self.columns))
 
@@ -166,7 +166,7 @@ class Table(Tabular):
 
 def tabulate_items(
     estimate: Estimate, diagnostics: Diagnostics | None, remarks: list[list[str]] | None = None
-) -> Table:
+) -> AnalysisTable:
     """Return every item: difficulty, error, fit and remarks."""
     columns = _name_scores(estimate, estimate.to_dict())
     if diagnostics is not None:
@@ -175,7 +175,7 @@ def tabulate_items(
         columns |= {name: values for name, values in found.items() if values}
     if remarks is not None:
         columns["remarks"] = [", ".join(one) for one in remarks]
-    return Table(
+    return AnalysisTable(
         "items",
         "All items",
         words_for(estimate).items,
@@ -190,7 +190,7 @@ def _name_scores(estimate: Estimate, columns: dict[str, list[Any]]) -> dict[str,
     return {"score" if name == "right" else name: values for name, values in columns.items()}
 
 
-def tabulate_thresholds(estimate: Estimate) -> Table | None:
+def tabulate_thresholds(estimate: Estimate) -> AnalysisTable | None:
     """Return every step of every item with its threshold; None of right and wrong answers."""
     if estimate.ladder is None:
         return None
@@ -199,7 +199,7 @@ def tabulate_thresholds(estimate: Estimate) -> Table | None:
                                                              strict=True)}  # fmt: skip
     rows = zip(columns["item"], columns["step"], strict=True)
     columns["order"] = ["wrong order" if falls[item][step - 1] else "" for item, step in rows]
-    return Table(
+    return AnalysisTable(
         "thresholds",
         "Thresholds",
         "In logits: where the categories on both sides of a step are equally likely. Two "
@@ -209,7 +209,7 @@ def tabulate_thresholds(estimate: Estimate) -> Table | None:
     )
 
 
-def tabulate_categories(evidence: Evidence) -> Table | None:
+def tabulate_categories(evidence: Evidence) -> AnalysisTable | None:
     """Return every category of every item: answers, mean ability, fit; None without steps."""
     found, ladder = evidence.fit.categories, evidence.estimate.ladder
     if found is None or ladder is None:
@@ -221,7 +221,7 @@ def tabulate_categories(evidence: Evidence) -> Table | None:
         *("item", "category", "answers", "share", "answers_without_extremes"),
         *("mean_ability", "expected_ability", "infit", "outfit"),
     )
-    return Table(
+    return AnalysisTable(
         "categories",
         "Categories",
         "All answers in each category, and the mean ability of the persons in it, which should "
@@ -249,12 +249,12 @@ def _count_categories(
     }
 
 
-def tabulate_raw_scores(estimate: Estimate) -> Table | None:
+def tabulate_raw_scores(estimate: Estimate) -> AnalysisTable | None:
     """Return the ability for every raw score on all items; None where nobody answers so many."""
     if estimate.estimated.sum() > MOST_SCORED:
         return None
     columns = tabulate_scores(estimate).to_dict()
-    return Table(
+    return AnalysisTable(
         "raw_scores",
         "From raw score to ability",
         "For somebody who answered every item that has a difficulty; weighted likelihood (Warm).",
@@ -270,7 +270,7 @@ def flag_persons(fit: PersonFit) -> BoolArray:
     return np.asarray(inner | outer)
 
 
-def tabulate_persons(evidence: Evidence) -> Table:
+def tabulate_persons(evidence: Evidence) -> AnalysisTable:
     """Return every person, or those of the sample: ability, error, fit and flags."""
     fit = evidence.fit.persons
     misfit = flag_persons(fit).tolist()
@@ -284,7 +284,7 @@ def tabulate_persons(evidence: Evidence) -> Table:
     numbers = {name: getattr(fit, name).tolist() for name in names}
     all_of_them = evidence.sampled is None
     some = "" if all_of_them else " Evenly chosen ones of very many; `discreet score` has them all."
-    return Table(
+    return AnalysisTable(
         "persons" if all_of_them else "persons_sample",
         "Persons" if all_of_them else "Persons, a sample",
         "Abilities by weighted likelihood, which has a number for every score; fit at the maximum "
@@ -293,7 +293,9 @@ def tabulate_persons(evidence: Evidence) -> Table:
     )
 
 
-def tabulate_misfits(persons: Table, words: AnswerWords = RIGHT_WRONG) -> Table | None:
+def tabulate_misfits(
+    persons: AnalysisTable, words: AnswerWords = RIGHT_WRONG
+) -> AnalysisTable | None:
     """Return the persons with unexpected answers, the least expected first."""
     columns = persons.columns
     rows = [i for i, flag in enumerate(columns["flag"]) if flag == "unexpected answers"]
@@ -313,7 +315,7 @@ def tabulate_misfits(persons: Table, words: AnswerWords = RIGHT_WRONG) -> Table 
     )
     shown = worst[:MOST_MISFITS]
     most = f" The {len(shown)} worst of {len(rows):,}." if len(rows) > len(shown) else ""
-    return Table(
+    return AnalysisTable(
         "misfits",
         "Persons with unexpected answers",
         f"{words.misfits}{most}",
@@ -321,7 +323,7 @@ def tabulate_misfits(persons: Table, words: AnswerWords = RIGHT_WRONG) -> Table 
     )
 
 
-def tabulate_differences(differences: Mapping[str, DifTable]) -> Table | None:
+def tabulate_differences(differences: Mapping[str, DifTable]) -> AnalysisTable | None:
     """Return every comparison of groups, item by item."""
     if not differences:
         return None
@@ -329,7 +331,7 @@ def tabulate_differences(differences: Mapping[str, DifTable]) -> Table | None:
     for group, table in differences.items():
         part = table.to_dict()
         parts.append({"item": part.pop("item"), "group": [group] * len(table.item), **part})
-    return Table(
+    return AnalysisTable(
         "groups",
         "Differences between groups of persons",
         "How much harder an item is for a group than its ability explains, in logits "
@@ -338,12 +340,12 @@ def tabulate_differences(differences: Mapping[str, DifTable]) -> Table | None:
     )
 
 
-def tabulate_pairs(evidence: Evidence) -> Table | None:
+def tabulate_pairs(evidence: Evidence) -> AnalysisTable | None:
     """Return pairs of items, those with the largest residual correlations first."""
     if evidence.pairs is None:
         return None
     columns = evidence.pairs.to_dict()
-    return Table(
+    return AnalysisTable(
         "pairs",
         "Residual correlations of pairs of items",
         f"Q3 (Yen 1984), and how far it lies above the mean {evidence.pairs.mean:.3f}; 0.2 and "
@@ -352,18 +354,18 @@ def tabulate_pairs(evidence: Evidence) -> Table | None:
     )
 
 
-def list_evidence_tables(evidence: Evidence) -> Iterator[Table]:
+def list_evidence_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
     """Yield the tables that need the evidence itself, beyond what diagnostics keep of it."""
     yield tabulate_persons(evidence)
     if evidence.mislabelled is not None:
-        yield Table(
+        yield AnalysisTable(
             "labels",
             "Items that may be mislabelled",
             "The probability that an item is answered right less often where persons are abler; "
             "the most suspicious first.",
             evidence.mislabelled.to_dict(),
         )
-    yield Table(
+    yield AnalysisTable(
         "reliability",
         "Reliability of persons and of items",
         "Share of the variance that is not error, and how many errors wide the spread is.",
@@ -371,7 +373,7 @@ def list_evidence_tables(evidence: Evidence) -> Iterator[Table]:
     )
     yield from _list_score_tables(evidence)
     if evidence.distractors is not None:
-        yield Table(
+        yield AnalysisTable(
             "options",
             "What was chosen",
             "Every option: its share, the mean ability of those who chose it, and a flag where a "
@@ -383,7 +385,7 @@ def list_evidence_tables(evidence: Evidence) -> Iterator[Table]:
         yield pairs
 
 
-def _list_score_tables(evidence: Evidence) -> Iterator[Table]:
+def _list_score_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
     """Yield the comparisons of persons with low and high scores, of the same items."""
     found = evidence.andersen
     if found is None:
@@ -394,7 +396,7 @@ def _list_score_tables(evidence: Evidence) -> Iterator[Table]:
     which = f"Persons are split at the {found.split} ({groups})."
     if found.excluded:
         which += f" Left out of both tests: {name_some(found.excluded, len(found.excluded))}."
-    yield Table(
+    yield AnalysisTable(
         "andersen",
         "Difficulties of persons with low and high scores",
         "Behind Andersen's test: each group calibrated on its own, mean zero over the compared "
@@ -402,7 +404,7 @@ def _list_score_tables(evidence: Evidence) -> Iterator[Table]:
         _add_left_out(found.to_dict(), found.excluded),
     )
     if evidence.wald is not None:
-        yield Table(
+        yield AnalysisTable(
             "wald",
             "Wald tests, item by item",
             "Whether an item has the same difficulty for persons with low and with high scores. "
@@ -421,18 +423,18 @@ def _add_left_out(columns: Mapping[str, list[Any]], items: Sequence[str]) -> dic
     return {name: [*values, *more.get(name, nothing)] for name, values in every.items()}
 
 
-def list_dimension_tables(diagnostics: Diagnostics) -> Iterator[Table]:
+def list_dimension_tables(diagnostics: Diagnostics) -> Iterator[AnalysisTable]:
     """Yield the components of the residuals, and the loadings of the first."""
     found = diagnostics.dimensionality
     if found is None:
         return
-    yield Table(
+    yield AnalysisTable(
         "dimensions",
         "Components of the residuals",
         "Eigenvalues, in items, beside those of answers simulated from the model.",
         found.to_dict(),
     )
-    yield Table(
+    yield AnalysisTable(
         "contrast",
         "Loadings on the first component",
         "The two ends may measure different things.",

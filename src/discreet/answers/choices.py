@@ -23,7 +23,7 @@ from discreet.tables.order import OrderKeys, no_order, sort_keys
 from discreet.tables.roles import LongPlan, Reading, WidePlan
 from discreet.tables.values import (
     MISSING,
-    Scoring,
+    ValueScoring,
     plain_dictionary,
     read_integers,
     score_value,
@@ -219,7 +219,7 @@ class _Taken:
         place = answers.indices.cast("int64").fill_null(len(codes))
         return np.asarray(np.array([*codes, NONE], dtype=np.int8)[read_integers(place)])
 
-    def _number(self, item: int, word: Any, scoring: Scoring) -> int:
+    def _number(self, item: int, word: Any, scoring: ValueScoring) -> int:
         if score_value(word, scoring) == MISSING:
             return NONE
         shown = spell(word)
@@ -257,7 +257,7 @@ class _Taken:
         for item, name in enumerate(self._items):
             keyed = self._reading.key[name]
             for word in keyed:
-                self._number(item, word.upper() if len(word) == 1 else word, Scoring())
+                self._number(item, word.upper() if len(word) == 1 else word, ValueScoring())
             names = self._names[item]
             order = sorted(range(len(names)), key=lambda number: _rank(names[number]))
             place = np.array([*np.argsort(order), NONE], dtype=np.int8)

@@ -23,7 +23,7 @@ from discreet.answers.matrices import explain_cell
 from discreet.answers.opening import open_memory
 from discreet.answers.pairs import Weighting, check_weights
 from discreet.answers.planes import BitPlanes
-from discreet.answers.protocol import Answers, Held, Job
+from discreet.answers.protocol import Answers, AnswerSource, Job
 from discreet.answers.responses import Responses
 from discreet.answers.select import CELLS
 from discreet.counts import PairCounts, name_weighting
@@ -47,7 +47,7 @@ SLAB_CELLS = 1 << 28
 """Cells of one product: a few gigabytes with both planes and what they are made from."""
 
 
-class DeviceAnswers(Held):
+class DeviceAnswers(AnswerSource):
     """A tensor, or answers in memory, whose pairs are counted on a graphics processor.
 
     Everything else is done by a copy in memory, made when it is first asked for.
@@ -154,7 +154,7 @@ def open_on_device(source: Any, reading: Reading | None = None) -> Answers:
     """
     if isinstance(source, Responses) or (is_tensor(source) and _is_plain(reading)):
         return DeviceAnswers(source)
-    if isinstance(source, Held):
+    if isinstance(source, AnswerSource):
         return cast(Answers, source)
     if is_tensor(source):
         source = _as_tensor(source).cpu().numpy()

@@ -90,17 +90,17 @@ def count_folds(store: AnswerStore, hashes: UInt64Array, tally: Tally, number: i
     m = store.nodes.n_items
     right_wrong = np.zeros((number, m, m), dtype=np.int64)
     answers, persons = np.zeros((number, m), dtype=np.int64), np.zeros(number, dtype=np.int64)
-    for fold, part in split_persons(store, deal_persons(hashes, tally.folds) % number):
+    for fold, part in split_folds(store, deal_persons(hashes, tally.folds) % number):
         right_wrong[fold] += count_store(part, tally.weighting)
         answers[fold] += part.nodes.item_totals()[0]
         persons[fold] += part.n_persons
     return FoldCounts(tally.folds, right_wrong, answers, persons, name_weighting(tally.weighting))
 
 
-def split_persons(store: AnswerStore, fold: IndexArray) -> Iterator[tuple[int, AnswerStore]]:
+def split_folds(store: AnswerStore, fold: IndexArray) -> Iterator[tuple[int, AnswerStore]]:
     """Yield the persons of every fold; dense answers in slices, so that memory stays small."""
     if isinstance(store, StepStore):
-        parts = split_persons(store.nodes, fold)
+        parts = split_folds(store.nodes, fold)
         yield from ((number, StepStore(part.nodes, store.steps)) for number, part in parts)
         return
     step = store.n_persons

@@ -25,7 +25,7 @@ from discreet.answers.planes import (
     prefers_planes,
 )
 from discreet.answers.select import flip_answers
-from discreet.answers.steps import Nodes, list_answers, pack_steps, step_store, store_steps
+from discreet.answers.steps import Nodes, list_category_answers, pack_steps, step_store, store_steps
 from discreet.errors import BadResponses, Remedy
 from discreet.tables.advice import refuse_wide
 from discreet.tables.detected import Detected, join_detected
@@ -276,7 +276,7 @@ class WideTable:
         for segment in self._segments:
             codes = np.array([number[name] for name in segment.items], dtype=np.int32)
             for block in segment.blocks:
-                row, column, code = list_answers(block)
+                row, column, code = list_category_answers(block)
                 parts.append((first + row, codes[column], code))
                 first += block.n_persons
         row, item, code = (np.concatenate(column) for column in zip(*parts, strict=True))

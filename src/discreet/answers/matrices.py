@@ -26,13 +26,13 @@ from discreet.answers.steps import store_steps
 from discreet.errors import BadResponses
 from discreet.tables.advice import Found, list_scale_remedies
 from discreet.tables.roles import Reading
-from discreet.tables.scales import AskedSteps, BadScale, Scale, Tally, find_scale
+from discreet.tables.scales import AskedSteps, BadScale, CategoryScale, Tally, find_scale
 from discreet.tables.values import (
     BAD,
     MISSING,
     MISSING_WORDS,
     Codes,
-    Scoring,
+    ValueScoring,
     as_number,
     drop_codes,
     score_value,
@@ -49,8 +49,8 @@ def store_array(
     items: tuple[str, ...] | None,
     missing: Codes = (),
     asked: AskedSteps | None = None,
-    scale: Scale | None = None,
-) -> tuple[AnswerStore, Scale | None]:
+    scale: CategoryScale | None = None,
+) -> tuple[AnswerStore, CategoryScale | None]:
     """Return the answers of a matrix in the form that takes less memory, and the scale of steps.
 
     Where the scale is known, nothing is looked for.
@@ -91,7 +91,7 @@ def keep_listed(X: Any, reading: Reading) -> tuple[Any, tuple[str, ...] | None]:
 
 def _try_categories(
     X: Any, items: tuple[str, ...] | None, asked: AskedSteps, bad: BadCell
-) -> tuple[AnswerStore, Scale]:
+) -> tuple[AnswerStore, CategoryScale]:
     """Return answers with steps, or refuse the entry that is neither right nor wrong."""
     try:
         found = None if asked.is_binary or asked.is_said else _store_categories(X, items, asked)
@@ -119,8 +119,8 @@ def _locate_cell(
 
 
 def _store_categories(
-    X: Any, items: tuple[str, ...] | None, asked: AskedSteps, scale: Scale | None = None
-) -> tuple[AnswerStore, Scale] | None:
+    X: Any, items: tuple[str, ...] | None, asked: AskedSteps, scale: CategoryScale | None = None
+) -> tuple[AnswerStore, CategoryScale] | None:
     """Return answers with steps and their scale; None where the entries are no steps."""
     person, item, values, (n_persons, n_items) = _list_entries(X)
     if values.dtype.kind not in "buif":
@@ -142,7 +142,7 @@ def _store_categories(
     return store, found
 
 
-def _check_listed(tally: Tally, scale: Scale) -> Scale:
+def _check_listed(tally: Tally, scale: CategoryScale) -> CategoryScale:
     """Return a scale that was told, if it has all values."""
     for item, own in tally.items():
         if own and item not in scale.codes:
@@ -254,7 +254,7 @@ def _score_objects(
 def _score_object(value: object) -> int:
     """Return the code of one entry; a number -1 is missing, as in arrays of numbers."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return MISSING if is_number and value == MISSING else score_value(value, Scoring())
+    return MISSING if is_number and value == MISSING else score_value(value, ValueScoring())
 
 
 def _score_numbers(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 import numpy as np
 
 from discreet.answers.pairs import Weighting
-from discreet.answers.protocol import Answers, Held
+from discreet.answers.protocol import Answers, AnswerSource
 from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.errors import BadUsage, OutOfReach
@@ -145,7 +145,7 @@ def opened(
     ``settle`` may change how a source is read that was not read already.
     """
     reading = plan_words(source, words)
-    if settle is not None and not isinstance(source, Held | PairCounts):
+    if settle is not None and not isinstance(source, AnswerSource | PairCounts):
         reading = settle(reading or Reading())
     answers = open_answers(source, engine, reading=reading)
     try:
@@ -191,7 +191,7 @@ def open_answers(
         from discreet.answers.device import open_on_device
 
         return open_on_device(source, reading)
-    if isinstance(source, Held):
+    if isinstance(source, AnswerSource):
         return cast(Answers, source)
     if chosen == "spark":
         from discreet.answers.spark import open_frame
@@ -265,7 +265,7 @@ def load_answers(
     if isinstance(source, Responses):
         plan_words(source, said)
         return source
-    if isinstance(source, Held):
+    if isinstance(source, AnswerSource):
         raise OutOfReach(
             "this looks at single persons and needs their answers in memory; give the file, frame "
             "or query that they come from, or a part of it"
@@ -295,7 +295,7 @@ def plan_words(source: Any, words: ListedWords | None) -> Reading | None:
         return None
     check_words(words)
     named = ", ".join(f"{word}=" for word in words)
-    if isinstance(source, Held | PairCounts):
+    if isinstance(source, AnswerSource | PairCounts):
         raise BadUsage(
             f"{named} says how a table is read, but {type(source).__name__} was read already. Say "
             "it where the answers are read, or give the table itself."
@@ -310,7 +310,7 @@ def plan_words(source: Any, words: ListedWords | None) -> Reading | None:
 
 def name_model(source: Any, model: str, words: FitWords) -> ReadingWords:
     """Let the reader know a model that was named; answers that were read already have their own."""
-    said = {} if model == "auto" or isinstance(source, Held) else {"model": model}
+    said = {} if model == "auto" or isinstance(source, AnswerSource) else {"model": model}
     return cast(ReadingWords, {**words, **said})
 
 

@@ -18,7 +18,7 @@ from discreet.counts.bit_planes import (
     count_both,
     count_planes,
     count_planes_weighted,
-    count_steps,
+    count_step_planes,
 )
 from discreet.counts.matrix import check_room, expect_pairs, fits_dense, prefers_sparse
 from discreet.counts.nodes import clear_within
@@ -118,7 +118,7 @@ def _count_dense(store: Store, steps: Sequence[int], weights: Int64Array | None)
         if weights is not None:
             total += count_planes_weighted(planes, weights[span])
         elif max(steps, default=1) > 1:
-            total += count_steps(planes, steps)
+            total += count_step_planes(planes, steps)
         else:
             total += count_planes(planes)
     return total

@@ -238,7 +238,7 @@ class Answers(Contributions, Protocol):
     ) -> None: ...
 
 
-class Held:
+class AnswerSource:
     """What places have in common: answers that can be closed and do every job."""
 
     __slots__ = ()

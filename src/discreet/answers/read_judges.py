@@ -25,7 +25,7 @@ from discreet.tables.roles import (
     check_choice,
     check_column,
     choose_column,
-    list_names,
+    list_column_names,
     plain_name,
 )
 from discreet.types import Repeats, Ties
@@ -250,8 +250,8 @@ def _find_columns(names: Sequence[str], roles: Roles, where: str) -> list[int]:
     if len(chosen) < len(found):
         raise BadResponses(
             f"{where}: comparisons need the columns judge, winner and loser, or judge, left, right "
-            f"and outcome; the columns are {list_names(names)}. Name the ones that are called "
-            "otherwise, for example judge='rater' (--judge rater)."
+            f"and outcome; the columns are {list_column_names(names)}. Name the ones that are "
+            "called otherwise, for example judge='rater' (--judge rater)."
         )
     if len(set(chosen)) < len(chosen):
         raise BadUsage(f"{where}: one column cannot have two roles; name different columns.")

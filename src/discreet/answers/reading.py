@@ -44,7 +44,7 @@ from discreet.tables.roles import (
 )
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.tally import settle_after, settle_scale
-from discreet.tables.values import Codes, Scoring
+from discreet.tables.values import Codes, ValueScoring
 from discreet.types import Layout, Model, OneMeans, Repeats
 
 
@@ -281,7 +281,7 @@ def _pack_whole(source: FrameSource, plan: WidePlan, reading: Reading) -> RawTab
     """Pack columns as they are; None if something needs more care (text, repeats, groups)."""
     table = source.table
     columns = [table.column(number) for number in plan.items]
-    scored = reading.by_item or reading.scoring != Scoring()
+    scored = reading.by_item or reading.scoring != ValueScoring()
     if scored or plan.groups or not all(map(_is_plain, columns)):
         return None
     persons = None

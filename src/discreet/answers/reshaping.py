@@ -32,7 +32,7 @@ CHUNK_CELLS = 1 << 24
 """Cells unfolded or compared together: 16 MB."""
 
 
-def take_persons(responses: Responses, rows: Any) -> Responses:
+def select_person_rows(responses: Responses, rows: Any) -> Responses:
     """Return some of the persons with all that is known of them."""
     where = find_rows(rows, responses.persons)
     chosen = responses.choices
@@ -78,7 +78,7 @@ def tabulate_answers(responses: Responses, layout: Layout) -> pd.DataFrame:
     """Return a pandas DataFrame, or Arrow where pandas is absent."""
     import pyarrow as pa
 
-    columns = list_answers(responses, layout).items()
+    columns = list_table_columns(responses, layout).items()
     return make_frame(pa.table({name: pa.array(_restore(one)) for name, one in columns}))
 
 
@@ -217,7 +217,7 @@ def join_groups(parts: Sequence[Responses]) -> dict[str, Texts]:
     }
 
 
-def list_answers(responses: Responses, layout: Layout) -> Mapping[str, Any]:
+def list_table_columns(responses: Responses, layout: Layout) -> Mapping[str, Any]:
     """Return the columns of a long or a wide table."""
     if layout not in ("long", "wide"):
         raise BadUsage(f"layout must be 'long' or 'wide', found {layout!r}")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from discreet.answers.pack import Repeated, store_long
 from discreet.answers.planes import AnswerStore
-from discreet.answers.protocol import Held, Job, fold_blocks
+from discreet.answers.protocol import AnswerSource, Job, fold_blocks
 from discreet.answers.select import (
     ABSENT,
     CELLS,
@@ -28,9 +28,9 @@ from discreet.errors import BadResponses
 from discreet.names import name_id
 from discreet.secure import RandomSource
 from discreet.tables.detected import Detected
-from discreet.tables.ids import check_codes, check_groups, check_items, check_persons, make_ids
+from discreet.tables.ids import check_codes, check_groups, check_items, check_person_ids, make_ids
 from discreet.tables.roles import Reading
-from discreet.tables.scales import Scale
+from discreet.tables.scales import CategoryScale
 from discreet.tables.values import Codes
 from discreet.tables.words import ReadingWords, StepWords
 from discreet.types import Layout, Texts
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from discreet.counts.folds import Tally
 
 
-class Responses(Held):
+class Responses(AnswerSource):
     """Persons x items, each answer right (1), wrong (0) or missing. It cannot be changed.
 
     With steps (rating scales, points) an answer is a whole number from 0 to the item's steps. Made
@@ -108,7 +108,7 @@ class Responses(Held):
         values = {
             "_items": check_items(items, store.n_items),
             "_store": store,
-            "_persons": None if persons is None else check_persons(persons, n_persons),
+            "_persons": None if persons is None else check_person_ids(persons, n_persons),
             "_groups": check_groups(groups or {}, n_persons),
             "_persons_made": None,
             "_n_answers": store.n_answers,
@@ -172,11 +172,11 @@ class Responses(Held):
         store: AnswerStore,
         items: Sequence[object] | None = None,
         persons: Sequence[object] | None = None,
-        scale: Scale | None = None,
+        scale: CategoryScale | None = None,
     ) -> Responses:
         """Name the answers of a store; items and persons default to "0", "1", ..."""
         names = map(str, range(store.n_items)) if items is None else map(name_id, items)
-        read = scale or Scale({}, {})
+        read = scale or CategoryScale({}, {})
         return cls(tuple(names), persons, store, lowest=read.lowest, detected=read.detected)
 
     @classmethod
@@ -341,9 +341,9 @@ class Responses(Held):
         >>> answers.select_persons(["cid", "ann"]).to_array().tolist()
         [[0, 0, 1], [1, 0, 0]]
         """
-        from discreet.answers.reshaping import take_persons
+        from discreet.answers.reshaping import select_person_rows
 
-        return take_persons(self, rows)
+        return select_person_rows(self, rows)
 
     @staticmethod
     def concat(parts: Sequence[Responses]) -> Responses:

@@ -258,7 +258,7 @@ def pack_steps(columns: Sequence[npt.NDArray[Any]], steps: Sequence[int]) -> Ans
     return store_codes(np.stack(columns, axis=1), steps)
 
 
-def list_answers(store: AnswerStore) -> tuple[IndexArray, IndexArray, Int8Array]:
+def list_category_answers(store: AnswerStore) -> tuple[IndexArray, IndexArray, Int8Array]:
     """Return one entry per answer: person, item, category."""
     if isinstance(store, SparseRows):
         person = np.repeat(np.arange(store.n_persons), np.diff(store.indptr))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
-from discreet.cli.answers import AnswersFile, Reading, read_answers
+from discreet.cli.answers import AnswersFile, ReadingOptions, read_answers
 from discreet.cli.calibrations import check_method, read_calibration
 from discreet.cli.options import AsJson, Force, Method, OutFolder, flag, option
 from discreet.cli.output import (
@@ -53,7 +53,7 @@ def mislabelled(
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
-    reading: Reading,
+    reading: ReadingOptions,
 ) -> None:
     """Find items that abler persons get wrong: wrong keys, reversed items. Confidential."""
     check_method(method)
@@ -119,7 +119,7 @@ def score(
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
-    reading: Reading,
+    reading: ReadingOptions,
 ) -> None:
     """Estimate abilities with known difficulties. The results are about persons: confidential."""
     wanted = read_wanted(scale)
@@ -221,7 +221,7 @@ def dif(
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
-    reading: Reading,
+    reading: ReadingOptions,
 ) -> None:
     """Compare groups of persons item by item. Needs one --group. Confidential."""
     groups = reading.group or []

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from discreet.answers.responses import Responses
     from discreet.counts import PairCounts
     from discreet.tables.resources import Resources
-    from discreet.tables.roles import Reading as ReadingPlan
+    from discreet.tables.roles import Reading
 
 
 GIGABYTE = 1e9
@@ -43,7 +43,7 @@ Name = str | None
 
 
 @dataclass(frozen=True)
-class Table:
+class TableOptions:
     """How to read any table, of answers or of comparisons."""
 
     repeats: Annotated[
@@ -64,7 +64,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class ReleaseReading(Table):
+class ReleaseReading(TableOptions):
     """How a release reads a table of answers; the item list says which steps items have."""
 
     layout: Annotated[
@@ -108,7 +108,7 @@ class ReleaseReading(Table):
 
 
 @dataclass(frozen=True)
-class Reading(ReleaseReading):
+class ReadingOptions(ReleaseReading):
     """How to read a table of answers."""
 
     model: Annotated[
@@ -130,7 +130,7 @@ class Reading(ReleaseReading):
 
 
 @dataclass(frozen=True)
-class Columns(Table):
+class Columns(TableOptions):
     """How to read a table of comparisons."""
 
     judge: Annotated[Name, option("COL", "The column with the judge ids.")] = None
@@ -165,7 +165,7 @@ AnswersFile = Annotated[
 ]
 
 
-def plan_reading(reading: ReleaseReading) -> ReadingPlan:
+def plan_reading(reading: ReleaseReading) -> Reading:
     """Return the options as the readers want them."""
     from discreet.tables.roles import make_reading
 
@@ -178,7 +178,7 @@ def list_words(reading: ReleaseReading) -> dict[str, Any]:
         "missing": _split_codes(reading.missing),
         "reverse": [name.strip() for name in reading.reverse.split(",") if name.strip()],
     }
-    if isinstance(reading, Reading):
+    if isinstance(reading, ReadingOptions):
         steps = {name: one[-1] for name, one in _split_codes(reading.steps).items()}
         merge = {name: ",".join(sets) for name, sets in _split_sets(reading.merge or []).items()}
         said |= {"steps": steps or None, "merge": merge or None}
@@ -214,7 +214,7 @@ def check_engine(limits: Limits) -> None:
         raise BadUsage(f"there is no engine {limits.engine!r} here; choose auto, memory or disk")
 
 
-def goes_out_of_core(source: str, limits: Limits, plan: ReadingPlan) -> bool:
+def goes_out_of_core(source: str, limits: Limits, plan: Reading) -> bool:
     """Say whether answers are to stay where they are."""
     if limits.engine != "auto":
         return limits.engine in DISK
@@ -238,7 +238,7 @@ def open_answers(
     reading: ReleaseReading,
     limits: Limits,
     label: str,
-    settle: Callable[[ReadingPlan], ReadingPlan] | None = None,
+    settle: Callable[[Reading], Reading] | None = None,
 ) -> Iterator[Answers]:
     """Give answers, large ones where they are, and show progress while they are used.
 
@@ -278,12 +278,12 @@ def name_answers(source: str) -> str:
     return "answers" if looks_like_address(source) else Path(source).name
 
 
-def read_answers(source: str, reading: Reading) -> Responses:
+def read_answers(source: str, reading: ReadingOptions) -> Responses:
     """Return the answers in a file, folder or pattern, in a database, or of a query."""
     return _read_planned(source, plan_reading(reading))
 
 
-def _read_planned(source: str, plan: ReadingPlan) -> Responses:
+def _read_planned(source: str, plan: Reading) -> Responses:
     from discreet.tables.dataset import is_query, names_database
 
     if is_query(source) or names_database(source):
@@ -344,7 +344,7 @@ def counts(
     checkpoint: Kept = None,
     force: Force = False,
     as_json: AsJson = False,
-    reading: Reading,
+    reading: ReadingOptions,
 ) -> None:
     """Count pairs of answers of any size and save them. The file is confidential."""
     from discreet.answers.opening import plan_count, say_folds

@@ -15,7 +15,7 @@ from discreet.cli.answers import ReleaseReading, list_words
 from discreet.cli.failures import drop_output
 from discreet.cli.options import argument, flag, option
 from discreet.cli.output import say, say_field
-from discreet.cli.release import Study, Terms, settle, tell_apart
+from discreet.cli.release import ReleaseStudy, ReleaseTerms, settle, tell_apart
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ Secret = Annotated[Path | None, option("FILE", "The key's passphrase; also /dev/
 
 def propose(
     *,
-    study: Study,
-    terms: Terms,
+    study: ReleaseStudy,
+    terms: ReleaseTerms,
     out: NewRequest,
     reading: ReleaseReading,
 ) -> None:
@@ -66,10 +66,10 @@ def print_request(request: Request) -> None:
 
 def describe_request(request: Request) -> dict[str, list[str]]:
     """Return the lines of every field of a request, or refuse what they cannot show completely."""
-    from discreet.privacy.ledger.request import list_fields
+    from discreet.privacy.ledger.request import list_request_fields
 
     try:
-        fields = {name: _show_field(name, request.body) for name in list_fields(request)}
+        fields = {name: _show_field(name, request.body) for name in list_request_fields(request)}
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise BadUsage(
             f"This request cannot be shown completely ({error}), so nobody may sign it. Ask for a "
@@ -171,7 +171,7 @@ def approve(
 ) -> None:
     """Show a request completely, then sign it. Read it first: what is signed can be released."""
     from discreet.privacy.ledger.request import Request
-    from discreet.privacy.ledger.signatures import read_passphrase, shorten
+    from discreet.privacy.ledger.signatures import make_fingerprint, read_passphrase
     from discreet.publishing.requests import approve as sign
 
     found = Request.load(request)
@@ -180,7 +180,7 @@ def approve(
         found = sign(found, signing_key, passphrase=read_passphrase(passphrase_file))
         found.save(request)
     for one in found.signatures:
-        say_field("signed by", [shorten(one.public_key)])
+        say_field("signed by", [make_fingerprint(one.public_key)])
     if signing_key is None:
         say("Nothing was signed: that needs --signing-key FILE.")
 
@@ -208,15 +208,15 @@ def make_key(
 ) -> None:
     """Make a signing key and print its public key, which goes into the ledger."""
     from discreet.privacy.ledger.signatures import (
+        make_fingerprint,
         read_passphrase,
         read_public,
-        shorten,
         write_key,
     )
 
     public = (read_public if show else write_key)(file, read_passphrase(passphrase_file))
     say(public)
-    say(f"fingerprint {shorten(public)}")
+    say(f"fingerprint {make_fingerprint(public)}")
     if not show:
         say(f"Wrote {file} (keep it to yourself) and {file}.pub (hand it over)")
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from discreet.analysis.diagnostics import Diagnostics
     from discreet.analysis.evidence import Evidence
     from discreet.analysis.scale import Scale
-    from discreet.analysis.tables import Table
+    from discreet.analysis.tables import AnalysisTable
     from discreet.answers.responses import Responses
     from discreet.results.estimate import Estimate
     from discreet.types import Method
@@ -141,7 +141,7 @@ def title_of(name: str) -> str:
     return f"Calibration of {spell_path(name)}" if name else "Calibration"
 
 
-def _list_tables(test: Diagnosis, evidence: Evidence | None) -> list[Table]:
+def _list_tables(test: Diagnosis, evidence: Evidence | None) -> list[AnalysisTable]:
     """Return the tables that get a file, in their order."""
     from discreet.analysis.tables import list_evidence_tables
 
@@ -171,7 +171,7 @@ def _can_write_workbook() -> bool:
     return False
 
 
-def _write_workbook(path: Path, tables: list[Table]) -> None:
+def _write_workbook(path: Path, tables: list[AnalysisTable]) -> None:
     from discreet.output.workbook import write_workbook
 
     write_workbook(path, tables, warning=CONFIDENTIAL[:1].upper() + CONFIDENTIAL[1:])

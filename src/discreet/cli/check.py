@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.answers import AnswersFile, Reading, read_answers
+from discreet.cli.answers import AnswersFile, ReadingOptions, read_answers
 from discreet.cli.calibrations import check_method
 from discreet.cli.options import AsJson, Method
 from discreet.cli.output import conclude, list_rows, note, print_columns, print_json, say, working
@@ -19,7 +19,7 @@ def check(
     *,
     method: Method = "auto",
     as_json: AsJson = False,
-    reading: Reading,
+    reading: ReadingOptions,
 ) -> None:
     """Test whether the model holds for these answers. Confidential."""
     check_method(method)
@@ -34,7 +34,7 @@ def check(
     conclude(found.estimate.warnings, choice=found.estimate.choice)
 
 
-def _check(file: str, method: str, reading: Reading) -> ModelCheck:
+def _check(file: str, method: str, reading: ReadingOptions) -> ModelCheck:
     responses = read_answers(file, reading)
     from discreet.analysis.check import check_model
     from discreet.models.calibrate import fit
@@ -44,7 +44,9 @@ def _check(file: str, method: str, reading: Reading) -> ModelCheck:
         return check_model(responses, estimate)
 
 
-def _compare(file: str, method: str, reading: Reading, found: ModelCheck) -> dict[str, list[Any]]:
+def _compare(
+    file: str, method: str, reading: ReadingOptions, found: ModelCheck
+) -> dict[str, list[Any]]:
     """Return the fit before categories were merged beside that afterwards."""
     from discreet.analysis.before_after import compare_fit
 

@@ -13,9 +13,9 @@ from discreet.cli.approvals import NewRequest, write_request
 from discreet.cli.options import AsJson, argument, flag, option
 from discreet.cli.output import list_rows, note, print_columns, print_json, say, working
 from discreet.cli.release import (
-    Delivery,
+    DeliveryOptions,
+    ReleaseTerms,
     RequestFile,
-    Terms,
     check_allowed,
     need,
     open_request,
@@ -64,7 +64,7 @@ def rank(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class ComparisonStudy:
     """What is public about who compared what."""
 
     max_comparisons: Annotated[
@@ -81,9 +81,9 @@ def release(
     *,
     context: typer.Context,
     request: RequestFile = None,
-    study: Study,
-    terms: Terms,
-    delivery: Delivery,
+    study: ComparisonStudy,
+    terms: ReleaseTerms,
+    delivery: DeliveryOptions,
     reading: Columns,
 ) -> None:
     """Release strengths with a privacy guarantee for each judge. Charges the ledger first."""
@@ -106,7 +106,9 @@ def release(
         show(release_comparisons(data, **people, **settled, **delivery.place))
 
 
-def propose(*, study: Study, terms: Terms, out: NewRequest, reading: Columns) -> None:
+def propose(
+    *, study: ComparisonStudy, terms: ReleaseTerms, out: NewRequest, reading: Columns
+) -> None:
     """Write down a release of comparisons for others to approve. No data is touched."""
     settled = settle(terms, "comparisons")
     cap = need(study.max_comparisons, "--max-comparisons")

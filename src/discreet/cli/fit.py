@@ -12,7 +12,7 @@ from discreet.atomic import PRIVACY_FILE, staged, write_text
 from discreet.cli.answers import (
     AnswersFile,
     Limits,
-    Reading,
+    ReadingOptions,
     name_answers,
     open_answers,
     read_answers,
@@ -52,7 +52,7 @@ from discreet.errors import BadUsage
 if TYPE_CHECKING:
     from discreet.analysis.anchoring import Anchored
     from discreet.analysis.diagnostics import Diagnostics
-    from discreet.analysis.scale import Scale, Wanted
+    from discreet.analysis.scale import Scale, ScaleTarget
     from discreet.answers.responses import Responses
     from discreet.results.estimate import Estimate
     from discreet.types import AnchorMethod
@@ -87,7 +87,7 @@ def fit(
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
-    reading: Reading,
+    reading: ReadingOptions,
 ) -> None:
     """Estimate item difficulties from answers. The results are confidential."""
     wanted = read_wanted(scale)
@@ -176,7 +176,7 @@ def report(
     scale: ScaleText = None,
     title: Title = None,
     force: Force = False,
-    reading: Reading,
+    reading: ReadingOptions,
 ) -> None:
     """Write the HTML report: public for a release, confidential for a calibration."""
     wanted = read_wanted(scale)
@@ -225,7 +225,7 @@ def _report_calibration(
     place: Path,
     out: Path | None,
     title: str | None,
-    wanted: Scale | Wanted | None,
+    wanted: Scale | ScaleTarget | None,
     *,
     force: bool,
 ) -> None:
@@ -246,7 +246,7 @@ def _report_calibration(
     _finish(estimate, diagnostics, out or file.parent, heading, scale)
 
 
-def _settle(wanted: Scale | Wanted, diagnostics: Diagnostics | None) -> Scale:
+def _settle(wanted: Scale | ScaleTarget, diagnostics: Diagnostics | None) -> Scale:
     from discreet.analysis.scale import Scale
 
     if isinstance(wanted, Scale):
@@ -263,9 +263,9 @@ def _report_answers(
     source: str,
     method: str,
     out: Path,
-    reading: Reading,
+    reading: ReadingOptions,
     title: str,
-    wanted: Scale | Wanted | None,
+    wanted: Scale | ScaleTarget | None,
     *,
     force: bool,
 ) -> None:

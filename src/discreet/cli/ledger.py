@@ -11,7 +11,7 @@ from discreet.atomic import check_place, write_text
 from discreet.cli.answers import (
     Columns,
     Limits,
-    Reading,
+    ReadingOptions,
     check_engine,
     open_answers,
     read_votes,
@@ -38,7 +38,7 @@ from discreet.cli.output import (
     say,
     say_lines,
 )
-from discreet.cli.release import Delivery
+from discreet.cli.release import DeliveryOptions
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
@@ -299,17 +299,17 @@ def resume(
             "The same answers again, where the release stopped before its values were stored.",
         ),
     ] = None,
-    delivery: Delivery,
+    delivery: DeliveryOptions,
     limits: Limits,
     columns: Columns,
-    reading: Reading,
+    reading: ReadingOptions,
 ) -> None:
     """Write a release that was paid for and did not arrive. Charges nothing."""
     check_place(delivery.out, force=delivery.force)
     check_engine(limits)
     from discreet.privacy.ledger import Ledger
     from discreet.publishing.delivery import read_order, resume_release
-    from discreet.publishing.listing import list_public
+    from discreet.publishing.listing import read_public_listing
 
     book = Ledger.open(file)
     order = read_order(book, book.find(release))
@@ -317,7 +317,7 @@ def resume(
     if answers is not None and order.kind == "comparisons":
         opened = nullcontext(read_votes(answers, columns))
     elif answers is not None:
-        told = list_public(order.public)
+        told = read_public_listing(order.public)
         opened = open_answers(answers, reading, limits, "Releasing", told.read)
     with delivery.showing() as show, opened as data:
         show(resume_release(book, release, data, **delivery.place))

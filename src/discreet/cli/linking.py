@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from discreet.cli.answers import Reading, read_answers
+from discreet.cli.answers import ReadingOptions, read_answers
 from discreet.cli.calibrations import (
     CALIBRATION_FILES,
     find_calibration,
@@ -61,7 +61,7 @@ def link(
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
-    reading: Reading,
+    reading: ReadingOptions,
 ) -> None:
     """Link calibration B to A through common items, or common persons, and check the link."""
     if (answers_a is None) != (answers_b is None):
@@ -128,7 +128,7 @@ def drift(
     out: OutFolder = None,
     force: Force = False,
     as_json: AsJson = False,
-    reading: Reading,
+    reading: ReadingOptions,
 ) -> None:
     """Find items that drift from one period to the next: days, weeks or months."""
     check_writable(out, (DRIFT_FILE,), force=force)
@@ -148,7 +148,7 @@ def drift(
     conclude(found.warnings, written, choice=found.choice)
 
 
-def _read_period(file: Path, reading: Reading) -> Any:
+def _read_period(file: Path, reading: ReadingOptions) -> Any:
     """Return the counts or the calibration in a file, else its answers."""
     from discreet.counts import PairCounts, holds_counts
 

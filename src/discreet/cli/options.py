@@ -1,8 +1,8 @@
 """Options and commands: each option is described once, and every command is made here.
 
 A command takes plain options and groups of them (a dataclass, such as
-:class:`discreet.cli.answers.Reading`) as parameters; :func:`register` spreads the fields of a
-group into options for the parser and puts them together again before the command runs. The
+:class:`discreet.cli.answers.ReadingOptions`) as parameters. :func:`register` spreads the fields
+of a group into options for the parser and puts them together again before the command runs. The
 options that work everywhere are added to every command.
 """
 

@@ -48,7 +48,7 @@ _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """One column of a table: its title and how its values are written."""
 
     title: str
@@ -207,7 +207,7 @@ def without_nan(value: Any) -> Any:
     return value
 
 
-def print_table(columns: Sequence[Column]) -> None:
+def print_table(columns: Sequence[TableColumn]) -> None:
     """Print a table: drawn on a terminal, plain and complete everywhere else."""
     if sys.stdout.isatty():
         _draw_table(columns)
@@ -252,7 +252,7 @@ def print_columns(
     digits |= dict.fromkeys((n for n in names if n.startswith("threshold")), 3)
     print_table(
         [
-            Column(called.get(name, name), columns[name], digits.get(name))
+            TableColumn(called.get(name, name), columns[name], digits.get(name))
             for name in names
             if name in columns
         ]
@@ -304,7 +304,7 @@ def check_writable(folder: Path | None, names: Sequence[str], *, force: bool) ->
         ) from error
 
 
-def _write_table(columns: Sequence[Column]) -> None:
+def _write_table(columns: Sequence[TableColumn]) -> None:
     texts = []
     for column in columns:
         cells = [escape_controls(column.title), *column.cells()]
@@ -315,7 +315,7 @@ def _write_table(columns: Sequence[Column]) -> None:
     sys.stdout.write("\n".join(lines) + "\n")
 
 
-def _draw_table(columns: Sequence[Column]) -> None:
+def _draw_table(columns: Sequence[TableColumn]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -26,7 +26,7 @@ from discreet.cli.options import (
     option,
 )
 from discreet.cli.output import (
-    Column,
+    TableColumn,
     check_writable,
     conclude,
     note,
@@ -36,6 +36,7 @@ from discreet.cli.output import (
     working,
 )
 from discreet.errors import BadUsage
+from discreet.markup import show_predicted_share
 
 if TYPE_CHECKING:
     from discreet.analysis.planning import Plan
@@ -145,7 +146,6 @@ def plan(
 
 
 def _show(made: Plan, top: int | None) -> None:
-    from discreet.markup import show_share
 
     solved = {"rmse": "", "target": ""}.get(made.solved, f" (solved for {made.solved})")
     say(
@@ -162,9 +162,11 @@ def _show(made: Plan, top: int | None) -> None:
         f"Equal to losing                 {made.persons - made.equivalent_persons:,} of the "
         f"persons ({made.equivalent_persons:,} would do without privacy)"
     )
-    say(f"Two items 0.5 logits apart      in the right order {show_share(made.order_probability)}")
+    in_order = show_predicted_share(made.order_probability)
+    say(f"Two items 0.5 logits apart      in the right order {in_order}")
     if top is not None:
-        say(f"Of the {top} hardest items        {show_share(made.top_overlap(top))} are found")
+        share = show_predicted_share(made.top_overlap(top))
+        say(f"Of the {top} hardest items        {share} are found")
     assumed = made.setting.assumptions
     say(
         f"Assumed: difficulties N(0, {assumed.difficulty_spread:g}), abilities "
@@ -180,9 +182,9 @@ GIVEN_OUT = {"uniform": "at random", "booklets": "in booklets of two neighbourin
 def _show_comparison(plans: dict[str, Plan]) -> None:
     print_table(
         [
-            Column("mechanism", list(plans)),
-            Column("standard error", [one.rmse for one in plans.values()], 3),
-            Column("worth in persons", [one.equivalent_persons for one in plans.values()]),
+            TableColumn("mechanism", list(plans)),
+            TableColumn("standard error", [one.rmse for one in plans.values()], 3),
+            TableColumn("worth in persons", [one.equivalent_persons for one in plans.values()]),
         ]
     )
 
@@ -286,13 +288,13 @@ def _make_size(
 ) -> Size:
     """Return the public parameters of the release that is attacked."""
     from discreet.privacy.audit.attacks import Size
-    from discreet.tables.lists import read_forms
+    from discreet.tables.lists import read_form_list
 
     if forms is None:
         return Size(20 if items is None else items, max_answers, steps, design=design)
     if items is not None:
         raise BadUsage("--forms FILE names the items of the release; leave out --items.")
-    listed = tuple(map(tuple, read_forms(forms).values()))
+    listed = tuple(map(tuple, read_form_list(forms).values()))
     return Size(0, max_answers, steps, listed, design)
 
 

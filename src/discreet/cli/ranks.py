@@ -9,12 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from discreet.cli.answers import Reading, read_answers
+from discreet.cli.answers import ReadingOptions, read_answers
 from discreet.cli.calibrations import check_method, find_calibration
 from discreet.cli.fit import Regularisation
 from discreet.cli.options import AsJson, Method, argument, flag, option
 from discreet.cli.output import (
-    Column,
+    TableColumn,
     conclude,
     list_rows,
     print_columns,
@@ -27,7 +27,7 @@ from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
     from discreet.results.estimate import Estimate
-    from discreet.results.kinds import Kind
+    from discreet.results.kinds import ReleaseKind
     from discreet.results.rank_ranges import ItemComparison, RankRanges
     from discreet.results.ranking import Ranking
 
@@ -45,7 +45,7 @@ def top(
     method: Method = "auto",
     regularisation: Regularisation = 0.0,
     as_json: AsJson = False,
-    reading: Reading,
+    reading: ReadingOptions,
 ) -> None:
     """Name the K hardest (or easiest) items."""
     check_method(method)
@@ -68,14 +68,14 @@ def top(
     conclude(estimate.warnings, choice=estimate.choice)
 
 
-def find_words(known: Any) -> Kind:
+def find_words(known: Any) -> ReleaseKind:
     """Return the words for what a calibration is about: items of persons, or objects of judges."""
     from discreet.results.kinds import find_kind
 
     return find_kind(getattr(known, "record", {}))
 
 
-def _fit(file: str, method: str, regularisation: float, reading: Reading) -> Estimate:
+def _fit(file: str, method: str, regularisation: float, reading: ReadingOptions) -> Estimate:
     responses = read_answers(file, reading)
     from discreet.models.calibrate import fit
 
@@ -88,9 +88,9 @@ def _fit(file: str, method: str, regularisation: float, reading: Reading) -> Est
         )
 
 
-def _refuse_options(file: str, method: str, regularisation: float, reading: Reading) -> None:
+def _refuse_options(file: str, method: str, regularisation: float, reading: ReadingOptions) -> None:
     """Refuse what would have no effect: these numbers are estimated already."""
-    if method != "auto" or regularisation or reading != Reading():
+    if method != "auto" or regularisation or reading != ReadingOptions():
         raise BadUsage(
             f"{file} is a calibration, whose numbers are estimated already: --method, "
             "--regularisation and the options for reading answers belong to answers. Leave them "
@@ -112,7 +112,9 @@ def _top_document(estimate: Estimate, ranking: Ranking, ranges: RankRanges) -> d
     return {**names, "gap": ranking.gap, **how, "ranks": ranks}
 
 
-def _print_ranking(estimate: Estimate, ranking: Ranking, ranges: RankRanges, kind: Kind) -> None:
+def _print_ranking(
+    estimate: Estimate, ranking: Ranking, ranges: RankRanges, kind: ReleaseKind
+) -> None:
     from discreet.analysis.standing import show_ranks
 
     best, most = set(ranking.top), kind.least if ranking.easiest else kind.most
@@ -131,12 +133,12 @@ def _print_ranking(estimate: Estimate, ranking: Ranking, ranges: RankRanges, kin
     known = show_ranks(ranges, "-")
     print_table(
         [
-            Column("rank", [*ranks, *["rival"] * len(rivals)]),
-            Column(kind.item, names),
-            Column(kind.number, estimate.difficulty[rows].tolist(), digits=3),
-            Column("se", estimate.se[rows].tolist(), digits=3),
-            Column(f"among the {most}", [words.get(name, "no") for name in names]),
-            Column("possible ranks", [known[name] for name in names]),
+            TableColumn("rank", [*ranks, *["rival"] * len(rivals)]),
+            TableColumn(kind.item, names),
+            TableColumn(kind.number, estimate.difficulty[rows].tolist(), digits=3),
+            TableColumn("se", estimate.se[rows].tolist(), digits=3),
+            TableColumn(f"among the {most}", [words.get(name, "no") for name in names]),
+            TableColumn("possible ranks", [known[name] for name in names]),
         ]
     )
     if ranking.gap == ranking.gap:  # not NaN: there is an item on either side of the line
@@ -178,7 +180,7 @@ def compare_items(
 
 
 def _print_comparison(
-    own: ItemComparison, every: dict[str, float], kind: Kind, *, is_sure: bool
+    own: ItemComparison, every: dict[str, float], kind: ReleaseKind, *, is_sure: bool
 ) -> None:
     from discreet.markup import show_probability
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class ReleaseTerms:
     """What is released, and what it may cost."""
 
     items: Annotated[
@@ -118,7 +118,7 @@ class Terms:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
+class ReleaseStudy:
     """What is public about who answered what."""
 
     max_answers: Annotated[
@@ -149,9 +149,9 @@ class Study:
 
     def tell(self, lowest: int | None, model: str) -> dict[str, Any]:
         """Return what a release is told about its items besides their list."""
-        from discreet.tables.lists import read_forms
+        from discreet.tables.lists import read_form_list
 
-        forms = None if self.forms is None else read_forms(self.forms)
+        forms = None if self.forms is None else read_form_list(self.forms)
         return {"forms": forms, "design": self.design, "lowest": lowest or 0, "model": model}
 
 
@@ -166,7 +166,7 @@ RequestFile = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delivery:
+class DeliveryOptions:
     """Where a release goes, and how it is shown."""
 
     out: Annotated[Path, option("DIR", "The new folder to publish.")]
@@ -209,7 +209,7 @@ def need(found: Any, name: str) -> Any:
     return found
 
 
-def settle(terms: Terms, kind: str = "answers") -> dict[str, Any]:
+def settle(terms: ReleaseTerms, kind: str = "answers") -> dict[str, Any]:
     """Refuse what can be refused before the data is read; return what a release takes."""
     items, epsilon, ledger = (
         need(getattr(terms, name), f"--{name}") for name in ("items", "epsilon", "ledger")
@@ -238,11 +238,11 @@ def check_allowed(
     kind: str, settled: dict[str, Any], listing: Listing, cap: int | None, people: int | None
 ) -> None:
     """Refuse what the ledger does not allow, before the data is opened."""
-    from discreet.publishing.wanted import Wanted
+    from discreet.publishing.wanted import ReleaseSpec
     from discreet.publishing.wanted import check_allowed as check
 
     given = settled["budget"], listing, cap, people, settled["mechanism"]
-    wanted = Wanted(kind, *given, estimator=settled.get("estimator", "noise-aware"))
+    wanted = ReleaseSpec(kind, *given, estimator=settled.get("estimator", "noise-aware"))
     check(settled["ledger"], wanted, settled["population"], None)
 
 
@@ -251,9 +251,9 @@ def release(
     *,
     context: typer.Context,
     request: RequestFile = None,
-    study: Study,
-    terms: Terms,
-    delivery: Delivery,
+    study: ReleaseStudy,
+    terms: ReleaseTerms,
+    delivery: DeliveryOptions,
     limits: Limits,
     reading: ReleaseReading,
 ) -> None:
@@ -296,14 +296,14 @@ class Approved:
 
         return self.listing.read(make_reading(**self.words))
 
-    def release(self, data: Any, delivery: Delivery) -> Published:
+    def release(self, data: Any, delivery: DeliveryOptions) -> Published:
         """Release what was approved."""
         from discreet.publishing.requests import release_request
 
         return release_request(data, self.request, ledger=self.ledger, **delivery.place)
 
 
-def open_request(context: typer.Context, file: Path, terms: Terms, kind: str) -> Approved:
+def open_request(context: typer.Context, file: Path, terms: ReleaseTerms, kind: str) -> Approved:
     """Return what was approved, or refuse it before the data is opened."""
     _refuse_beside(context)
     from discreet.privacy.ledger.request import Request
@@ -323,7 +323,7 @@ def open_request(context: typer.Context, file: Path, terms: Terms, kind: str) ->
 
 def _refuse_beside(context: typer.Context) -> None:
     """Refuse options about what is released and how it is read: only what was approved is."""
-    groups = (Terms, Study, ReleaseReading, Columns)
+    groups = (ReleaseTerms, ReleaseStudy, ReleaseReading, Columns)
     told = {one.name for group in groups for one in fields(group)} - {"ledger"}
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
@@ -336,7 +336,7 @@ def _refuse_beside(context: typer.Context) -> None:
             )
 
 
-def show_release(released: Published, delivery: Delivery) -> None:
+def show_release(released: Published, delivery: DeliveryOptions) -> None:
     """Say where a release was written, and print it."""
     note(released.record["choice"])
     for warning in released.estimate.warnings:

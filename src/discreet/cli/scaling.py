@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from discreet.cli.options import option
 
 if TYPE_CHECKING:
-    from discreet.analysis.scale import Scale, Wanted
+    from discreet.analysis.scale import Scale, ScaleTarget
 
 
 ScaleText = Annotated[
@@ -22,7 +22,7 @@ ScaleText = Annotated[
 ]
 
 
-def read_wanted(text: str | None) -> Scale | Wanted | None:
+def read_wanted(text: str | None) -> Scale | ScaleTarget | None:
     """Return the scale that was typed, or refuse it before anything else is done."""
     if text is None:
         return None
@@ -31,16 +31,18 @@ def read_wanted(text: str | None) -> Scale | Wanted | None:
     return parse_scale(text)
 
 
-def needs_persons(wanted: Scale | Wanted | None) -> bool:
+def needs_persons(wanted: Scale | ScaleTarget | None) -> bool:
     """Say whether abilities must be known before the scale is."""
     if wanted is None:
         return False
-    from discreet.analysis.scale import Wanted  # loads SciPy
+    from discreet.analysis.scale import ScaleTarget  # loads SciPy
 
-    return isinstance(wanted, Wanted)
+    return isinstance(wanted, ScaleTarget)
 
 
-def settle_scale(wanted: Scale | Wanted | None, responses: Any, calibration: Any) -> Scale | None:
+def settle_scale(
+    wanted: Scale | ScaleTarget | None, responses: Any, calibration: Any
+) -> Scale | None:
     """Return the scale; abilities are estimated where it depends on the persons."""
     if wanted is None:
         return None

@@ -116,7 +116,7 @@ def count_both(plane: UInt64Array, planes: BitPlanes) -> Int64Array:
     return both
 
 
-def count_steps(planes: BitPlanes, steps: Sequence[int]) -> Int64Array:
+def count_step_planes(planes: BitPlanes, steps: Sequence[int]) -> Int64Array:
     """Do as :func:`count_planes` with nodes (:mod:`discreet.counts.nodes`) of these steps.
 
     Whoever is just below a step is at the one before it, so that half of a symmetric matrix says

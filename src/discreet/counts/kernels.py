@@ -296,7 +296,7 @@ def gather_rows(
 
 
 @compiled_loop
-def list_answers(right, wrong, place, item_out, right_out):
+def write_sparse_rows(right, wrong, place, item_out, right_out):
     """Write the answers of one block as sparse rows; ``place`` is where each person starts."""
     for item in range(right.shape[0]):
         for word in range(right.shape[1]):

@@ -82,7 +82,7 @@ def _split(rows: SparseRows, shift: int) -> tuple[Any, Any, Any, Any, Any]:
 
 def list_rows(planes: BitPlanes) -> SparseRows:
     """Turn bit planes into sparse rows."""
-    from discreet.counts.kernels import list_answers
+    from discreet.counts.kernels import write_sparse_rows
 
     answered, _ = planes.person_totals()
     indptr = np.zeros(planes.n_persons + 1, dtype=np.int64)
@@ -93,7 +93,7 @@ def list_rows(planes: BitPlanes) -> SparseRows:
 
     def write(block: int) -> None:
         place = indptr[block * size : (block + 1) * size].copy()
-        list_answers(planes.right[block], planes.wrong[block], place, item, right)
+        write_sparse_rows(planes.right[block], planes.wrong[block], place, item, right)
 
     list(map_tasks(write, range(planes.right.shape[0])))
     return SparseRows(indptr, item, right, planes.n_items)

@@ -22,7 +22,7 @@ from discreet.datasets.films import (
     column_numbers,
     movielens,
     prepare_ratings,
-    read_text,
+    read_archive_text,
 )
 from discreet.datasets.questionnaire import WELLBEING_ANSWERS, WELLBEING_TEXTS, wellbeing
 from discreet.errors import BadResponses, BadUsage
@@ -122,7 +122,7 @@ def lsat(path: str | PathLike[str] | None = None) -> Responses:
     """
     if path is None:
         return _bundled("lsat6_patterns.csv")
-    lines = read_text(path).splitlines()
+    lines = read_archive_text(path).splitlines()
     return _patterns(_split_table(lines, str(path)), str(path))
 
 
@@ -151,7 +151,7 @@ def three_grades(path: str | PathLike[str] | None = None) -> Responses:
     """
     if path is None:
         return _bundled("three_grades_patterns.csv")
-    header, *rows = csv.reader(read_text(path).splitlines(), delimiter=";")
+    header, *rows = csv.reader(read_archive_text(path).splitlines(), delimiter=";")
     columns = column_numbers(header, GRADES, path)
     marks = _whole_numbers([[row[c] for c in columns] for row in rows if row], str(path))
     return Responses.from_array((marks > np.median(marks, axis=0)).astype(np.int8), items=GRADES)
@@ -183,7 +183,7 @@ def uci_student(path: str | PathLike[str] | None = None) -> Responses:
     """
     if path is None:
         return _bundled("uci_student_patterns.csv")
-    header, rows = _split_arff(read_text(path).splitlines())
+    header, rows = _split_arff(read_archive_text(path).splitlines())
     columns = column_numbers(header, RESULTS, path)
     results = [[row[c].strip().lower() for c in columns] for row in rows[:STUDENTS]]
     if not results:

@@ -72,7 +72,7 @@ def movielens(path: str | PathLike[str]) -> Ratings:
     Harper, F. M. and Konstan, J. A. (2015). The MovieLens datasets: history and context. ACM
     Transactions on Interactive Intelligent Systems 5(4), 19.
     """
-    lines = read_text(path, MEMBERS).split("\n")
+    lines = read_archive_text(path, MEMBERS).split("\n")
     if "\t" in lines[0]:
         rows, columns = [line.split("\t") for line in lines if line.strip()], [0, 1, 2]
     else:
@@ -179,7 +179,7 @@ def _approximate(matrix: FloatArray, rank: int) -> FloatArray:
     return np.asarray(top @ (top.T @ matrix))
 
 
-def read_text(path: str | PathLike[str], members: Sequence[str] = ()) -> str:
+def read_archive_text(path: str | PathLike[str], members: Sequence[str] = ()) -> str:
     """Return the text of a file.
 
     Parameters
@@ -217,7 +217,7 @@ def column_numbers(
 def _member_of_folder(folder: Path, members: Sequence[str]) -> str:
     for name in members:
         if (folder / name).is_file():
-            return read_text(folder / name)
+            return read_archive_text(folder / name)
     raise _nothing_inside(folder, members)
 
 

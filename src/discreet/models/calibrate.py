@@ -35,7 +35,7 @@ from discreet.models.uncertainty import (
 )
 from discreet.models.unused import call_categories
 from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
-from discreet.results.estimate import Estimate, Kind, Notice, Solution
+from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
 from discreet.tables.words import FitWords, ReadingWords
 from discreet.types import Ability, Engine, FloatArray, Method, Model
 
@@ -265,7 +265,7 @@ def _go_through(
     sandwich: Sandwich,
     chain: Chain,
     difficulty: FloatArray,
-) -> tuple[Uncertainty, tuple[Notice, ...]]:
+) -> tuple[Uncertainty, tuple[FitWarning, ...]]:
     """Make the second pass over persons; return warnings about routing too.
 
     Without ``facts`` nobody looks for routing, whose test knows right and wrong answers only.
@@ -280,7 +280,7 @@ def _go_through(
         answers.admit(sandwich.job)
     except OutOfReach as reason:
         found = answers.reduce_all(jobs)
-        notice = Notice(Kind.NO_STANDARD_ERRORS, f"no standard errors: {reason}")
+        notice = FitWarning(WarningKind.NO_STANDARD_ERRORS, f"no standard errors: {reason}")
         uncertainty = _unknown(chain, notice)
     else:
         products, *found = answers.reduce_all([sandwich.job, *jobs])
@@ -367,7 +367,7 @@ def _fit_counts(counts: PairCounts, request: _Request, advice: str = NO_FOLDS) -
         scoring = method.scoring(difficulty)
         uncertainty = simulate_uncertainty(counts, laplacian, difficulty, scoring)
     else:
-        notice = Notice(Kind.NO_STANDARD_ERRORS, f"no standard errors: {advice}")
+        notice = FitWarning(WarningKind.NO_STANDARD_ERRORS, f"no standard errors: {advice}")
         uncertainty = _unknown(chain, notice)
     facts = ItemFacts(chain.items, counts.answers, counts.right, counts.persons)
     found = _assemble(facts, chain, request, difficulty, solution, uncertainty)
@@ -397,8 +397,8 @@ def _assemble(
             f"regularised with {amount:g} in both directions of every compared pair: "
             "difficulties are pulled together, most of all those of items with few answers"
         )
-        warnings.append(Notice(Kind.REGULARISED, sentence))
-    warnings += [note for note in uncertainty.notes if isinstance(note, Notice)]
+        warnings.append(FitWarning(WarningKind.REGULARISED, sentence))
+    warnings += [note for note in uncertainty.notes if isinstance(note, FitWarning)]
     return Estimate(
         items=facts.items,
         difficulty=chain.spread(difficulty),
@@ -417,12 +417,12 @@ def _assemble(
     )
 
 
-def _doubts(items: tuple[str, ...], persons: int) -> tuple[Notice, ...]:
+def _doubts(items: tuple[str, ...], persons: int) -> tuple[FitWarning, ...]:
     doubt = doubt_shape(len(items), persons)
-    return (Notice(Kind.TRANSPOSED, doubt.rstrip("; ")),) if doubt else ()
+    return (FitWarning(WarningKind.TRANSPOSED, doubt.rstrip("; ")),) if doubt else ()
 
 
-def _doubt_persons(counts: PairCounts) -> tuple[Notice, ...]:
+def _doubt_persons(counts: PairCounts) -> tuple[FitWarning, ...]:
     if not counts.repeated:
         return ()
     sentence = (
@@ -430,7 +430,7 @@ def _doubt_persons(counts: PairCounts) -> tuple[Notice, ...]:
         "another of the counts that were added: pairs of their answers here and there are not "
         "counted, and answers that are in both count twice. Count such answers together"
     )
-    return (Notice(Kind.COUNTED_TWICE, sentence),)
+    return (FitWarning(WarningKind.COUNTED_TWICE, sentence),)
 
 
 def _unknown(chain: Chain, reason: str) -> Uncertainty:

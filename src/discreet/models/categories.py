@@ -24,7 +24,7 @@ def as_thresholds(difficulty: npt.ArrayLike) -> FloatArray:
     return value[:, None] if value.ndim == 1 else value
 
 
-def count_steps(thresholds: FloatArray) -> Int64Array:
+def count_item_steps(thresholds: FloatArray) -> Int64Array:
     """Return how many steps each item has, ``[item]``."""
     return np.asarray((~np.isnan(thresholds)).sum(axis=-1))
 

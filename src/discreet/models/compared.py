@@ -23,7 +23,7 @@ from discreet.models.laplacian import Laplacian, invert
 from discreet.models.methods import PAIR_METHODS, Method
 from discreet.models.uncertainty import COVARIANCE_LIMIT, Uncertainty
 from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
-from discreet.results.estimate import Estimate, Kind, Notice, Solution
+from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
 from discreet.results.ranking import STATUS_WORDS, Strengths, explain_left_out
 from discreet.types import FloatArray, PairMethod
 
@@ -184,7 +184,7 @@ def _too_many(m: int) -> Uncertainty:
         f"no standard errors: {m:,} objects, and a matrix between all of more than "
         f"{COVARIANCE_LIMIT:,} is not made. Compare a part of the objects, such as the strongest"
     )
-    notice = Notice(Kind.NO_STANDARD_ERRORS, sentence)
+    notice = FitWarning(WarningKind.NO_STANDARD_ERRORS, sentence)
     return Uncertainty(np.full(m, np.nan), None, (notice,))
 
 
@@ -210,5 +210,5 @@ def _assemble(
         persons=counts.judges,
     )
     status = tuple(STATUS_WORDS[one] for one in chain.status)
-    missing = [note for note in uncertainty.notes if isinstance(note, Notice)]
+    missing = [note for note in uncertainty.notes if isinstance(note, FitWarning)]
     return Strengths(estimate, (*explain_left_out(counts.items, status), *missing))

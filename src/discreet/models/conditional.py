@@ -101,7 +101,7 @@ def maximise_conditional(
     start
         Difficulties to start from.
     """
-    check_size(patterns)
+    check_conditional_size(patterns)
     observed = right - patterns.item_sums(patterns.perfect)
     structure = Structure(np.ones((patterns.n_items, 1), dtype=bool))
     found = maximise(Surface(patterns, observed[:, None], structure), start)
@@ -115,7 +115,7 @@ def centred_covariance(information: FloatArray) -> FloatArray:
     return np.asarray(np.linalg.inv(information + lift) - 1.0 / (lift * m * m))
 
 
-def check_size(patterns: Patterns, steps: int = 1) -> None:
+def check_conditional_size(patterns: Patterns, steps: int = 1) -> None:
     """Refuse what would take too much memory or time, before it begins.
 
     Parameters

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.markup import name_some
-from discreet.models.conditional import check_size
+from discreet.models.conditional import check_conditional_size
 from discreet.models.patterns import Patterns, group_codes
 from discreet.models.score_maximum import Maximum, Structure, Surface, Undetermined, maximise
 from discreet.results.estimate import Solution
@@ -235,7 +235,7 @@ def maximise_steps(
 
 def _build_structure(answers: StepPatterns, model: StepModel) -> Structure:
     used = answers.used
-    check_size(answers.patterns, used.shape[1])
+    check_conditional_size(answers.patterns, used.shape[1])
     if model is StepModel.RATING_SCALE:
         _check_rating_scale(answers)
         return Structure(used, rating_basis(*used.shape))

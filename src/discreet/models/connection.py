@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import name_some
-from discreet.results.estimate import Kind, Notice, Status
+from discreet.results.estimate import FitWarning, Status, WarningKind
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 
@@ -72,7 +72,7 @@ class Chain:
     kept: IndexArray
     rates: Any
     status: tuple[Status, ...]
-    warnings: tuple[Notice, ...]
+    warnings: tuple[FitWarning, ...]
 
     def spread(self, values: FloatArray) -> FloatArray:
         """Put values of the kept items at their places among all items, NaN elsewhere."""
@@ -106,7 +106,7 @@ def build_chain(counts: PairTable, *, regularisation: float = 0.0) -> Chain:
     return Chain(counts.items, kept, _as_floats(rates), status, warnings)
 
 
-def classify(counts: PairTable) -> tuple[tuple[Status, ...], IndexArray, tuple[Notice, ...]]:
+def classify(counts: PairTable) -> tuple[tuple[Status, ...], IndexArray, tuple[FitWarning, ...]]:
     """Return a status per item, the positions of the largest linked set, and warnings.
 
     Two items are linked when a path of "right where the other was wrong" leads from each to
@@ -136,7 +136,7 @@ def regularise(right_wrong: Any, amount: float) -> Any:
 
 def _classify(
     right_wrong: Any, counts: PairTable, *, regularised: bool
-) -> tuple[tuple[Status, ...], IndexArray, tuple[Notice, ...]]:
+) -> tuple[tuple[Status, ...], IndexArray, tuple[FitWarning, ...]]:
     m = len(counts.items)
     if m > 1 and _all_pairs_seen(right_wrong):
         return (Status.ESTIMATED,) * m, np.arange(m), ()
@@ -151,8 +151,8 @@ def _classify(
     warnings = list(_left_out_warnings(counts.items, codes))
     if rivals:
         warnings.append(
-            Notice(
-                Kind.SEVERAL_SETS,
+            FitWarning(
+                WarningKind.SEVERAL_SETS,
                 f"{rivals + 1} unconnected sets of items are equally large ({len(kept)} items "
                 "each); the one with the most answers (then the first in item order) was "
                 "estimated. Fit the others on their own, or link the sets by common items",
@@ -244,7 +244,7 @@ REASONS = {
 }
 
 
-def _left_out_warnings(items: tuple[str, ...], codes: npt.NDArray[np.object_]) -> list[Notice]:
+def _left_out_warnings(items: tuple[str, ...], codes: npt.NDArray[np.object_]) -> list[FitWarning]:
     found = []
     for status, reason in REASONS.items():
         where = np.flatnonzero(codes == status)
@@ -252,8 +252,10 @@ def _left_out_warnings(items: tuple[str, ...], codes: npt.NDArray[np.object_]) -
             names = name_some([items[i] for i in where])
             noun = "item" if len(where) == 1 else "items"
             sentence = f"no difficulty for {len(where)} {noun} that {reason}: {names}"
-            kind = Kind.NOT_LINKED if status is Status.NOT_CONNECTED else Kind.LEFT_OUT
-            found.append(Notice(kind, sentence, [items[i] for i in where]))
+            kind = (
+                WarningKind.NOT_LINKED if status is Status.NOT_CONNECTED else WarningKind.LEFT_OUT
+            )
+            found.append(FitWarning(kind, sentence, [items[i] for i in where]))
     return found
 
 

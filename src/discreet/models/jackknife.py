@@ -32,7 +32,7 @@ from discreet.models.uncertainty import (
     NO_STEP_COVARIANCE,
     Uncertainty,
 )
-from discreet.results.estimate import Kind, Notice
+from discreet.results.estimate import FitWarning, WarningKind
 from discreet.types import BoolArray, FloatArray
 
 
@@ -138,10 +138,10 @@ def _name_thin(thin: BoolArray, chain: Chain, plan: StepPlan) -> list[str]:
     return [plan.items[place] for place in np.unique(plan.item_of[chain.kept[thin]])]
 
 
-def _explain_thin(names: list[str]) -> Notice:
+def _explain_thin(names: list[str]) -> FitWarning:
     sentence = (
         f"no standard error for {count_of(len(names))} answered (or, with steps, in some category) "
         f"by persons of too few folds (fewer than {FEWEST_FOLDS}, or linked to the others by one "
         f"alone): {name_some(names)}. Fit the answers themselves, or count more persons"
     )
-    return Notice(Kind.NO_STANDARD_ERRORS, sentence, names)
+    return FitWarning(WarningKind.NO_STANDARD_ERRORS, sentence, names)

@@ -28,12 +28,12 @@ from discreet.models.mixture import (
     Mixture,
     Sums,
     centre_covariance,
-    evaluate,
+    evaluate_mixture,
     information_about_difficulty,
 )
 from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.models.refined import solve_refined
-from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
+from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 DISTRIBUTIONS = ("normal", "empirical")
@@ -204,7 +204,7 @@ def climb_normal(
     last = np.inf
     factor = None if information is None else _invert_along(information, ways)
     mixture = replace_grid(mixture, longest)
-    sums = evaluate(mixture)
+    sums = evaluate_mixture(mixture)
     for step in range(1, STEPS + 1):
         if factor is None:
             factor = _invert_along(normal_information(mixture, sums, ways), ways)
@@ -243,10 +243,14 @@ def _advance(
         # The likelihood is an even function of the standard deviation.
         sd = abs(mixture.sd + float(move[-1]))
         moved = replace(mixture, difficulty=mixture.difficulty + move[:-1], sd=sd)
-        found = evaluate(moved)
+        found = evaluate_mixture(moved)
         if found.log_likelihood >= sums.log_likelihood - 1e-11 * abs(sums.log_likelihood):
             finer = replace_grid(moved, longest)
-            return finer, found if finer is moved else evaluate(finer), float(np.abs(move).max())
+            return (
+                finer,
+                found if finer is moved else evaluate_mixture(finer),
+                float(np.abs(move).max()),
+            )
         move = move / 2
     raise NotConverged(
         "marginal likelihood: no step increases it although the gradient is not zero; "
@@ -331,7 +335,7 @@ def fit_empirical(normal: Mixture, basis: FloatArray | None = None) -> MarginalF
 
 
 def _reweigh(mixture: Mixture) -> tuple[Mixture, Sums]:
-    sums = evaluate(mixture)
+    sums = evaluate_mixture(mixture)
     likelihood = sums.likelihood
     persons = mixture.patterns.persons
     weights = np.exp(mixture.log_weights)
@@ -341,13 +345,13 @@ def _reweigh(mixture: Mixture) -> tuple[Mixture, Sums]:
         # Rounding in the scale of each person's likelihood.
         weights /= weights.sum()
     mixture = replace(mixture, log_weights=np.log(np.maximum(weights, 1e-300)))
-    return mixture, evaluate(mixture)
+    return mixture, evaluate_mixture(mixture)
 
 
 def _finish_empirical(
     mixture: Mixture, rounds: int, length: float, basis: FloatArray | None
 ) -> MarginalFit:
-    sums = evaluate(mixture)
+    sums = evaluate_mixture(mixture)
     weights, level = np.exp(mixture.log_weights), mixture.level
     nodes = mixture.nodes - level
     mean = float(weights @ nodes)
@@ -420,18 +424,22 @@ def check_patterns(patterns: Patterns, counts: PairCounts) -> None:
 
 def explain_marginal(
     counts: PairCounts, kept: npt.NDArray[np.intp], found: MarginalFit
-) -> tuple[tuple[Status, ...], tuple[Notice, ...]]:
+) -> tuple[tuple[Status, ...], tuple[FitWarning, ...]]:
     """Statuses and warnings: items that pairs do not link are linked by assumption only."""
     status, linked, warnings = classify(counts)
     apart = [counts.items[i] for i in kept if status[i] == Status.NOT_CONNECTED]
-    said = [one for one in warnings if one.kind not in (Kind.NOT_LINKED, Kind.SEVERAL_SETS)]
+    said = [
+        one
+        for one in warnings
+        if one.kind not in (WarningKind.NOT_LINKED, WarningKind.SEVERAL_SETS)
+    ]
     if apart:
         sentence = (
             f"the answers themselves do not link {len(apart)} of {len(kept)} items to the other "
             f"{len(linked)}: {name_some(apart)}; marginal likelihood compares them only by "
             "assuming that all persons come from one ability distribution"
         )
-        said.append(Notice(Kind.LINKED_BY_ASSUMPTION, sentence, apart))
+        said.append(FitWarning(WarningKind.LINKED_BY_ASSUMPTION, sentence, apart))
     said += warn_flat(found.sd)
     chosen = list(status)
     for i in kept:
@@ -439,7 +447,7 @@ def explain_marginal(
     return tuple(chosen), tuple(said)
 
 
-def warn_flat(sd: float) -> tuple[Notice, ...]:
+def warn_flat(sd: float) -> tuple[FitWarning, ...]:
     """Say so where persons hardly differ."""
     if sd >= SMALL_SD:
         return ()
@@ -447,4 +455,4 @@ def warn_flat(sd: float) -> tuple[Notice, ...]:
         "the answers do not tell persons apart: the estimated spread of abilities is near "
         "zero, so that these are logits of the share of wrong answers"
     )
-    return (Notice(Kind.FLAT_ABILITIES, sentence),)
+    return (FitWarning(WarningKind.FLAT_ABILITIES, sentence),)

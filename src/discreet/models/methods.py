@@ -22,7 +22,7 @@ from discreet.counts.folds import PersonWeight
 from discreet.errors import BadUsage
 from discreet.models.laplacian import Laplacian, build_laplacian, symmetrise_flow
 from discreet.models.refined import RefinedScoring, curvature, solve_refined, solve_within
-from discreet.models.score_plan import Scoring
+from discreet.models.score_plan import PairContribution
 from discreet.models.stationary import solve_stationary
 from discreet.results.estimate import Estimate, Solution
 from discreet.types import FloatArray
@@ -75,7 +75,7 @@ class Method:
 
     solve: Callable[[Any], tuple[FloatArray, Solution]]
     laplacian: Callable[[Any, FloatArray], Laplacian]
-    scoring: Callable[[FloatArray], Scoring]
+    scoring: Callable[[FloatArray], PairContribution]
     weighting: PersonWeight | None
     solve_within: Callable[[Any, FloatArray], tuple[FloatArray, Solution]]
     """The same among the combinations of a basis' columns: for a rating scale."""

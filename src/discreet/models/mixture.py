@@ -206,7 +206,7 @@ def find_chances(
     return np.ascontiguousarray(above[place[0], :, place[1]]), load
 
 
-def evaluate(mixture: Mixture) -> Sums:
+def evaluate_mixture(mixture: Mixture) -> Sums:
     """Posterior of each kind of person, log-likelihood and gradient."""
     patterns, theta = mixture.patterns, mixture.abilities
     chance, loads = mixture.reach()

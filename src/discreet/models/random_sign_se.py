@@ -27,7 +27,7 @@ from discreet.models.laplacian import (
     solve,
 )
 from discreet.models.score_plan import ScorePlan, score_chunks, score_persons, weigh_scores
-from discreet.results.estimate import Kind, Notice
+from discreet.results.estimate import FitWarning, WarningKind
 from discreet.types import FloatArray
 
 COLUMN_TOL = 1e-4
@@ -253,7 +253,7 @@ class ManyItems(Job[Any]):
         except NotConverged as error:
             sentence = f"no standard errors: {error}"
             missing = np.full(self.plan.system.size, np.nan)
-            return ManyErrors(missing, Notice(Kind.NO_STANDARD_ERRORS, sentence))
+            return ManyErrors(missing, FitWarning(WarningKind.NO_STANDARD_ERRORS, sentence))
 
     def _finish(self, total: Any) -> ManyErrors:
         raise NotImplementedError

@@ -30,7 +30,7 @@ from discreet.privacy.mechanisms import MECHANISMS, find_mechanism
 from discreet.privacy.mechanisms.pairs import fit_counts
 from discreet.privacy.protocol import NOISE_AWARE, NoiseLaw
 from discreet.privacy.wall import Release
-from discreet.results.estimate import Estimate, Kind, Notice, Solution, Status
+from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
 from discreet.types import Estimator, FloatArray
 
 SIMULATED = (
@@ -114,7 +114,7 @@ def _simulate_noise(law: NoiseLaw, size: int, rng: np.random.Generator) -> Float
     return rng.geometric(leaving, size).astype(np.float64) - rng.geometric(leaving, size)
 
 
-def warn_floored(raised: int, counts: int) -> tuple[Notice, ...]:
+def warn_floored(raised: int, counts: int) -> tuple[FitWarning, ...]:
     """Say that there are no standard errors, where the floor raised too many counts."""
     if has_room(raised, counts):
         return ()
@@ -123,7 +123,7 @@ def warn_floored(raised: int, counts: int) -> tuple[Notice, ...]:
         f"to 1, more than {FLOOR_LIMIT:.0%}, which pulls the difficulties together; the estimator "
         "'noise-aware' has standard errors for the same values"
     )
-    return (Notice(Kind.NO_STANDARD_ERRORS, sentence),)
+    return (FitWarning(WarningKind.NO_STANDARD_ERRORS, sentence),)
 
 
 def count_raised(release: Release) -> dict[str, int]:

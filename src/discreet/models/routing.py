@@ -30,7 +30,7 @@ from scipy.special import expit
 from discreet.answers.planes import AnswerStore, SparseRows
 from discreet.answers.protocol import Answers, Job
 from discreet.models.score_plan import restrict_rows
-from discreet.results.estimate import Kind, Notice
+from discreet.results.estimate import FitWarning, WarningKind
 from discreet.types import FloatArray, IndexArray
 
 SAMPLE = 2000
@@ -73,7 +73,7 @@ class Routing:
         return bool(low or self.core_p_value < CORE_LEVEL)
 
     @property
-    def warnings(self) -> tuple[Notice, ...]:
+    def warnings(self) -> tuple[FitWarning, ...]:
         """A sentence for the user, or nothing."""
         if not self.looks_routed:
             return ()
@@ -91,7 +91,7 @@ class Routing:
             f"these answers look routed (adaptive test, stages or stopping rule): {found}. "
             "Difficulties are then spread too far by this method; use the method 'marginal'"
         )
-        return (Notice(Kind.ROUTED, sentence),)
+        return (FitWarning(WarningKind.ROUTED, sentence),)
 
 
 UNKNOWN = Routing(np.nan, np.nan, np.nan)

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from discreet.models.patterns import Patterns
-from discreet.models.score_law import SMALL_VARIANCE, Batch, tilt_categories
+from discreet.models.score_law import SMALL_VARIANCE, AbilityBatch, tilt_categories
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
 BATCH_CELLS = 1 << 18
@@ -74,10 +74,10 @@ class Entries:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class BatchPlan:
     """Batches of persons, and the thresholds at which their tilts are right."""
 
-    batches: tuple[Batch, ...]
+    batches: tuple[AbilityBatch, ...]
     threshold: FloatArray
     deviation: float
 
@@ -94,7 +94,7 @@ class Plan:
         return bool(np.ptp(moved) * self.deviation < 2 * SHARED)
 
 
-def plan_batches(patterns: Patterns, threshold: FloatArray) -> Plan:
+def plan_batches(patterns: Patterns, threshold: FloatArray) -> BatchPlan:
     """Put persons together, and find an ability for each batch.
 
     Parameters
@@ -108,7 +108,7 @@ def plan_batches(patterns: Patterns, threshold: FloatArray) -> Plan:
     wide = _is_wide(patterns, threshold.shape[1])[entries.pattern]
     batches = [*_wide_batches(patterns, entries[wide], threshold.shape[1])]
     batches += _narrow_batches(patterns, entries[~wide], threshold.shape[1])
-    return Plan(tuple(batches), threshold, float(entries.deviation.max(initial=0.0)))
+    return BatchPlan(tuple(batches), threshold, float(entries.deviation.max(initial=0.0)))
 
 
 def conditional_work(patterns: Patterns, steps: int = 1) -> float:
@@ -208,7 +208,7 @@ def find_tilt(threshold: FloatArray, score: FloatArray) -> tuple[FloatArray, Flo
     return tilt, np.sqrt(variance)
 
 
-def _wide_batches(patterns: Patterns, entries: Entries, steps: int) -> Iterator[Batch]:
+def _wide_batches(patterns: Patterns, entries: Entries, steps: int) -> Iterator[AbilityBatch]:
     """Persons over all items: in classes that share a tilt, or each at an own one."""
     nodes, column = patterns.n_items * steps, np.arange(patterns.n_items)[None, :]
     kind = np.floor(np.log(entries.deviation) / np.log(ALIKE))
@@ -225,13 +225,13 @@ def _wide_batches(patterns: Patterns, entries: Entries, steps: int) -> Iterator[
         for part in _chunks(order[start:stop], nodes):
             some, answered = entries[part], patterns.answered_by(entries.pattern[part])
             tilt = np.array([some.tilt.mean()])
-            yield Batch(column, answered[None], some.score[None], some.persons[None], tilt)
+            yield AbilityBatch(column, answered[None], some.score[None], some.persons[None], tilt)
     for part in _chunks(np.concatenate([*alone, np.zeros(0, np.intp)]), nodes):
         some, answered = entries[part], patterns.answered_by(entries.pattern[part])[:, None]
-        yield Batch(column, answered, some.score[:, None], some.persons[:, None], some.tilt)
+        yield AbilityBatch(column, answered, some.score[:, None], some.persons[:, None], some.tilt)
 
 
-def _narrow_batches(patterns: Patterns, entries: Entries, steps: int) -> Iterator[Batch]:
+def _narrow_batches(patterns: Patterns, entries: Entries, steps: int) -> Iterator[AbilityBatch]:
     """Persons over their own items: neighbouring scores of a pattern in one block."""
     block = _stack_scores(entries)
     first = np.flatnonzero(np.diff(block, prepend=-1))
@@ -265,11 +265,11 @@ def _stack_scores(entries: Entries) -> IndexArray:
 
 def _fill_blocks(
     entries: Entries, block: IndexArray, chosen: IndexArray, items: IndexArray
-) -> Batch:
+) -> AbilityBatch:
     """Put the entries of some blocks in rows; short blocks are filled up with nobody."""
     start, stop = np.searchsorted(block, chosen), np.searchsorted(block, chosen, side="right")
     row = start[:, None] + np.arange(int((stop - start).max()))
     inside = row < stop[:, None]
     row = np.minimum(row, stop[:, None] - 1)
     tilt = (entries.tilt[row] * inside).sum(axis=1) / inside.sum(axis=1)
-    return Batch(items, None, entries.score[row], entries.persons[row] * inside, tilt)
+    return AbilityBatch(items, None, entries.score[row], entries.persons[row] * inside, tilt)

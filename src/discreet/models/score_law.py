@@ -45,7 +45,7 @@ NEGLIGIBLE = 1e-16
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class AbilityBatch:
     """Blocks of persons who are looked at from one ability.
 
     Attributes
@@ -144,7 +144,7 @@ class Tilted:
     log_zero: FloatArray
 
 
-def add_batch(sums: ConditionalSums, batch: Batch, threshold: FloatArray) -> None:
+def add_batch(sums: ConditionalSums, batch: AbilityBatch, threshold: FloatArray) -> None:
     """Add persons to the sums.
 
     Parameters
@@ -205,7 +205,7 @@ def tilt_categories(threshold: FloatArray, tilt: FloatArray) -> Tilted:
 
 
 def _choose_angles(
-    batch: Batch, threshold: FloatArray, tilted: Tilted
+    batch: AbilityBatch, threshold: FloatArray, tilted: Tilted
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """How many angles on the circle, ``[block]``; those with a weight, ``[block, angle]``."""
     mean, variance = _measure_scores(batch, tilted.above)
@@ -227,7 +227,7 @@ def _choose_angles(
     return points.astype(np.float64), angle, weight
 
 
-def _measure_scores(batch: Batch, above: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _measure_scores(batch: AbilityBatch, above: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of the scores at the tilts, ``[block, row]``."""
     mean = above.sum(axis=2)
     weight = 2.0 * np.arange(above.shape[2]) + 1
@@ -236,7 +236,7 @@ def _measure_scores(batch: Batch, above: FloatArray) -> tuple[FloatArray, FloatA
 
 
 def _bound_tails(
-    batch: Batch, threshold: FloatArray, parts: tuple[Tilted, FloatArray, FloatArray]
+    batch: AbilityBatch, threshold: FloatArray, parts: tuple[Tilted, FloatArray, FloatArray]
 ) -> FloatArray:
     """Distance from the score beyond which scores have probability below exp(-digits).
 
@@ -271,7 +271,7 @@ def _weighted(turn: ComplexArray, chance: FloatArray) -> ComplexArray:
     return np.asarray(total)
 
 
-def _characteristic(batch: Batch, factor: ComplexArray, angle: FloatArray) -> ComplexArray:
+def _characteristic(batch: AbilityBatch, factor: ComplexArray, angle: FloatArray) -> ComplexArray:
     """Product of the answered items' factors, turned back by the score: ``[block, row, angle]``."""
     back = np.exp(-1j * batch.score[:, :, None] * angle[:, None, :])
     if batch.answered is None:
@@ -284,13 +284,15 @@ def _characteristic(batch: Batch, factor: ComplexArray, angle: FloatArray) -> Co
     return np.asarray(back * np.exp(size + 1j * phase))
 
 
-def _add_log_norm(sums: ConditionalSums, batch: Batch, tilted: Tilted, mass: FloatArray) -> None:
+def _add_log_norm(
+    sums: ConditionalSums, batch: AbilityBatch, tilted: Tilted, mass: FloatArray
+) -> None:
     shift = batch.score * batch.tilt[:, None] + batch.total(tilted.log_zero)
     sums.log_norm += float((batch.persons * (np.log(mass) - shift)).sum())
 
 
 def _shift_chances(
-    batch: Batch, tilted: Tilted, parts: tuple[ComplexArray, ComplexArray, ComplexArray]
+    batch: AbilityBatch, tilted: Tilted, parts: tuple[ComplexArray, ComplexArray, ComplexArray]
 ) -> FloatArray:
     """How far the nodes' probabilities given the score are from those at the tilt.
 
@@ -313,7 +315,9 @@ def _shift_chances(
     return out
 
 
-def _add_expected(sums: ConditionalSums, batch: Batch, tilted: Tilted, moved: FloatArray) -> None:
+def _add_expected(
+    sums: ConditionalSums, batch: AbilityBatch, tilted: Tilted, moved: FloatArray
+) -> None:
     weight = np.broadcast_to(batch.persons[:, :, None], moved.shape[:3])
     if batch.answered is not None:
         weight = weight * batch.answered
@@ -347,7 +351,7 @@ def _scatter_rows(total: FloatArray, column: IndexArray, values: FloatArray) -> 
 
 
 def _add_covariance(
-    total: FloatArray, batch: Batch, parts: tuple[ComplexArray, ComplexArray, FloatArray]
+    total: FloatArray, batch: AbilityBatch, parts: tuple[ComplexArray, ComplexArray, FloatArray]
 ) -> None:
     """Add the covariances of nodes of different items."""
     wave, deviation, moved = parts
@@ -392,7 +396,7 @@ def _scatter_products(
     np.add.at(total.reshape(-1), code.ravel(), product.ravel())
 
 
-def _add_products(total: FloatArray, batch: Batch, chance: FloatArray) -> None:
+def _add_products(total: FloatArray, batch: AbilityBatch, chance: FloatArray) -> None:
     weight = np.broadcast_to(batch.persons[:, :, None], chance.shape[:3])
     if batch.answered is not None:
         weight = weight * batch.answered

@@ -20,8 +20,8 @@ import numpy.typing as npt
 from discreet.errors import NotConverged
 from discreet.jit import map_tasks, one_blas_thread, thread_count, threads_for
 from discreet.models.patterns import Patterns
-from discreet.models.score_groups import Plan, plan_batches
-from discreet.models.score_law import Batch, ConditionalSums, add_batch
+from discreet.models.score_groups import BatchPlan, plan_batches
+from discreet.models.score_law import AbilityBatch, ConditionalSums, add_batch
 from discreet.results.estimate import Solution
 from discreet.types import BoolArray, FloatArray, Int64Array
 
@@ -153,7 +153,7 @@ class Maximum:
 @dataclass(frozen=True, eq=False)
 class _Point:
     parameter: FloatArray
-    plan: Plan
+    plan: BatchPlan
     sums: ConditionalSums
     value: float
 
@@ -177,13 +177,13 @@ class Surface:
     structure: Structure
 
     def look(
-        self, parameter: FloatArray, plan: Plan | None = None, *, information: bool = False
+        self, parameter: FloatArray, plan: BatchPlan | None = None, *, information: bool = False
     ) -> _Point:
         """Evaluate the likelihood and its derivatives."""
         threshold = self.structure.spread(parameter)
         if plan is None or not plan.serves(threshold):
             plan = plan_batches(self.patterns, threshold)
-        sums = evaluate(plan, threshold, information=information)
+        sums = evaluate_conditional(plan, threshold, information=information)
         used = self.structure.used
         value = float(-(self.observed[used] @ threshold[used]) - sums.log_norm)
         return _Point(parameter, plan, sums, value)
@@ -209,13 +209,15 @@ class Surface:
         return np.asarray(moves / np.nanmax(np.abs(moves)))
 
 
-def evaluate(plan: Plan, threshold: FloatArray, *, information: bool = True) -> ConditionalSums:
+def evaluate_conditional(
+    plan: BatchPlan, threshold: FloatArray, *, information: bool = True
+) -> ConditionalSums:
     """Sum the normalising part and its derivatives over all persons."""
     worth = not plan.cheap and threshold.size <= SHARED_NODES
     threads = thread_count() if worth else 1
     parts = [plan.batches[i::threads] for i in range(threads) if plan.batches[i::threads]]
 
-    def add(batches: tuple[Batch, ...]) -> ConditionalSums:
+    def add(batches: tuple[AbilityBatch, ...]) -> ConditionalSums:
         sums = ConditionalSums.zeros(*threshold.shape, information=information)
         for batch in batches:
             add_batch(sums, batch, threshold)

@@ -32,7 +32,7 @@ MAX_LEVERAGE = 0.5
 """A person who is nearly the only link of an item would otherwise get an unbounded factor."""
 
 
-class Scoring(Protocol):
+class PairContribution(Protocol):
     """An estimator's contribution of one pair: first item right, second wrong."""
 
     def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray: ...
@@ -40,7 +40,7 @@ class Scoring(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Draw:
+class PersonSample:
     """Who is scored of very many persons.
 
     Attributes
@@ -71,7 +71,7 @@ class Draw:
         return np.asarray(np.sqrt(self.takers[kept] / np.maximum(seen, 1.0)))
 
 
-def plan_draw(takers: Int64Array, kept: IndexArray, slack: FloatArray) -> Draw | None:
+def plan_draw(takers: Int64Array, kept: IndexArray, slack: FloatArray) -> PersonSample | None:
     """Decide who is scored; None for everybody.
 
     Parameters
@@ -95,7 +95,7 @@ def plan_draw(takers: Int64Array, kept: IndexArray, slack: FloatArray) -> Draw |
     enough = np.floor(takers[kept] / (ENOUGH * np.maximum(slack, 1.0))).astype(np.int64)
     every = np.full(len(takers), max(int(enough.max(initial=1)), 1))
     every[kept] = np.maximum(enough, 1)
-    return Draw(takers, every) if (every > 1).any() else None
+    return PersonSample(takers, every) if (every > 1).any() else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,10 +122,10 @@ class ScorePlan:
 
     difficulty: FloatArray
     kept: IndexArray
-    scoring: Scoring
+    scoring: PairContribution
     resistance: FloatArray
     weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = None
-    draw: Draw | None = None
+    draw: PersonSample | None = None
     item_of: IndexArray | None = None
 
     @property

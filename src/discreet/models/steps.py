@@ -39,7 +39,7 @@ from discreet.models.methods import Method
 from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.models.uncertainty import Uncertainty
 from discreet.models.unused import tell_unused
-from discreet.results.estimate import Estimate, Notice, Solution, Status
+from discreet.results.estimate import Estimate, FitWarning, Solution, Status
 from discreet.results.thresholds import Thresholds
 from discreet.types import MODELS, FloatArray, IndexArray, Int64Array
 
@@ -109,7 +109,7 @@ class StepPlan:
     persons: int
     recoding: Recoding
     model: str
-    warnings: tuple[Notice, ...] = ()
+    warnings: tuple[FitWarning, ...] = ()
 
     @property
     def is_binary(self) -> bool:

@@ -33,15 +33,15 @@ from discreet.models.random_sign_se import LinearSystem, ManyErrors, ManyPlan, S
 from discreet.models.refined import logistic
 from discreet.models.score_plan import (
     ENOUGH,
+    PairContribution,
     ScorePlan,
-    Scoring,
     chunk_words,
     plan_draw,
     score_persons,
     score_planes,
     weigh_scores,
 )
-from discreet.results.estimate import Notice
+from discreet.results.estimate import FitWarning
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 COVARIANCE_LIMIT = 2000
@@ -88,7 +88,7 @@ def plan_sandwich(
     *,
     difficulty: FloatArray,
     kept: IndexArray,
-    scoring: Scoring,
+    scoring: PairContribution,
     weighting: Weighting | None,
     answers: Int64Array,
     n_persons: int,
@@ -159,7 +159,7 @@ def tell_persons(n_persons: int, *, sampled: bool) -> str:
 
 
 def _finish_many(errors: ManyErrors, n_persons: int) -> Uncertainty:
-    if isinstance(errors.note, Notice):
+    if isinstance(errors.note, FitWarning):
         return Uncertainty(errors.se, None, (errors.note,))
     how = tell_persons(n_persons, sampled=False)
     if errors.location_se is None:
@@ -190,14 +190,14 @@ class SumProducts(SumJob):
     def block(self, store: AnswerStore) -> FloatArray:
         """Sum over some persons."""
         with threads_for(len(self.plan.kept)):
-            products = sum_products(store, self.plan)
+            products = sum_item_products(store, self.plan)
         draw = self.plan.draw
         if draw is None:
             return products
         return np.vstack([products, draw.count_seen(store)[self.plan.kept]])
 
 
-def sum_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
+def sum_item_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
     """Sum the products of scores of two items over persons."""
     weights, store = weigh_scores(store, plan), store.nodes
     if not isinstance(store, BitPlanes):
@@ -234,7 +234,7 @@ NODES = 41
 
 
 def simulate_uncertainty(
-    counts: PairCounts, laplacian: Laplacian, difficulty: FloatArray, scoring: Scoring
+    counts: PairCounts, laplacian: Laplacian, difficulty: FloatArray, scoring: PairContribution
 ) -> Uncertainty:
     """Estimate the sandwich with persons simulated from the fitted model."""
     centre, spread = match_abilities(counts, difficulty)

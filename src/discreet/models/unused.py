@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from discreet.counts.nodes import Recoding
-from discreet.results.estimate import Estimate, Kind, Notice
+from discreet.results.estimate import Estimate, FitWarning, WarningKind
 
 
-def tell_unused(items: Sequence[str], recoding: Recoding, lowest: int = 0) -> tuple[Notice, ...]:
+def tell_unused(
+    items: Sequence[str], recoding: Recoding, lowest: int = 0
+) -> tuple[FitWarning, ...]:
     """Say of every item what became of the categories that nobody used, the lowest called so."""
     found = []
     for item, kept, most in zip(items, recoding.kept, recoding.steps, strict=True):
@@ -23,7 +25,7 @@ def tell_unused(items: Sequence[str], recoding: Recoding, lowest: int = 0) -> tu
             became = ", ".join(f"{old} to {new}" for old, new in moved)
             sentence = f"nobody is in category {' or '.join(lost)} of item '{item}': left out"
             sentence += f", and those above move down ({became})" if became else ""
-            found.append(Notice(Kind.UNUSED_CATEGORY, sentence, [item]))
+            found.append(FitWarning(WarningKind.UNUSED_CATEGORY, sentence, [item]))
     return tuple(found)
 
 
@@ -35,5 +37,5 @@ def call_categories(found: Estimate, steps: Sequence[int], lowest: int) -> Estim
     if found.ladder is None or not lowest:
         return found
     told = tell_unused(found.items, Recoding(tuple(steps), found.ladder.kept), lowest)
-    others = (one for one in found.warnings if one.kind is not Kind.UNUSED_CATEGORY)
+    others = (one for one in found.warnings if one.kind is not WarningKind.UNUSED_CATEGORY)
     return replace(found, ladder=replace(found.ladder, lowest=lowest), warnings=(*told, *others))

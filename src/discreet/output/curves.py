@@ -11,10 +11,10 @@ import numpy as np
 
 from discreet.analysis.curves import ItemCurve, ThresholdRows
 from discreet.markup import minus
-from discreet.output.sheet import Sheet, shorten
+from discreet.output.sheet import Sheet, shorten_label
 from discreet.output.svg import NAME_ROOM, PICTURE_ITEMS, say_thinned
 from discreet.types import FloatArray
-from discreet.words import ENGLISH, Words
+from discreet.words import ENGLISH, Language
 
 COLOURS = 5
 """Colours of categories; after so many they come again."""
@@ -83,7 +83,7 @@ def draw_categories(curve: ItemCurve) -> Sheet:
     return sheet
 
 
-def draw_thresholds(rows: ThresholdRows, tell: Words = ENGLISH) -> Sheet:
+def draw_thresholds(rows: ThresholdRows, tell: Language = ENGLISH) -> Sheet:
     """Draw all thresholds of all items with their intervals; those out of order are flagged."""
     shown = rows
     count = len(rows.items)
@@ -106,7 +106,7 @@ def draw_thresholds(rows: ThresholdRows, tell: Words = ENGLISH) -> Sheet:
     return sheet
 
 
-def _describe(rows: ThresholdRows, tell: Words) -> str:
+def _describe(rows: ThresholdRows, tell: Language) -> str:
     return tell.count(
         sum(map(any, rows.disordered)),
         "Thresholds of {count} items with 95% intervals; {number} item has thresholds in the wrong "
@@ -117,9 +117,9 @@ def _describe(rows: ThresholdRows, tell: Words) -> str:
     )
 
 
-def _draw_row(sheet: Sheet, rows: ThresholdRows, place: int, tell: Words) -> None:
+def _draw_row(sheet: Sheet, rows: ThresholdRows, place: int, tell: Language) -> None:
     name = rows.items[place]
-    sheet.text(shorten(name, NAME_ROOM), sheet.left - 8, sheet.up(place) + 4, anchor="end")
+    sheet.text(shorten_label(name, NAME_ROOM), sheet.left - 8, sheet.up(place) + 4, anchor="end")
     sheet.line("axis", (rows.location[place],) * 2, (place - 0.45, place + 0.45))
     steps = np.flatnonzero(~np.isnan(rows.value[place]))
     heights = place + _stagger([sheet.across(value) for value in rows.value[place, steps]])
@@ -134,7 +134,7 @@ def _draw_row(sheet: Sheet, rows: ThresholdRows, place: int, tell: Words) -> Non
         sheet.text(str(step + 1), across, up, anchor="middle", kind="step", tip=said)
 
 
-def _describe_threshold(rows: ThresholdRows, place: int, step: int, tell: Words) -> str:
+def _describe_threshold(rows: ThresholdRows, place: int, step: int, tell: Language) -> str:
     below, above = rows.labels[place][step : step + 2]
     values = {
         "name": rows.items[place],

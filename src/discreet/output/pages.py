@@ -31,7 +31,7 @@ from discreet.analysis.planning import (
     order_probability,
 )
 from discreet.analysis.standing import (
-    Standing,
+    ItemOrder,
     find_standing,
     list_groups,
     say_extremes,
@@ -42,9 +42,9 @@ from discreet.output.curves import draw_thresholds
 from discreet.output.points import (
     explain_floor,
     has_errors,
-    has_steps,
+    has_step_items,
     list_identity,
-    list_points,
+    list_nist_points,
     name_edition,
 )
 from discreet.output.statement import explain_promise, make_statement, name_access, warn
@@ -53,13 +53,13 @@ from discreet.privacy.accounting.gaussian import (
     GaussianBound,
     largest_mu,
     show_chance,
-    show_share,
+    show_probability_bound,
     surest_belief,
     tail_probability,
 )
 from discreet.results.estimate import Estimate
 from discreet.results.kinds import find_kind
-from discreet.words import Words, mark, speak
+from discreet.words import Language, mark, speak
 
 
 def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
@@ -77,7 +77,7 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
             "about": list_identity(record),
             "edition": name_edition(record),
             "access": name_access(record) if "title" in said else "",
-            "points": list_points(record),
+            "points": list_nist_points(record),
             "warning": warn(record),
             "own": {
                 name: said.get(name, "") for name in ("logo", "body", "introduction", "footer")
@@ -100,7 +100,7 @@ def write_public_page(estimate: Estimate, record: Mapping[str, Any]) -> str:
 
 
 def _list_items(
-    estimate: Estimate, record: Mapping[str, Any], standing: Standing | None
+    estimate: Estimate, record: Mapping[str, Any], standing: ItemOrder | None
 ) -> list[HtmlColumn]:
     """Return the table of items."""
     columns, tell = estimate.to_dict(), speak(record)
@@ -120,7 +120,7 @@ def _list_items(
     ]
 
 
-def _show_thresholds(estimate: Estimate, tell: Words) -> Mapping[str, Any] | None:
+def _show_thresholds(estimate: Estimate, tell: Language) -> Mapping[str, Any] | None:
     """Return the picture and the table of thresholds; None where items have one step each."""
     if estimate.ladder is None or not estimate.estimated.any():
         return None
@@ -138,7 +138,7 @@ def _show_thresholds(estimate: Estimate, tell: Words) -> Mapping[str, Any] | Non
     }
 
 
-def _describe_standing(standing: Standing | None, record: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_standing(standing: ItemOrder | None, record: Mapping[str, Any]) -> dict[str, Any]:
     """Return tables of groups and of neighbours, and what the comparison of two items needs."""
     if standing is None:
         return {"groups": None, "more_groups": "", "neighbours": None, "pairs": None}
@@ -157,7 +157,7 @@ def _describe_standing(standing: Standing | None, record: Mapping[str, Any]) -> 
     }
 
 
-def _list_neighbours(near: Mapping[str, list[Any]], tell: Words) -> list[HtmlColumn]:
+def _list_neighbours(near: Mapping[str, list[Any]], tell: Language) -> list[HtmlColumn]:
     chances = [show_probability(one, tell) for one in near["probability"]]
     told = [tell("yes") if one else tell("no") for one in near["told_apart"]]
     return [
@@ -195,7 +195,7 @@ def _word_comparison(record: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _summarise(estimate: Estimate, record: Mapping[str, Any], standing: Standing | None) -> str:
+def _summarise(estimate: Estimate, record: Mapping[str, Any], standing: ItemOrder | None) -> str:
     kind, tell = find_kind(record), speak(record)
     count = tell.of(kind, "{count} {items}.", count=len(estimate.items))
     if not has_errors(record):
@@ -256,7 +256,7 @@ MODELS = {
 
 def _name_model(record: Mapping[str, Any]) -> str:
     tell = speak(record)
-    if has_steps(record):
+    if has_step_items(record):
         return tell.term(MODELS[record["model"]])
     return tell.of(find_kind(record), "{model}")
 
@@ -325,5 +325,5 @@ def list_beliefs(plan: Plan) -> list[tuple[str, str, str]]:
         if plan.delta > 0:
             curve = GaussianBound(Fraction(largest_mu(epsilon, plan.delta)) ** 2)
             beyond = show_chance(tail_probability(curve, epsilon, plan.neighbours))
-        rows.append((f"{epsilon:g}", show_share(sure), beyond))
+        rows.append((f"{epsilon:g}", show_probability_bound(sure), beyond))
     return rows

@@ -16,7 +16,7 @@ from discreet.models.noisy_chain import FLOOR_LIMIT, has_room
 from discreet.privacy.accounting import CHARGED, NO_LEDGER
 from discreet.privacy.ledger import EVERYONE
 from discreet.results.kinds import find_kind
-from discreet.words import Words, mark, speak
+from discreet.words import Language, mark, speak
 
 PROOFS = {
     "margins": "docs/margins.md",
@@ -52,7 +52,7 @@ def list_identity(record: Mapping[str, Any]) -> dict[str, str]:
     return facts
 
 
-def name_population(name: str, tell: Words) -> str:
+def name_population(name: str, tell: Language) -> str:
     """Return what a population is called; the one of everybody has a name in each language."""
     return tell("everyone") if name == EVERYONE else name
 
@@ -71,7 +71,7 @@ def name_edition(record: Mapping[str, Any]) -> str:
     return line[:1].upper() + line[1:]
 
 
-def _show_spent(account: Mapping[str, Any], tell: Words) -> str:
+def _show_spent(account: Mapping[str, Any], tell: Language) -> str:
     """Say what was spent on one person; exact where budgets were chosen in advance."""
     values = {
         "epsilon": f"{account['epsilon']:.4g}",
@@ -135,7 +135,7 @@ def explain_ledger(record: Mapping[str, Any]) -> str:
     return tell.term(NO_LEDGER) if charged is None else tell.term(CHARGED).format(ledger=charged)
 
 
-def list_points(record: Mapping[str, Any]) -> dict[str, str]:
+def list_nist_points(record: Mapping[str, Any]) -> dict[str, str]:
     """Return NIST's points, each with this release's answer; none where nothing is promised."""
     guarantee, kind, tell = record["guarantee"], find_kind(record), speak(record)
     if not guarantee["is_private"]:
@@ -171,7 +171,7 @@ def list_points(record: Mapping[str, Any]) -> dict[str, str]:
         ),
         tell("What is not protected"): tell(
             "Public: {names}. Whatever was collected is as exposed as it was before.",
-            names=", ".join(list_public(record)),
+            names=", ".join(list_unprotected(record)),
         ),
         tell("Small groups"): _tell_groups(record),
         tell("Accuracy"): _tell_accuracy(record),
@@ -295,12 +295,12 @@ def _tell_releases(record: Mapping[str, Any]) -> str:
     return f"{explain_ledger(record)} {about}: {_show_spent(account, tell)}."
 
 
-def has_steps(record: Mapping[str, Any]) -> bool:
+def has_step_items(record: Mapping[str, Any]) -> bool:
     """Say whether some item of a release has more than one step."""
     return any(step > 1 for step in record.get("steps", ()))
 
 
-def list_public(record: Mapping[str, Any]) -> list[str]:
+def list_unprotected(record: Mapping[str, Any]) -> list[str]:
     """Name what a release does not protect, because it was public before."""
     kind, tell = find_kind(record), speak(record)
     cap = tell.of(kind, "the cap of {cap} {answers} per {person}", cap=record[kind.cap])
@@ -319,7 +319,7 @@ def list_public(record: Mapping[str, Any]) -> list[str]:
                 "the number of {persons} (and with it whether somebody took part at all)",
             )
         )
-    if has_steps(record):
+    if has_step_items(record):
         known.append(tell("how many steps each item has"))
     if record.get("forms"):
         known.append(tell.of(kind, "the forms of the test and which {items} are in each"))

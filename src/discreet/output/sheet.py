@@ -39,7 +39,7 @@ def _sign_width(sign: str) -> float:
     return {"Sm": 11.0, "Lu": 9.3}.get(kind, 8.4)
 
 
-def shorten(name: str, room: float) -> str:
+def shorten_label(name: str, room: float) -> str:
     """Return a name, or as much of its beginning as fits with three dots behind it."""
     if text_width(name) <= room:
         return name
@@ -69,7 +69,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Run:
+class MarkRun:
     """Marks of one shape that follow each other: what they share, and the values of each."""
 
     tag: str
@@ -110,13 +110,15 @@ class Sheet:
     marks: list[Mark] = field(default_factory=list)
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[MarkRun]:
         """The marks in their order, with those of one shape gathered: there are very many."""
         shapes = groupby(
             self.marks, lambda m: (m.tag, tuple(m.attributes), bool(m.words), bool(m.tip))
         )
         return [
-            Run(*shape, [(*m.attributes.values(), *filter(None, (m.words, m.tip))) for m in marks])
+            MarkRun(
+                *shape, [(*m.attributes.values(), *filter(None, (m.words, m.tip))) for m in marks]
+            )
             for shape, marks in shapes
         ]
 

@@ -14,14 +14,14 @@ from typing import Any
 from discreet import __version__
 from discreet.markup import HtmlColumn, markdown_table, markdown_text, write_page
 from discreet.output.points import name_population
-from discreet.output.sheet import Sheet, shorten
+from discreet.output.sheet import Sheet, shorten_label
 from discreet.output.svg import NAME_ROOM, PICTURE_ITEMS
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.accounting.gaussian import best_guess, show_share
+from discreet.privacy.accounting.gaussian import best_guess, show_probability_bound
 from discreet.privacy.ledger import EVERYONE, Ledger
-from discreet.privacy.ledger.history import Entry, History
+from discreet.privacy.ledger.history import History, LedgerEntry
 from discreet.privacy.ledger.populations import Populations
-from discreet.words import ENGLISH, Words, load_words, mark
+from discreet.words import ENGLISH, Language, load_words, mark
 
 RULES = {
     "gaussian": mark(
@@ -69,7 +69,7 @@ def describe_largest(history: History) -> dict[str, Any]:
     }
 
 
-def explain_relations(known: Populations, name: str, tell: Words = ENGLISH) -> str:
+def explain_relations(known: Populations, name: str, tell: Language = ENGLISH) -> str:
     """Say what is declared about a population, with what follows from it."""
     if name == EVERYONE:
         return tell("contains all")
@@ -103,7 +103,7 @@ def describe_spending(ledger: Ledger, history: History, language: str = "en") ->
     }
 
 
-def _describe_release(entry: Entry) -> dict[str, Any]:
+def _describe_release(entry: LedgerEntry) -> dict[str, Any]:
     return {
         "number": entry.number,
         "date": entry.reserved_at[:10],
@@ -115,7 +115,7 @@ def _describe_release(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _make_statement(rule: str, history: History, tell: Words) -> list[str]:
+def _make_statement(rule: str, history: History, tell: Language) -> list[str]:
     """Return the sentences, a paragraph each."""
     relation = history.relation
     holds = tell(
@@ -142,16 +142,16 @@ def _make_statement(rule: str, history: History, tell: Words) -> list[str]:
     ]
 
 
-def _explain_limit(limit: Budget, relation: Neighbours, tell: Words) -> str:
+def _explain_limit(limit: Budget, relation: Neighbours, tell: Language) -> str:
     return tell(
         "Somebody who knows everybody else's answers, and for whom a fact about one person's "
         "answers is as likely as not, guesses it right with a probability of {right} after "
         "reading every release that the limit allows.",
-        right=show_share(best_guess(limit.epsilon, limit.delta, relation), tell),
+        right=show_probability_bound(best_guess(limit.epsilon, limit.delta, relation), tell),
     )
 
 
-def _summarise(told: Mapping[str, Any], tell: Words) -> str:
+def _summarise(told: Mapping[str, Any], tell: Language) -> str:
     largest, limit, count = told["largest"], told["limit"], len(told["releases"])
     epsilon = f"{largest['epsilon']:.4g}"
     spent = tell("epsilon {epsilon}", epsilon=epsilon)
@@ -166,7 +166,7 @@ def _summarise(told: Mapping[str, Any], tell: Words) -> str:
     )
 
 
-def _say_most(together: list[str], values: Mapping[str, str], tell: Words) -> str:
+def _say_most(together: list[str], values: Mapping[str, str], tell: Language) -> str:
     if not together:
         return tell(
             "The most that was spent on one person is {spent}; the limit is epsilon {limit} at "
@@ -185,7 +185,7 @@ def _say_most(together: list[str], values: Mapping[str, str], tell: Words) -> st
     )
 
 
-def _warn(told: Mapping[str, Any], tell: Words) -> str:
+def _warn(told: Mapping[str, Any], tell: Language) -> str:
     if told["keeps_limit"]:
         return ""
     return tell(
@@ -194,7 +194,7 @@ def _warn(told: Mapping[str, Any], tell: Words) -> str:
     )
 
 
-def _list_facts(told: Mapping[str, Any], tell: Words) -> dict[str, str]:
+def _list_facts(told: Mapping[str, Any], tell: Language) -> dict[str, str]:
     relation = told["neighbours"]
     facts = {
         tell("largest epsilon"): f"{told['largest']['epsilon']:.4g}",
@@ -207,7 +207,7 @@ def _list_facts(told: Mapping[str, Any], tell: Words) -> dict[str, str]:
     return facts | ({tell("latest release"): told["as_of"]} if told["as_of"] else {})
 
 
-def _list_tables(told: Mapping[str, Any], tell: Words) -> dict[str, list[HtmlColumn]]:
+def _list_tables(told: Mapping[str, Any], tell: Language) -> dict[str, list[HtmlColumn]]:
     """Return the two tables: of populations, and of releases."""
     rows, releases = told["populations"], told["releases"]
     finished = [tell("yes") if one["finished"] else tell("no") for one in releases]
@@ -230,16 +230,16 @@ def _list_tables(told: Mapping[str, Any], tell: Words) -> dict[str, list[HtmlCol
     }
 
 
-def _name_all(rows: list[dict[str, Any]], tell: Words) -> list[str]:
+def _name_all(rows: list[dict[str, Any]], tell: Language) -> list[str]:
     return [name_population(row["population"], tell) for row in rows]
 
 
-def _list_declared(told: Mapping[str, Any], tell: Words) -> dict[str, str]:
+def _list_declared(told: Mapping[str, Any], tell: Language) -> dict[str, str]:
     rows = told["populations"]
     return dict(zip(_name_all(rows, tell), [row["declared"] for row in rows], strict=True))
 
 
-def _explain_source(told: Mapping[str, Any], tell: Words) -> str:
+def _explain_source(told: Mapping[str, Any], tell: Language) -> str:
     return tell(
         "Ledger {ledger}, the number that every release charged to it names. Made by {software}.",
         ledger=told["ledger"],
@@ -282,7 +282,7 @@ def draw_spending(told: Mapping[str, Any]) -> Sheet:
     sheet.x_axis(tell("epsilon spent on one person; the broken line is the limit"))
     for place, row in enumerate(rows):
         said = _say_row(row, tell)
-        name = shorten(name_population(row["population"], tell), NAME_ROOM)
+        name = shorten_label(name_population(row["population"], tell), NAME_ROOM)
         sheet.text(name, sheet.left - 8, sheet.up(place) + 4, anchor="end")
         sheet.box("band", (0.0, limit), (place - 0.3, place + 0.3), said)
         sheet.box("ring", (0.0, row["spent"]), (place - 0.3, place + 0.3), said)
@@ -290,13 +290,13 @@ def draw_spending(told: Mapping[str, Any]) -> Sheet:
     return sheet
 
 
-def _say_thinned(shown: int, count: int, tell: Words) -> str:
+def _say_thinned(shown: int, count: int, tell: Language) -> str:
     if shown == count:
         return ""
     return tell("The first {shown} of {count} populations.", shown=shown, count=count)
 
 
-def _say_row(row: Mapping[str, Any], tell: Words) -> str:
+def _say_row(row: Mapping[str, Any], tell: Language) -> str:
     return tell(
         "{population}: spent {spent}, left {left}",
         population=name_population(row["population"], tell),

@@ -20,10 +20,10 @@ from discreet.output.points import (
     explain_ledger,
     explain_versions,
     has_errors,
-    has_steps,
+    has_step_items,
     list_identity,
-    list_points,
-    list_public,
+    list_nist_points,
+    list_unprotected,
 )
 from discreet.privacy.accounting import Guarantee, Neighbours
 from discreet.privacy.accounting.gaussian import explain_belief
@@ -112,7 +112,7 @@ def make_statement(record: Mapping[str, Any]) -> Statement:
 
 def _say_published(record: Mapping[str, Any]) -> str:
     tell, count = speak(record), len(record["items"])
-    if has_steps(record):
+    if has_step_items(record):
         return tell(
             "This release publishes the thresholds of all steps and the difficulties (their means) "
             "of {count} items.",
@@ -125,7 +125,7 @@ def _say_published(record: Mapping[str, Any]) -> str:
 def _explain_choices(record: Mapping[str, Any]) -> str:
     """Say what has to be chosen without looking, or that somebody looked before."""
     tell = speak(record)
-    if record.get("looked") and has_steps(record):
+    if record.get("looked") and has_step_items(record):
         return tell(
             "The answers were looked at before the item list with its steps, the cap on answers, "
             "epsilon, delta and the mechanism were set. If any of them was chosen because of what "
@@ -138,7 +138,7 @@ def _explain_choices(record: Mapping[str, Any]) -> str:
             "delta and the mechanism were set. If any of them was chosen because of what was seen, "
             "this promise is void.",
         )
-    if has_steps(record):
+    if has_step_items(record):
         return tell(
             "The item list with its steps, the cap on answers, epsilon, delta and the mechanism "
             "have to be chosen without looking at the data. Choosing any of them after looking "
@@ -176,7 +176,10 @@ def _name_reference(record: Mapping[str, Any]) -> str:
 def _name_numbers(record: Mapping[str, Any]) -> str:
     """Say what a release publishes of each item, for the registry."""
     numbers = f"the {find_kind(record).numbers}"
-    return f"the thresholds of all steps and {numbers} (their means)" * has_steps(record) or numbers
+    return (
+        f"the thresholds of all steps and {numbers} (their means)" * has_step_items(record)
+        or numbers
+    )
 
 
 def _name_errors(record: Mapping[str, Any]) -> str:
@@ -207,7 +210,7 @@ def write_statement(record: Mapping[str, Any]) -> str:
     made, tell = make_statement(record), speak(record)
     points = [
         f"- **{markdown_text(name)}.** {markdown_text(value)}"
-        for name, value in list_points(record).items()
+        for name, value in list_nist_points(record).items()
     ]
     title = record.get("identity", {}).get("title")
     first, *others = map(markdown_text, made.promise)
@@ -345,8 +348,8 @@ def _describe_product(record: Mapping[str, Any]) -> dict[str, Any]:
 def _describe_variant(record: Mapping[str, Any]) -> dict[str, str]:
     return {
         "variant_name": "Approximate DP" if record["guarantee"]["delta"] else "Pure DP",
-        "data_domain": STEPPED if has_steps(record) else find_kind(record).domain,
-        "unprotected_quantities": ", ".join(list_public(record)),
+        "data_domain": STEPPED if has_step_items(record) else find_kind(record).domain,
+        "unprotected_quantities": ", ".join(list_unprotected(record)),
     }
 
 
@@ -406,14 +409,14 @@ def _describe_authors(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _find_point(record: Mapping[str, Any], name: str) -> str:
     """Return what a release says to one of NIST's points; which says nothing without a promise."""
-    return list_points(record).get(name, "Not private: made with noise for tests.")
+    return list_nist_points(record).get(name, "Not private: made with noise for tests.")
 
 
 STEPPED = "Answers of persons to listed items in ordered categories, or missing"
 
 
 def _name_use(record: Mapping[str, Any]) -> str:
-    if not has_steps(record):
+    if not has_step_items(record):
         return find_kind(record).use
     return f"Thresholds and locations of items by the {record['model'].replace('-', ' ')} model"
 

@@ -19,10 +19,10 @@ from discreet.analysis.check import UNTESTED
 from discreet.analysis.diagnosis import Diagnosis, diagnose_test
 from discreet.analysis.diagnostics import Diagnostics
 from discreet.analysis.distractors import Distractors
-from discreet.analysis.model_findings import check_number
+from discreet.analysis.model_findings import check_enough_persons
 from discreet.analysis.rules import FEWEST_PERSONS, Finding, Severity, say_reliability
 from discreet.analysis.scale import Scale
-from discreet.analysis.tables import COLUMN_WORDS, Table, Words
+from discreet.analysis.tables import COLUMN_WORDS, AnalysisTable, ColumnText
 from discreet.analysis.words import words_for
 from discreet.markup import HtmlColumn, count_of, isolate, minus, write_page
 from discreet.output.curves import draw_categories, draw_curve, draw_thresholds
@@ -173,7 +173,7 @@ def judge(findings: Sequence[Finding]) -> str:
 
 def _say_too_few(test: Diagnosis) -> str:
     """Say before everything else that there are too few persons; empty where there are enough."""
-    few = next(check_number(test.estimate, test.statistics), None)
+    few = next(check_enough_persons(test.estimate, test.statistics), None)
     return "" if few is None else f"{few.title}. At least {FEWEST_PERSONS} are needed."
 
 
@@ -261,7 +261,7 @@ def _scale_fact(scale: Scale | None) -> dict[str, str]:
 
 def _show(
     test: Diagnosis, name: str, columns: Sequence[str], scale: Scale | None
-) -> tuple[Table, list[HtmlColumn]] | None:
+) -> tuple[AnalysisTable, list[HtmlColumn]] | None:
     """Return a table for the page, and those of its columns that are shown."""
     table = test.tables.get(name)
     if table is None or not table.rows:
@@ -271,14 +271,14 @@ def _show(
 
 
 def list_html_columns(
-    table: Table, names: Sequence[str], scale: Scale | None = None
+    table: AnalysisTable, names: Sequence[str], scale: Scale | None = None
 ) -> list[HtmlColumn]:
     """Return columns of a table under the titles and with the digits that readers know."""
     digits = 2 if scale is None else max(0, scale.digits - 1)
     shown = []
     for name in names:
         if name in table.columns:
-            words = COLUMN_WORDS.get(name, Words(name))
+            words = COLUMN_WORDS.get(name, ColumnText(name))
             scaled = name.startswith("scaled_")
             values = [said.replace("_", " ") if name == "status" else said
                       for said in table.columns[name]]  # fmt: skip

@@ -17,9 +17,9 @@ from discreet.analysis.residuals import InformationCurve
 from discreet.analysis.rules import FIT_HIGH, FIT_LOW
 from discreet.analysis.scalogram import Scalogram
 from discreet.markup import count_of, name_some
-from discreet.output.sheet import Sheet, shorten, text_width
-from discreet.results.kinds import KINDS, Kind
-from discreet.words import ENGLISH, Words
+from discreet.output.sheet import Sheet, shorten_label, text_width
+from discreet.results.kinds import KINDS, ReleaseKind
+from discreet.words import ENGLISH, Language
 
 PICTURE_ITEMS = 60
 """More items than this would make the picture longer than anyone scrolls."""
@@ -45,7 +45,7 @@ def _thin(rows: ItemRows) -> ItemRows:
 
 
 def draw_difficulties(
-    rows: ItemRows, kind: Kind = KINDS["answers"], tell: Words = ENGLISH
+    rows: ItemRows, kind: ReleaseKind = KINDS["answers"], tell: Language = ENGLISH
 ) -> Sheet:
     """Draw items in order of difficulty (or objects, of strength) with their intervals."""
     has_width = bool((rows.upper > rows.lower).any())
@@ -59,7 +59,7 @@ def draw_difficulties(
     )
 
 
-def say_thinned(count: int, kind: Kind = KINDS["answers"], tell: Words = ENGLISH) -> str:
+def say_thinned(count: int, kind: ReleaseKind = KINDS["answers"], tell: Language = ENGLISH) -> str:
     """Say that a picture does not show all; nothing where it does."""
     if count <= PICTURE_ITEMS:
         return ""
@@ -77,7 +77,7 @@ def draw_differences(shown: GroupRows) -> Sheet:
         shown.rows,
         f"Differences between {shown.focal} and {shown.reference} with 95% intervals; the table "
         "has the numbers",
-        f"logits harder for {shorten(shown.focal, NAME_ROOM)}",
+        f"logits harder for {shorten_label(shown.focal, NAME_ROOM)}",
         say_thinned(len(shown.rows.items)),
         zero=True,
     )
@@ -105,7 +105,9 @@ def _draw_rows(
     if zero:
         sheet.line("axis", (0, 0), sheet.y)
     for place, name in enumerate(shown.items):
-        sheet.text(shorten(name, NAME_ROOM), sheet.left - 8, sheet.up(place) + 4, anchor="end")
+        sheet.text(
+            shorten_label(name, NAME_ROOM), sheet.left - 8, sheet.up(place) + 4, anchor="end"
+        )
         sheet.line("bar", (shown.lower[place], shown.upper[place]), (place, place))
         sheet.dot("dot", shown.value[place], place, tip=name)
     return sheet
@@ -220,7 +222,7 @@ def _name_dots(sheet: Sheet, dots: Sequence[tuple[str, float, float]]) -> None:
     """Write names beside dots, the first ones first, where there is room for them."""
     taken: list[tuple[float, float, float]] = []
     for name, x, y in dots:
-        words = shorten(name, NAME_ROOM)
+        words = shorten_label(name, NAME_ROOM)
         width, across = text_width(words), sheet.across(x)
         right = across + width + 12 < sheet.width
         start = across + 10 if right else across - 10 - width
@@ -270,4 +272,4 @@ def _name_ends(sheet: Sheet, ends: list[tuple[float, str]]) -> None:
     below = sheet.foot + 4 + LINE
     for wanted, name in sorted(ends, reverse=True):
         below = min(wanted, below - LINE)
-        sheet.text(shorten(name, sheet.right - 8), sheet.width - sheet.right + 6, below)
+        sheet.text(shorten_label(name, sheet.right - 8), sheet.width - sheet.right + 6, below)

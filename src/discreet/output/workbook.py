@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet import __version__
-from discreet.analysis.tables import Table
+from discreet.analysis.tables import AnalysisTable
 from discreet.errors import MissingExtra
 from discreet.markup import spreadsheet_cell
 
@@ -36,7 +36,7 @@ def can_write_workbooks() -> bool:
     return find_spec("xlsxwriter") is not None
 
 
-def write_workbook(path: Path, tables: Sequence[Table], *, warning: str) -> None:
+def write_workbook(path: Path, tables: Sequence[AnalysisTable], *, warning: str) -> None:
     """Write tables, a sheet for each, behind a sheet that says what they are.
 
     Parameters
@@ -68,16 +68,16 @@ def write_workbook(path: Path, tables: Sequence[Table], *, warning: str) -> None
             _write_sheet(book.add_worksheet(table.name[:31]), table, heading, guarded)
 
 
-def _describe(tables: Sequence[Table], warning: str) -> Table:
+def _describe(tables: Sequence[AnalysisTable], warning: str) -> AnalysisTable:
     rows = [("", warning), ("", f"discreet {__version__}")]
     for table in tables:
         cut = f" The first {MOST_ROWS:,} of {table.rows:,} rows." if table.rows > MOST_ROWS else ""
         rows.append((table.name, f"{table.title}. {table.about}{cut}"))
     sheets, contents = (list(column) for column in zip(*rows, strict=True))
-    return Table("about", "About", "", {"sheet": sheets, "contents": contents})
+    return AnalysisTable("about", "About", "", {"sheet": sheets, "contents": contents})
 
 
-def _write_sheet(sheet: Worksheet, table: Table, heading: Format, guarded: Format) -> None:
+def _write_sheet(sheet: Worksheet, table: AnalysisTable, heading: Format, guarded: Format) -> None:
     for place, (name, values) in enumerate(table.columns.items()):
         sheet.write_string(0, place, name, heading)
         for row, value in enumerate(values[:MOST_ROWS], start=1):

@@ -13,7 +13,7 @@ import numpy as np
 from discreet.analysis.binning import BIN
 from discreet.analysis.figures import WrightMap
 from discreet.markup import count_of, isolate, minus
-from discreet.output.sheet import Sheet, shorten, text_width
+from discreet.output.sheet import Sheet, shorten_label, text_width
 
 SCALE, ITEMS, NAMES, WIDTH = 124.0, 158.0, 206.0, 480.0
 """Where bars of persons end, bars of items begin, their names begin, and the map ends."""
@@ -103,7 +103,7 @@ def _join_names(shown: WrightMap, entries: Sequence[int], room: float) -> str:
 
 def _shorten(item: str, mark: str, room: float) -> str:
     """Shorten a name before the step that it ends with, which tells it from its neighbours."""
-    return shorten(item, room - text_width(mark)) + mark
+    return shorten_label(item, room - text_width(mark)) + mark
 
 
 def _count_fitting(names: Sequence[str], room: float) -> int:

@@ -155,7 +155,7 @@ def _check_choice(name: str, found: str, known: Sequence[str]) -> None:
         raise BadUsage(f"{name} must be one of {', '.join(known)}, found {found!r}")
 
 
-def check_size(public: Public, mechanism: str) -> None:
+def check_pair_matrix_size(public: Public, mechanism: str) -> None:
     """Refuse more items than a mechanism with a matrix of all their pairs can hold.
 
     The length of the list is public, so the refusal is too; and it comes before the ledger is
@@ -193,7 +193,7 @@ class NoiseLaw:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class NoiseCalibration:
     """The noise that a mechanism needs at a budget, and what it spends.
 
     Attributes
@@ -219,7 +219,7 @@ PUBLIC: dict[str, type[Public]] = {"answers": Public, "comparisons": ComparedPub
 
 
 @dataclass(frozen=True)
-class Draw:
+class NoiselessValues:
     """Values that wait for their noise. Confidential until it is drawn.
 
     Attributes
@@ -246,13 +246,15 @@ class Mechanism(Protocol):
     @property
     def kind(self) -> str: ...
 
-    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> NoiseCalibration:
         """Find the least noise that keeps the budget; public parameters only."""
 
     def check_answers(self, answers: Any, persons: int | None) -> None:
         """Refuse answers that this mechanism cannot release."""
 
-    def prepare(self, answers: Any, public: Public, calibration: Calibration) -> Draw:
+    def prepare(
+        self, answers: Any, public: Public, calibration: NoiseCalibration
+    ) -> NoiselessValues:
         """Count what is needed; whatever can go wrong does so here, before the charge."""
 
 
@@ -338,7 +340,7 @@ class Order:
     name: str
     mechanism: Mechanism | None
     public: Public
-    calibration: Calibration
+    calibration: NoiseCalibration
     choice: str
     unit: str | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -413,7 +415,7 @@ class Order:
             lowest=values.get("lowest", 0),
             model=values.get("model", "partial-credit"),
         )
-        calibration = Calibration(
+        calibration = NoiseCalibration(
             laws={
                 name: NoiseLaw(family, Fraction(scale))
                 for name, (family, scale) in values["laws"].items()

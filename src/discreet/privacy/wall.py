@@ -22,7 +22,14 @@ from discreet.errors import BadResponses, DiscreetError
 from discreet.markup import brief_repr
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.noise import Noise, check_scale
-from discreet.privacy.protocol import Calibration, Draw, Mechanism, NoiseLaw, Order, Public
+from discreet.privacy.protocol import (
+    Mechanism,
+    NoiseCalibration,
+    NoiseLaw,
+    NoiselessValues,
+    Order,
+    Public,
+)
 from discreet.types import Int64Array
 
 _SEAL = object()
@@ -89,7 +96,7 @@ def release_statistics(
     *,
     mechanism: Mechanism,
     public: Public,
-    calibration: Calibration,
+    calibration: NoiseCalibration,
     guarantee: Guarantee,
     noise: Noise,
     safe: Safe | None = None,
@@ -106,7 +113,7 @@ def release_statistics(
     check_answers(answers, public, mechanism)
     capped = answers.select(public.items).cap(public.max_answers, noise.source)
     prepared = mechanism.prepare(capped, public, calibration)
-    check_persons(prepared.persons, answers.n_persons)
+    check_person_count(prepared.persons, answers.n_persons)
     if safe is not None:
         head = _describe_values(prepared.shapes, is_private=noise.is_private)
         safe.prepare(len(head) + 8 * sum(map(prod, prepared.shapes.values())))
@@ -123,7 +130,7 @@ def release_statistics(
 def _seal(
     name: str,
     public: Public,
-    calibration: Calibration,
+    calibration: NoiseCalibration,
     values: Mapping[str, Int64Array],
     guarantee: Guarantee,
 ) -> Release:
@@ -179,7 +186,7 @@ def reread_release(
     return Release(mechanism, public, values, laws, settings, guarantee, seal=_SEAL)
 
 
-def check_noise(calibration: Calibration) -> None:
+def check_noise(calibration: NoiseCalibration) -> None:
     """Refuse noise that no sampler can draw exactly."""
     for name, law in calibration.laws.items():
         check_scale(law.scale, f"the scale of the noise on {name}")
@@ -225,8 +232,12 @@ def _check_categories(answers: Contributions, public: Public) -> None:
 
 
 def add_noise(
-    cells: Mapping[str, object], calibration: Calibration, mechanism: Mechanism, *, persons: int
-) -> Draw:
+    cells: Mapping[str, object],
+    calibration: NoiseCalibration,
+    mechanism: Mechanism,
+    *,
+    persons: int,
+) -> NoiselessValues:
     """Let exact cells wait for the noise of their laws; for mechanisms that add noise to counts."""
     if set(cells) != set(calibration.laws):
         raise _defect(mechanism, "has cells without a noise law")
@@ -236,7 +247,7 @@ def add_noise(
         laws = calibration.laws
         return {name: exact + _draw(laws[name], exact.size, noise) for name, exact in whole.items()}
 
-    return Draw(persons, {name: exact.shape for name, exact in whole.items()}, draw)
+    return NoiselessValues(persons, {name: exact.shape for name, exact in whole.items()}, draw)
 
 
 def _whole(exact: object, mechanism: Mechanism) -> Int64Array:
@@ -263,7 +274,7 @@ def _draw(law: NoiseLaw, size: int, noise: Noise) -> Int64Array:
     return noise.laplace(law.scale, size)
 
 
-def check_persons(counted: int, expected: int) -> None:
+def check_person_count(counted: int, expected: int) -> None:
     """Refuse to release data in which there are not as many persons as there were before."""
     if counted != expected:
         raise DiscreetError(

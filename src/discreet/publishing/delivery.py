@@ -25,13 +25,13 @@ from typing import Any, Unpack
 
 from discreet.analysis.standing import PAIRED_ITEMS
 from discreet.answers.protocol import Contributions
-from discreet.atomic import Place, hold_place
+from discreet.atomic import StagedFolder, hold_place
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.log import LOG
 from discreet.models.released import estimate_release
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.file import believe
-from discreet.privacy.ledger.history import Entry, History
+from discreet.privacy.ledger.history import History, LedgerEntry
 from discreet.privacy.mechanisms import describe_choice, remake_mechanism
 from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order
@@ -39,9 +39,9 @@ from discreet.privacy.wall import Release, release_statistics, restore_release
 from discreet.publishing.bundle import PUBLISHED, Published, bundle_files, describe_release
 from discreet.publishing.listing import (
     Listing,
-    list_public,
     open_listed,
     open_listed_comparisons,
+    read_public_listing,
 )
 from discreet.publishing.noisy import COVARIANCE_ITEMS
 from discreet.tables.words import ListedWords
@@ -78,7 +78,7 @@ class Delivery:
 
     order: Order
     book: Ledger | None
-    place: Place | None
+    place: StagedFolder | None
     reservation: str
     charge: Mapping[str, Any] | None
 
@@ -146,7 +146,7 @@ class Delivery:
         return made(estimate, released.guarantee, record, noisy=released, stored=stored)
 
 
-def describe_account(history: History, entry: Entry) -> dict[str, Any]:
+def describe_account(history: History, entry: LedgerEntry) -> dict[str, Any]:
     """Return what was spent on an entry's population up to and with it, and by how many."""
     before = tuple(one for one in history.entries if one.number <= entry.number)
     epsilon, delta = replace(history, entries=before).spent(entry.population)
@@ -173,7 +173,7 @@ def open_delivery(
     """Hold everything that a release needs, and explain whatever stops it once it is paid for."""
     name = Ledger.name_reservation() if reservation is None else reservation
     with ExitStack() as stack:
-        place: list[Place] = []
+        place: list[StagedFolder] = []
         if book is not None:
             stack.enter_context(_explaining(book, name, place))
         if out is not None:
@@ -185,7 +185,7 @@ def open_delivery(
 
 
 @contextmanager
-def _explaining(book: Ledger, reservation: str, place: Sequence[Place]) -> Iterator[None]:
+def _explaining(book: Ledger, reservation: str, place: Sequence[StagedFolder]) -> Iterator[None]:
     """Add to whatever stops a release what was charged for it, and how to get it."""
     try:
         yield
@@ -205,7 +205,7 @@ def _explaining(book: Ledger, reservation: str, place: Sequence[Place]) -> Itera
         raise
 
 
-def explain_spent(book: Ledger, entry: Entry) -> str:
+def explain_spent(book: Ledger, entry: LedgerEntry) -> str:
     """Say which charge a release has cost."""
     return (
         f"The budget is spent: {book.path} was charged for release {entry.number} "
@@ -216,17 +216,17 @@ def explain_spent(book: Ledger, entry: Entry) -> str:
 DO_NOT_REPEAT = "Do not run the release again: that would be another charge."
 
 
-def find_charged(book: Ledger, reservation: str) -> list[Entry]:
+def find_charged(book: Ledger, reservation: str) -> list[LedgerEntry]:
     """Return the entry under this name; none where the ledger was not charged."""
     return [one for one in book.releases() if one.reservation == reservation]
 
 
-def list_waiting(history: History) -> list[Entry]:
+def list_waiting(history: History) -> list[LedgerEntry]:
     """Return the releases that were paid for and have no bundle, and that can be resumed."""
     return [entry for entry in history.entries if entry.is_waiting]
 
 
-def explain_resuming(book: Ledger, entry: Entry) -> str:
+def explain_resuming(book: Ledger, entry: LedgerEntry) -> str:
     """Say how to get a release that was paid for."""
     answers = "" if entry.has_values else " --answers FILE"
     ledger = shlex.quote(str(book.path))
@@ -287,7 +287,9 @@ def resume_release(
                 f"{book.path}: release {entry.number} stopped before its values were stored, so "
                 "it needs the answers again (--answers FILE, in Python data=)."
             )
-        with OPENERS[order.kind](data, engine, reading, list_public(order.public)) as source:
+        with OPENERS[order.kind](
+            data, engine, reading, read_public_listing(order.public)
+        ) as source:
             if not entry.is_about(*book.recognise(source)):
                 raise BadResponses(
                     f"{book.path}: these are not the answers that release {entry.number} was "
@@ -296,7 +298,7 @@ def resume_release(
             return delivery.draw(source, noise or ExactNoise())
 
 
-def read_order(book: Ledger, entry: Entry) -> Order:
+def read_order(book: Ledger, entry: LedgerEntry) -> Order:
     """Return what was asked for in a release that the ledger knows."""
     if entry.order is None:
         raise BadUsage(

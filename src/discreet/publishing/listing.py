@@ -177,7 +177,7 @@ def _list_forms(forms: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(map(name_id, form)) for form in listed)
 
 
-def list_public(public: Public) -> Listing:
+def read_public_listing(public: Public) -> Listing:
     """Return what a release was told, from its public parameters."""
     return Listing(
         public.items, public.steps, public.forms, public.design, public.lowest, public.model

@@ -18,11 +18,11 @@ from discreet.markup import markdown_table, markdown_text, write_page
 from discreet.output.points import list_identity
 from discreet.publishing.verification import check_bundle
 from discreet.results.kinds import find_kind
-from discreet.words import Words, speak, translate_record
+from discreet.words import Language, speak, translate_record
 
 
 @dataclass(frozen=True)
-class Notice:
+class ReleaseNotice:
     """What a notice says.
 
     Attributes
@@ -38,7 +38,7 @@ class Notice:
     title: str
     paragraphs: tuple[str, ...]
     releases: tuple[tuple[str, dict[str, str]], ...]
-    words: Words
+    words: Language
 
     def write(self, *, page: bool) -> str:
         """Return the notice as a page, or as Markdown."""
@@ -71,7 +71,7 @@ def withdrawal_notice(
     record = _read_record(bundle, language)
     tell = speak(record)
     withdrawn = tell("This release was withdrawn on {date}.", date=_today())
-    made = Notice(
+    made = ReleaseNotice(
         title=tell("Withdrawn: {name}", name=_name(record)),
         paragraphs=(
             f"{withdrawn} {_check_reason(reason)}",
@@ -118,7 +118,7 @@ def correction_notice(
         "Use the later numbers. Both have noise of their own, so that they differ also where "
         "nothing was corrected."
     )
-    made = Notice(
+    made = ReleaseNotice(
         title=tell("Corrected: {name}", name=_name(old)),
         paragraphs=(
             f"{corrected} {_check_reason(reason or said['reason'])}",

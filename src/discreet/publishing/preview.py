@@ -13,12 +13,12 @@ from typing import Any
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.history import Entry, History
+from discreet.privacy.ledger.history import History, LedgerEntry
 from discreet.privacy.protocol import Order
 from discreet.publishing.bundle import describe_choices, describe_public
 from discreet.publishing.delivery import describe_account
-from discreet.publishing.release import Terms, make_order
-from discreet.publishing.wanted import Wanted, check_allowed
+from discreet.publishing.release import DeliveryTerms, make_order
+from discreet.publishing.wanted import ReleaseSpec, check_allowed
 from discreet.results.kinds import KINDS
 
 COUNTED = "as counted in the data"
@@ -44,7 +44,7 @@ class Preview:
     left: float
 
 
-def preview_release(wanted: Wanted, terms: Terms, people: int) -> Preview:
+def preview_release(wanted: ReleaseSpec, terms: DeliveryTerms, people: int) -> Preview:
     """Return what a release will say.
 
     Parameters
@@ -69,7 +69,7 @@ def preview_release(wanted: Wanted, terms: Terms, people: int) -> Preview:
 
 def _charge(history: History, order: Order, population: str) -> History:
     """Return the history as it would be after the release."""
-    entry = Entry(
+    entry = LedgerEntry(
         number=len(history.entries) + 1,
         reservation="",
         population=population,

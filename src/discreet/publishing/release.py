@@ -33,7 +33,7 @@ from discreet.publishing.bundle import Published, PublishedRanking
 from discreet.publishing.delivery import OPENERS, open_delivery
 from discreet.publishing.identity import About, check_audit, describe_itself
 from discreet.publishing.listing import Forms, Items, make_listing
-from discreet.publishing.wanted import Wanted, check_allowed
+from discreet.publishing.wanted import ReleaseSpec, check_allowed
 from discreet.results.kinds import KINDS
 from discreet.tables.words import ListedWords
 from discreet.types import (
@@ -158,12 +158,12 @@ def release(
     1.0
     """
     listing = make_listing(items, forms, design, lowest, model)
-    wanted = Wanted(
+    wanted = ReleaseSpec(
         "answers", budget, listing, max_answers, persons, mechanism, estimator=estimator
     )
     told = describe_itself(about, audit)
     drawn = noise or ExactNoise()
-    terms = Terms(ledger, population, drawn, out, force, told, None, reservation, looked)
+    terms = DeliveryTerms(ledger, population, drawn, out, force, told, None, reservation, looked)
     return charge_and_release(source, wanted, terms, engine=engine, words=reading)
 
 
@@ -233,15 +233,15 @@ def release_comparisons(
     "one judge's whole set of comparisons"
     """
     listing = make_listing(items)
-    wanted = Wanted("comparisons", budget, listing, max_comparisons, judges, mechanism)
+    wanted = ReleaseSpec("comparisons", budget, listing, max_comparisons, judges, mechanism)
     told = describe_itself(about, audit)
     drawn = noise or ExactNoise()
-    terms = Terms(ledger, population, drawn, out, force=force, about=told, looked=looked)
+    terms = DeliveryTerms(ledger, population, drawn, out, force=force, about=told, looked=looked)
     return cast(PublishedRanking, charge_and_release(data, wanted, terms))
 
 
 @dataclass(frozen=True)
-class Terms:
+class DeliveryTerms:
     """On whose account a release goes, where its noise comes from, and where it shall arrive.
 
     Attributes
@@ -287,8 +287,8 @@ class Terms:
 
 def charge_and_release(
     source: Any,
-    wanted: Wanted,
-    terms: Terms,
+    wanted: ReleaseSpec,
+    terms: DeliveryTerms,
     *,
     engine: str = "auto",
     words: ListedWords | None = None,
@@ -326,7 +326,7 @@ def _log_order(order: Order) -> None:
     LOG.info("release: %s, epsilon %g, delta %g, %d listed items", *told)
 
 
-def make_order(wanted: Wanted, people: int | None, terms: Terms) -> Order:
+def make_order(wanted: ReleaseSpec, people: int | None, terms: DeliveryTerms) -> Order:
     """Settle everything that is public: parameters, mechanism, noise."""
     kind, public = wanted.kind, wanted.make_public(people)
     chosen, choice = choose_mechanism(wanted.mechanism, public, kind)
@@ -348,7 +348,7 @@ def make_order(wanted: Wanted, people: int | None, terms: Terms) -> Order:
 
 
 def _describe_charge(
-    data: Contributions, order: Order, book: Ledger, terms: Terms, wanted: Wanted
+    data: Contributions, order: Order, book: Ledger, terms: DeliveryTerms, wanted: ReleaseSpec
 ) -> dict[str, Any]:
     """Return what the ledger is charged with."""
     spend, (fingerprint, former) = order.calibration.spend, book.recognise(data)

@@ -12,7 +12,7 @@ from os import PathLike
 from typing import Any, cast
 
 from discreet.answers.judges import Comparisons
-from discreet.answers.protocol import Held
+from discreet.answers.protocol import AnswerSource
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget
@@ -32,8 +32,8 @@ from discreet.publishing.bundle import Published
 from discreet.publishing.identity import About, describe_itself, make_identity
 from discreet.publishing.listing import Forms, Items, make_listing
 from discreet.publishing.reading import pack_reading, unpack_reading
-from discreet.publishing.release import Terms, charge_and_release
-from discreet.publishing.wanted import Wanted, check_wanted
+from discreet.publishing.release import DeliveryTerms, charge_and_release
+from discreet.publishing.wanted import ReleaseSpec, check_wanted
 from discreet.tables.words import ListedWords
 from discreet.types import (
     AnswerMechanism,
@@ -112,7 +112,9 @@ def propose(
     if persons is not None and (isinstance(persons, bool) or not isinstance(persons, int)):
         raise BadUsage(f"a request names the number of persons, found {persons!r}")
     listing = make_listing(items, forms, design, lowest, model)
-    wanted = Wanted(kind, budget, listing, max_answers, persons, mechanism, estimator=estimator)
+    wanted = ReleaseSpec(
+        kind, budget, listing, max_answers, persons, mechanism, estimator=estimator
+    )
     check_wanted(book, wanted, population)
     public = wanted.make_public(wanted.declared)
     chosen, _ = choose_mechanism(mechanism, public, kind)
@@ -212,9 +214,9 @@ def release_request(
         },
     }
     wanted = read_wanted(asked)
-    was_read = isinstance(source, Held | PairCounts | Comparisons)
+    was_read = isinstance(source, AnswerSource | PairCounts | Comparisons)
     words = None if was_read else cast(ListedWords, unpack_reading(asked.body))
-    terms = Terms(
+    terms = DeliveryTerms(
         book,
         asked.body["population"],
         noise or ExactNoise(),
@@ -238,7 +240,7 @@ def open_ledger(request: Request, ledger: AnyLedger | None) -> Ledger:
     return found if isinstance(found, Ledger) else Ledger.open(found)
 
 
-def read_wanted(request: Request) -> Wanted:
+def read_wanted(request: Request) -> ReleaseSpec:
     """Return what a request asks for."""
     body = request.body
     if len(set(body["items"])) < len(body["items"]) or len(body["steps"]) != len(body["items"]):
@@ -247,7 +249,7 @@ def read_wanted(request: Request) -> Wanted:
     listing = make_listing(steps, body["forms"], body["design"], body["lowest"], body["model"])
     budget = Budget(float(body["epsilon"]), float(body["delta"]), body["neighbours"])
     people = body["max_answers"], body["persons"]
-    return Wanted(
+    return ReleaseSpec(
         body["kind"],
         budget,
         listing,

@@ -32,7 +32,7 @@ from discreet.models.released import (
 )
 from discreet.names import read_names
 from discreet.privacy.accounting import Guarantee, Neighbours
-from discreet.privacy.ledger import Entry, Ledger
+from discreet.privacy.ledger import Ledger, LedgerEntry
 from discreet.privacy.ledger.values import describe_values
 from discreet.privacy.wall import Release, pack_release
 from discreet.publishing.bundle import (
@@ -46,7 +46,7 @@ from discreet.publishing.bundle import (
 from discreet.publishing.identity import NAMES, AuditFacts
 from discreet.publishing.noisy import NOISY_FILE, read_noisy
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.kinds import KINDS, Kind, find_kind
+from discreet.results.kinds import KINDS, ReleaseKind, find_kind
 from discreet.results.thresholds import THRESHOLD_COLUMNS, Thresholds
 from discreet.schema import (
     Among,
@@ -258,7 +258,7 @@ def _name_strange(record: Mapping[str, Any], ledger: str) -> str:
     return "" if record.get("charge") else "shows no head: written by an earlier version"
 
 
-def _compare_charge(release: Published, entry: Entry | None) -> str:
+def _compare_charge(release: Published, entry: LedgerEntry | None) -> str:
     """Say what is wrong with the charge that a bundle shows; nothing where the ledger has it."""
     charge = release.record["charge"]
     if entry is None:
@@ -388,7 +388,7 @@ GUARANTEE: Kinds = {
 }
 
 
-def _fields(kind: Kind) -> Kinds:
+def _fields(kind: ReleaseKind) -> Kinds:
     return {
         "mechanism": str,
         "choice": str,

@@ -25,7 +25,7 @@ from discreet.types import Chooser, Estimator
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReleaseSpec:
     """What shall be released: everything that is public but the number of persons in the data.
 
     Attributes
@@ -98,15 +98,15 @@ class Wanted:
 
 
 def check_allowed(
-    book: Ledger | None, wanted: Wanted, population: str, request: Request | None
-) -> Wanted:
+    book: Ledger | None, wanted: ReleaseSpec, population: str, request: Request | None
+) -> ReleaseSpec:
     """Refuse what the ledger does not allow, or not without approvals, whatever the answers are."""
     if book is not None:
         book.board().check_release(request)
     return check_wanted(book, wanted, population)
 
 
-def check_wanted(book: Ledger | None, wanted: Wanted, population: str) -> Wanted:
+def check_wanted(book: Ledger | None, wanted: ReleaseSpec, population: str) -> ReleaseSpec:
     """Refuse what the ledger does not allow, whatever the answers are; return what is left to do.
 
     Under add-remove the number of persons is not published; where the policy needs one, it serves

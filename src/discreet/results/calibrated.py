@@ -20,7 +20,7 @@ from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.thresholds import CATEGORIES, Thresholds, pad_steps
 from discreet.tables.ids import check_items
 from discreet.tables.opener import read_columns
-from discreet.tables.sources import as_arrow, is_frame
+from discreet.tables.sources import as_arrow, is_data_frame
 from discreet.types import FloatArray
 
 TOTALS = ("answers", "right")
@@ -47,7 +47,7 @@ def read_calibration(source: Any) -> Any:
     """Return a data frame of items and difficulties as an estimate; others stay as they are."""
     if is_series(source):
         return dict(zip(source.index.tolist(), source.tolist(), strict=True))
-    if not is_frame(source):
+    if not is_data_frame(source):
         return source
     table = as_arrow(source)
     columns = {name.strip().lower() for name in table.column_names}

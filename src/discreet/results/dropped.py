@@ -17,26 +17,28 @@ from typing import TYPE_CHECKING
 from discreet.errors import ItemsLeftOut, NoStandardErrors
 
 if TYPE_CHECKING:  # the command line, which shows help, loads no NumPy
-    from discreet.results.estimate import Kind, Notice
+    from discreet.results.estimate import FitWarning, WarningKind
 
 _untold = ContextVar("untold", default=False)
 
 
-def warn_of_dropped(notices: Iterable[Notice]) -> None:
+def warn_of_dropped(notices: Iterable[FitWarning]) -> None:
     """Warn of items that were left out."""
     from discreet.results.estimate import DROPPED
 
     _warn(notices, DROPPED, ItemsLeftOut)
 
 
-def warn_of_missing_errors(notices: Iterable[Notice]) -> None:
+def warn_of_missing_errors(notices: Iterable[FitWarning]) -> None:
     """Warn of standard errors that answers should have given."""
-    from discreet.results.estimate import Kind
+    from discreet.results.estimate import WarningKind
 
-    _warn(notices, (Kind.NO_STANDARD_ERRORS,), NoStandardErrors)
+    _warn(notices, (WarningKind.NO_STANDARD_ERRORS,), NoStandardErrors)
 
 
-def _warn(notices: Iterable[Notice], kinds: Collection[Kind], category: type[UserWarning]) -> None:
+def _warn(
+    notices: Iterable[FitWarning], kinds: Collection[WarningKind], category: type[UserWarning]
+) -> None:
     for notice in () if _untold.get() else notices:
         if notice.kind in kinds:
             warnings.warn(str(notice), category, stacklevel=_find_caller())

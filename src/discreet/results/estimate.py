@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Kind(StrEnum):
+class WarningKind(StrEnum):
     """What a warning is about."""
 
     LEFT_OUT = "left_out"  # items whose answers give no number
@@ -60,11 +60,16 @@ class Kind(StrEnum):
     UNKNOWN = "unknown"  # read from a file that does not say
 
 
-DROPPED = (Kind.LEFT_OUT, Kind.NOT_LINKED, Kind.NOT_COMPARED, Kind.IGNORED)
+DROPPED = (
+    WarningKind.LEFT_OUT,
+    WarningKind.NOT_LINKED,
+    WarningKind.NOT_COMPARED,
+    WarningKind.IGNORED,
+)
 """Kinds of warnings about items that took no part."""
 
 
-class Notice(str):
+class FitWarning(str):
     """A warning of a result.
 
     Attributes
@@ -81,15 +86,15 @@ class Notice(str):
     left_out ('q9',)
     """
 
-    kind: Kind
+    kind: WarningKind
     items: tuple[str, ...]
 
-    def __new__(cls, kind: Kind, sentence: str, items: Iterable[str] = ()) -> Self:
+    def __new__(cls, kind: WarningKind, sentence: str, items: Iterable[str] = ()) -> Self:
         self = super().__new__(cls, escape_controls(sentence))
         self.kind, self.items = kind, tuple(items)
         return self
 
-    def __getnewargs__(self) -> tuple[Kind, str, tuple[str, ...]]:  # type: ignore[override]
+    def __getnewargs__(self) -> tuple[WarningKind, str, tuple[str, ...]]:  # type: ignore[override]
         return self.kind, str(self), self.items
 
 
@@ -175,7 +180,7 @@ class Estimate(Tabular):
     right: Annotated[Int64Array | None, Along("items")] = None
     persons: Count | None = None
     guarantee: Guarantee | None = None
-    warnings: tuple[Notice, ...] = field(default=())
+    warnings: tuple[FitWarning, ...] = field(default=())
     steps: Annotated[tuple[int, ...], Along("items", may_be_empty=True)] = field(default=())
     model: str = "rasch"
     choice: str = ""

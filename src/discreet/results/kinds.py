@@ -14,7 +14,7 @@ from discreet.words import mark
 
 
 @dataclass(frozen=True)
-class Kind:
+class ReleaseKind:
     """How releases of one kind speak of themselves.
 
     Attributes
@@ -86,7 +86,7 @@ class Kind:
 KINDS = {
     one.answers: one
     for one in (
-        Kind(
+        ReleaseKind(
             answers="answers",
             person="person",
             item="item",
@@ -103,7 +103,7 @@ KINDS = {
             use="Item difficulties of the Rasch model",
             domain="Right, wrong or missing answers of persons to listed items",
         ),
-        Kind(
+        ReleaseKind(
             answers="comparisons",
             person="judge",
             item="object",
@@ -125,6 +125,6 @@ KINDS = {
 """The kinds by name; a record that does not say is about answers."""
 
 
-def find_kind(record: Mapping[str, Any]) -> Kind:
+def find_kind(record: Mapping[str, Any]) -> ReleaseKind:
     """Return the kind of a record."""
     return KINDS[record.get("kind", "answers")]

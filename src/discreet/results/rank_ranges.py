@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.markup import Tabular, count_of, list_columns, name_some
+from discreet.markup import Tabular, count_of, list_field_columns, name_some
 from discreet.results.calibrated import as_estimate
 from discreet.results.differences import (
     Bars,
@@ -94,7 +94,7 @@ class RankRanges(Tabular):
 
     def to_dict(self) -> dict[str, list[Any]]:
         """One list per column: item, difficulty, first, last."""
-        columns = list_columns(self, "items", "difficulty", "first", "last")
+        columns = list_field_columns(self, "items", "difficulty", "first", "last")
         return {"item": columns.pop("items"), **columns}
 
 

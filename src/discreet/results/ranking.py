@@ -31,10 +31,10 @@ from discreet.results.differences import (
 )
 from discreet.results.estimate import (
     Estimate,
-    Kind,
-    Notice,
+    FitWarning,
     Solution,
     Status,
+    WarningKind,
     check_level,
     describe_access,
 )
@@ -217,7 +217,7 @@ class Strengths(Tabular):
     """
 
     estimate: Estimate
-    warnings: tuple[Notice, ...] = ()
+    warnings: tuple[FitWarning, ...] = ()
 
     __repr__ = brief_repr
 
@@ -294,7 +294,7 @@ class Strengths(Tabular):
         return f"<div>{preview_table(columns, caption=caption)}</div>"
 
 
-def explain_left_out(items: tuple[str, ...], status: tuple[str, ...]) -> tuple[Notice, ...]:
+def explain_left_out(items: tuple[str, ...], status: tuple[str, ...]) -> tuple[FitWarning, ...]:
     """Return one sentence for each reason why objects have no strength."""
     found = []
     for word, reason in REASONS.items():
@@ -302,5 +302,5 @@ def explain_left_out(items: tuple[str, ...], status: tuple[str, ...]) -> tuple[N
         if names:
             noun = "object" if len(names) == 1 else "objects"
             sentence = f"no strength for {len(names)} {noun} that {reason}: {name_some(names)}"
-            found.append(Notice(Kind.LEFT_OUT, sentence, names))
+            found.append(FitWarning(WarningKind.LEFT_OUT, sentence, names))
     return tuple(found)

@@ -35,7 +35,7 @@ from discreet.answers.responses import Responses
 from discreet.answers.steps import Nodes, step_store
 from discreet.errors import BadUsage
 from discreet.markup import brief_repr
-from discreet.simulation.designs import DESIGNS, Answers, Design
+from discreet.simulation.designs import DESIGNS, Design, SimulatedAnswers
 from discreet.simulation.items import (
     Items,
     Steps,
@@ -203,7 +203,7 @@ class _NodeAnswers:
     right: npt.NDArray[np.bool_]
 
 
-def _split(answers: Answers, items: Items) -> _NodeAnswers:
+def _split(answers: SimulatedAnswers, items: Items) -> _NodeAnswers:
     which, node, right = items.split(answers.item, answers.score)
     if items.is_binary:
         return _NodeAnswers(answers.per_person, node, right)

@@ -32,7 +32,7 @@ the same test."""
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class SimulatedAnswers:
     """Answers of a few persons: sorted by person, then item."""
 
     per_person: IntArray
@@ -40,13 +40,15 @@ class Answers:
     score: Int8Array
 
 
-def _uniform(ability: FloatArray, items: Items, each: float, rng: np.random.Generator) -> Answers:
+def _uniform(
+    ability: FloatArray, items: Items, each: float, rng: np.random.Generator
+) -> SimulatedAnswers:
     """Every cell on its own, with the same probability."""
     n, m = len(ability), len(items)
     cell = _scattered(n * m, each / m, rng)
     person, item = np.divmod(cell, m)
     score = items.answer(ability[person], item, rng)
-    return Answers(np.bincount(person, minlength=n), item, score)
+    return SimulatedAnswers(np.bincount(person, minlength=n), item, score)
 
 
 def _scattered(cells: int, probability: float, rng: np.random.Generator) -> IntArray:
@@ -66,7 +68,9 @@ def _scattered(cells: int, probability: float, rng: np.random.Generator) -> IntA
     return index[index < cells]
 
 
-def _booklets(ability: FloatArray, items: Items, each: float, rng: np.random.Generator) -> Answers:
+def _booklets(
+    ability: FloatArray, items: Items, each: float, rng: np.random.Generator
+) -> SimulatedAnswers:
     """Two neighbouring blocks of items each, so that a block links two booklets."""
     n, m, k = len(ability), len(items), int(each)
     block = max(k // 2, 1)
@@ -74,7 +78,9 @@ def _booklets(ability: FloatArray, items: Items, each: float, rng: np.random.Gen
     return _answer((first[:, None] + np.arange(k)) % m, ability, items, rng)
 
 
-def _targeted(ability: FloatArray, items: Items, each: float, rng: np.random.Generator) -> Answers:
+def _targeted(
+    ability: FloatArray, items: Items, each: float, rng: np.random.Generator
+) -> SimulatedAnswers:
     """Items near the person's ability: known beforehand, say from last year's grade."""
     k = int(each)
     # The k largest of log weight + Gumbel noise are a draw without replacement in proportion
@@ -84,7 +90,9 @@ def _targeted(ability: FloatArray, items: Items, each: float, rng: np.random.Gen
     return _answer(_largest(key, k), ability, items, rng)
 
 
-def _adaptive(ability: FloatArray, items: Items, each: float, rng: np.random.Generator) -> Answers:
+def _adaptive(
+    ability: FloatArray, items: Items, each: float, rng: np.random.Generator
+) -> SimulatedAnswers:
     """Each next item near the posterior mean of the answers so far."""
     n, m, k = len(ability), len(items), int(each)
     log_chance = items.log_chances(GRID)
@@ -102,10 +110,12 @@ def _adaptive(ability: FloatArray, items: Items, each: float, rng: np.random.Gen
         posterior += log_chance[item, answer]
         taken[person, item] = True
         score[person, item] = answer
-    return Answers(np.full(n, k), np.nonzero(taken)[1], score[taken])
+    return SimulatedAnswers(np.full(n, k), np.nonzero(taken)[1], score[taken])
 
 
-def _two_stage(ability: FloatArray, items: Items, each: float, rng: np.random.Generator) -> Answers:
+def _two_stage(
+    ability: FloatArray, items: Items, each: float, rng: np.random.Generator
+) -> SimulatedAnswers:
     """Half the test for everyone, then an easy or a hard half by the score on the first."""
     n, m, k = len(ability), len(items), int(each)
     order = np.argsort(items.location)
@@ -122,7 +132,7 @@ def _two_stage(ability: FloatArray, items: Items, each: float, rng: np.random.Ge
     return _sorted(item, np.concatenate([routing, stage], axis=1))
 
 
-Design: TypeAlias = Callable[[FloatArray, Items, float, np.random.Generator], Answers]
+Design: TypeAlias = Callable[[FloatArray, Items, float, np.random.Generator], SimulatedAnswers]
 
 DESIGNS: dict[str, Design] = {
     "uniform": _uniform,
@@ -142,7 +152,9 @@ def _largest(key: FloatArray, k: int) -> IntArray:
     return np.argpartition(key, m - k, axis=1)[:, m - k :]
 
 
-def _answer(item: IntArray, ability: FloatArray, items: Items, rng: np.random.Generator) -> Answers:
+def _answer(
+    item: IntArray, ability: FloatArray, items: Items, rng: np.random.Generator
+) -> SimulatedAnswers:
     """Let each person answer a row of items."""
     return _sorted(item, _answer_each(item, ability, items, rng))
 
@@ -153,10 +165,10 @@ def _answer_each(
     return items.answer(np.broadcast_to(ability[:, None], item.shape), item, rng)
 
 
-def _sorted(item: IntArray, score: Int8Array) -> Answers:
+def _sorted(item: IntArray, score: Int8Array) -> SimulatedAnswers:
     """Put the items of each row in increasing order, as the stores hold them."""
     order = np.argsort(item, axis=1)
-    return Answers(
+    return SimulatedAnswers(
         np.full(len(item), item.shape[1]),
         np.take_along_axis(item, order, axis=1).ravel(),
         np.take_along_axis(score, order, axis=1).ravel(),

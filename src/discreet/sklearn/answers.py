@@ -14,7 +14,7 @@ from discreet.answers.responses import Responses
 from discreet.errors import MissingExtra
 from discreet.models.steps import match_categories
 from discreet.results.estimate import Estimate
-from discreet.tables.values import Codes, Scoring, make_scoring
+from discreet.tables.values import Codes, ValueScoring, make_scoring
 from discreet.tables.words import StepWords
 
 try:
@@ -29,7 +29,7 @@ BLOCK_CELLS = 1 << 22
 """Cells of a sparse matrix that are unfolded at a time: 4 MB."""
 
 
-class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class AnswerEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """What both estimators share: checked answers in, abilities out."""
 
     at_least: float | None
@@ -92,7 +92,7 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             ensure_min_features=least,
         )
         scoring = make_scoring(self.at_least, self.missing)
-        if scoring == Scoring():
+        if scoring == ValueScoring():
             return matrix
         if not issparse(matrix):
             return _score_values(matrix, scoring)
@@ -108,7 +108,7 @@ class Answers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def _score_values(values: npt.NDArray[Any], scoring: Scoring) -> npt.NDArray[np.float64]:
+def _score_values(values: npt.NDArray[Any], scoring: ValueScoring) -> npt.NDArray[np.float64]:
     """Turn numbers into answers, and codes for missing ones into NaN."""
     numbers = values.astype(np.float64)
     numbers[np.isin(numbers, np.array(scoring.missing, dtype=np.float64))] = np.nan

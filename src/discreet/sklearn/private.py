@@ -12,13 +12,13 @@ from discreet.answers.responses import Responses
 from discreet.privacy.accounting import Budget
 from discreet.privacy.protocol import check_steps
 from discreet.publishing.release import release
-from discreet.sklearn.answers import Answers
+from discreet.sklearn.answers import AnswerEstimator
 from discreet.tables.scales import list_scale
 from discreet.tables.values import Codes
 from discreet.types import AnswerMechanism, Design, Relation
 
 
-class PrivateRasch(Answers):
+class PrivateRasch(AnswerEstimator):
     """Rasch difficulties of the columns, released under differential privacy.
 
     The columns of X are the public item list: they must be those of the test, not those that

@@ -25,13 +25,13 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
 from discreet.models.steps import match_categories
-from discreet.sklearn.answers import Answers
+from discreet.sklearn.answers import AnswerEstimator
 from discreet.tables.values import Codes
 from discreet.tables.words import StepWords
 from discreet.types import Method, Model
 
 
-class Rasch(Answers):
+class Rasch(AnswerEstimator):
     """Rasch difficulties of the columns, abilities of the rows.
 
     Parameters

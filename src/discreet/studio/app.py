@@ -26,7 +26,7 @@ from discreet.studio.pages import (
     start,
 )
 from discreet.studio.safety import Guard, Keys
-from discreet.studio.session import Session
+from discreet.studio.session import StudioSession
 from discreet.studio.worker import explain
 
 PAGES = (start, jobs, data, calibrate, report, persons, plan, ledgers, releases, release)
@@ -43,7 +43,7 @@ FILES = {
 """Files that pages load; nothing else is served by its name."""
 
 
-def build_app(session: Session, keys: Keys) -> ASGIApp:
+def build_app(session: StudioSession, keys: Keys) -> ASGIApp:
     """Return the application of a session, behind its guard."""
     routes = [route for page in PAGES for route in page.ROUTES]
     app = Starlette(

@@ -1,8 +1,8 @@
 """A calibration with all that is shown of it, and the files that can be taken away.
 
-In: answers that were read, and what to do with them. Out: a :class:`Calibration`; beside it, in the
-folder of its job, tables, workbook and report as ``discreet fit --out`` writes them. Runs in a
-worker.
+In: answers that were read, and what to do with them. Out: a :class:`CalibrationSummary`; beside
+it, in the folder of its job, tables, workbook and report as ``discreet fit --out`` writes them.
+Runs in a worker.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from discreet.analysis.diagnostics import summarise_evidence
 from discreet.analysis.evidence import Evidence, gather_evidence
 from discreet.analysis.persons import score
 from discreet.analysis.scale import Scale, parse_scale
-from discreet.analysis.tables import Table, list_evidence_tables
+from discreet.analysis.tables import AnalysisTable, list_evidence_tables
 from discreet.answers.responses import Responses
 from discreet.atomic import staged
 from discreet.errors import BadUsage
@@ -26,7 +26,7 @@ from discreet.output.formats import write_csv
 from discreet.output.steward import list_report_values, write_diagnosis
 from discreet.output.workbook import can_write_workbooks, write_workbook
 from discreet.results.estimate import Estimate
-from discreet.studio.worker import Progress, load_kept
+from discreet.studio.worker import TaskProgress, load_kept
 
 # The word is part of the names: a file that leaves the studio still says what it is.
 REPORT, WORKBOOK = "report.confidential.html", "analysis.confidential.xlsx"
@@ -34,7 +34,7 @@ WARNING = "Confidential: made from persons' answers without privacy protection"
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibrationSummary:
     """What a calibration came to.
 
     Attributes
@@ -52,7 +52,7 @@ class Calibration:
     """
 
     test: Diagnosis
-    tables: Mapping[str, Table]
+    tables: Mapping[str, AnalysisTable]
     scale: Scale | None
     values: Mapping[str, Any]
     files: tuple[str, ...]
@@ -63,14 +63,14 @@ class Calibration:
         return self.test.estimate
 
     @property
-    def persons(self) -> Table | None:
+    def persons(self) -> AnalysisTable | None:
         """The table of persons, or of a sample of very many."""
         return self.tables.get("persons") or self.tables.get("persons_sample")
 
 
 def calibrate(
-    progress: Progress, answers: Path, title: str, settings: Mapping[str, Any]
-) -> Calibration:
+    progress: TaskProgress, answers: Path, title: str, settings: Mapping[str, Any]
+) -> CalibrationSummary:
     """Calibrate answers, test the model, and write what can be taken away."""
     said = dict(settings)
     wanted = parse_scale(said.pop("scale")) if "scale" in said else None
@@ -88,7 +88,7 @@ def calibrate(
     progress.begin("Writing tables, workbook and report")
     report = write_diagnosis(test, title=title, scale=scale)
     files = tuple(_write_files(progress.folder, tables, report))
-    return Calibration(test, tables, scale, values, files)
+    return CalibrationSummary(test, tables, scale, values, files)
 
 
 def _gather(responses: Responses, estimate: Estimate) -> Evidence | None:
@@ -105,14 +105,14 @@ def _abilities(responses: Responses, estimate: Estimate, evidence: Evidence | No
     return evidence.scores.ability
 
 
-def _list_tables(test: Diagnosis, evidence: Evidence | None) -> Iterator[Table]:
+def _list_tables(test: Diagnosis, evidence: Evidence | None) -> Iterator[AnalysisTable]:
     known = dict(test.tables)
     if evidence is not None:
         known |= {table.name: table for table in list_evidence_tables(evidence)}
     yield from (table for table in known.values() if table.rows)
 
 
-def _write_files(folder: Path, tables: Mapping[str, Table], report: str) -> list[str]:
+def _write_files(folder: Path, tables: Mapping[str, AnalysisTable], report: str) -> list[str]:
     """Write what can be taken away, for its owner alone; return the names."""
     files = {f"{name}.confidential.csv": table for name, table in tables.items()}
     workbook = [WORKBOOK] if can_write_workbooks() else []

@@ -13,11 +13,11 @@ from typing import Any
 from discreet.analysis.planning import Plan, make_plan, plan, plannable
 from discreet.analysis.setting import Setting
 from discreet.errors import DiscreetError
-from discreet.markup import HtmlColumn, count_of, show_share
+from discreet.markup import HtmlColumn, count_of, show_predicted_share
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.protocol import Order
-from discreet.studio.session import Session, Work
-from discreet.studio.terms import Terms
+from discreet.studio.session import StudioSession, Work
+from discreet.studio.terms import ReleaseFields
 
 OTHER = {
     Neighbours.REPLACE_ONE: (Neighbours.ADD_REMOVE, "hide whether somebody took part"),
@@ -25,7 +25,7 @@ OTHER = {
 }
 
 
-def predict(terms: Terms, order: Order) -> Plan | None:
+def predict(terms: ReleaseFields, order: Order) -> Plan | None:
     """Return the forecast for a release; ``None`` where its mechanism has none."""
     public, steps = order.public, max(order.public.steps)
     if order.name not in plannable(public.neighbours, steps):
@@ -78,11 +78,11 @@ def say_costs(made: Plan) -> str:
         f"The published numbers will typically be off by {made.rmse:.2f} logits; without privacy "
         f"it would be {made.rmse_without_privacy:.2f}. That is as if {lost:,} of the "
         f"{made.persons:,} persons had not answered. Two items half a logit apart come out in the "
-        f"right order {show_share(made.order_probability)} of the time."
+        f"right order {show_predicted_share(made.order_probability)} of the time."
     )
 
 
-def say_looked(session: Session, work: Work) -> Mapping[str, Any]:
+def say_looked(session: StudioSession, work: Work) -> Mapping[str, Any]:
     """Say what has been seen of the answers in this studio, and what follows for the promise."""
     seen, was_refused = session.find_seen(work), session.was_refused(work)
     if seen is None:

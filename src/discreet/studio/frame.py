@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from discreet.markup import render
-from discreet.studio.jobs import Job, State
-from discreet.studio.session import Run, Session, Work
+from discreet.studio.jobs import JobState, StudioJob
+from discreet.studio.session import CalibrationRun, StudioSession, Work
 
 
 class Secrecy(Enum):
@@ -48,9 +48,9 @@ class Secrecy(Enum):
         return self.value[1]
 
 
-def session_of(request: Request) -> Session:
+def session_of(request: Request) -> StudioSession:
     """Return the session that a request belongs to."""
-    found: Session = request.app.state.session
+    found: StudioSession = request.app.state.session
     return found
 
 
@@ -62,7 +62,7 @@ def work_of(request: Request) -> Work:
     return found
 
 
-def run_of(request: Request) -> Run:
+def run_of(request: Request) -> CalibrationRun:
     """Return the calibration that an address names."""
     found = work_of(request).find_run(request.path_params["run"])
     if found is None:
@@ -70,7 +70,7 @@ def run_of(request: Request) -> Run:
     return found
 
 
-def job_of(request: Request) -> Job:
+def job_of(request: Request) -> StudioJob:
     """Return the job that an address names."""
     found = session_of(request).jobs.find(request.path_params["job"])
     if found is None:
@@ -85,7 +85,7 @@ def show(
     title: str,
     secrecy: Secrecy,
     work: Work | None = None,
-    run: Run | None = None,
+    run: CalibrationRun | None = None,
     here: str = "",
     status: int = 200,
 ) -> Response:
@@ -115,21 +115,21 @@ def show(
     return HTMLResponse(page.encode("utf-8", "backslashreplace"), status)
 
 
-def find_latest(work: Work) -> Run | None:
+def find_latest(work: Work) -> CalibrationRun | None:
     """Return the latest calibration that is done."""
-    done = (run for run in reversed(work.runs) if run.job.state is State.DONE)
+    done = (run for run in reversed(work.runs) if run.job.state is JobState.DONE)
     return next(done, None)
 
 
-def show_job(job: Job) -> dict[str, Any]:
+def show_job(job: StudioJob) -> dict[str, Any]:
     """Return what a page shows of a job: that it runs, failed or was cancelled."""
     state = job.state
     return {
         "job": job,
         "progress": job.progress,
-        "waiting": state is State.RUNNING,
-        "cancelled": state is State.CANCELLED,
-        "failure": job.failure.message if state is State.FAILED else "",
+        "waiting": state is JobState.RUNNING,
+        "cancelled": state is JobState.CANCELLED,
+        "failure": job.failure.message if state is JobState.FAILED else "",
     }
 
 

@@ -1,7 +1,7 @@
 """The table of jobs: started, looked at, cancelled; each in a process of its own.
 
-In: a task and its arguments. Out: a :class:`Job`, whose state a page asks for. What it came to lies
-on disk in the private folder, so that closing a tab loses nothing.
+In: a task and its arguments. Out: a :class:`StudioJob`, whose state a page asks for. Its result
+is on disk in the private folder, so that closing a tab loses nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LEAST_MEMORY = 4 << 30
 """Bytes of addresses below which the libraries do not even load."""
 
 
-class State(StrEnum):
+class JobState(StrEnum):
     """Where a job is."""
 
     RUNNING = "running"
@@ -46,7 +46,7 @@ class State(StrEnum):
 
 
 @dataclass
-class Job:
+class StudioJob:
     """One piece of work.
 
     Attributes
@@ -68,15 +68,15 @@ class Job:
     cancelled: bool = False
 
     @property
-    def state(self) -> State:
+    def state(self) -> JobState:
         """Where it is now."""
         if self.cancelled:
-            return State.CANCELLED
+            return JobState.CANCELLED
         # Asked first: a process that has just ended has left its files.
         ended = self.process.exitcode is not None
         if (self.folder / RESULT).exists():
-            return State.DONE
-        return State.FAILED if ended or (self.folder / FAILURE).exists() else State.RUNNING
+            return JobState.DONE
+        return JobState.FAILED if ended or (self.folder / FAILURE).exists() else JobState.RUNNING
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -108,7 +108,7 @@ class Job:
 
     def cancel(self) -> None:
         """End it at once; one that is done stays done, and one that has committed goes on."""
-        if self.state is State.RUNNING and claim(self.folder):
+        if self.state is JobState.RUNNING and claim(self.folder):
             self.cancelled = True
             self.process.kill()
             self.process.join()
@@ -120,10 +120,10 @@ class JobTable:
 
     folder: Path
     memory: int | None = None
-    _jobs: dict[str, Job] = field(default_factory=dict)
+    _jobs: dict[str, StudioJob] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def start(self, title: str, task: Task, /, **arguments: Any) -> Job:
+    def start(self, title: str, task: Task, /, **arguments: Any) -> StudioJob:
         """Begin a task in a new process."""
         with self._lock:
             name = f"job-{len(self._jobs) + 1}"
@@ -133,14 +133,14 @@ class JobTable:
                 target=run_task, args=(folder, task, arguments, self.memory), daemon=True
             )
             process.start()
-            job = self._jobs[name] = Job(name, title, folder, process)
+            job = self._jobs[name] = StudioJob(name, title, folder, process)
         return job
 
-    def find(self, name: str) -> Job | None:
+    def find(self, name: str) -> StudioJob | None:
         """Return a job by its name."""
         return self._jobs.get(name)
 
-    def __iter__(self) -> Iterator[Job]:
+    def __iter__(self) -> Iterator[StudioJob]:
         return iter(list(self._jobs.values()))
 
     def end(self) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from discreet.answers.reading import read_responses
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
-from discreet.studio.worker import Progress, keep
+from discreet.studio.worker import TaskProgress, keep
 from discreet.tables.advice import BadAnswer
 from discreet.tables.cells import letter_column, write_cell
 from discreet.tables.opener import Source, plan_source, read_tables
@@ -40,7 +40,7 @@ GROUP, ORDER, LEFT_OUT, UNKNOWN = "group", "order", "left out", "not clear"
 
 
 @dataclass(frozen=True)
-class Problem:
+class ReadingProblem:
     """Why answers cannot be read as they are: the message, the place, and what may help."""
 
     message: str
@@ -51,7 +51,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnSummary:
     """One column: what it is taken for and, of an item, what stands there."""
 
     name: str
@@ -91,13 +91,13 @@ class Look:
     names: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     is_long: bool = False
-    columns: tuple[Column, ...] = ()
-    items: tuple[Column, ...] = ()
-    problem: Problem | None = None
+    columns: tuple[ColumnSummary, ...] = ()
+    items: tuple[ColumnSummary, ...] = ()
+    problem: ReadingProblem | None = None
     summary: Summary | None = None
 
 
-def look(progress: Progress, source: Path, shown: str, options: Mapping[str, Any]) -> Look:
+def look(progress: TaskProgress, source: Path, shown: str, options: Mapping[str, Any]) -> Look:
     """Read a file as far as that is possible, and say what was found."""
     found = Look()
     try:
@@ -118,13 +118,13 @@ def look(progress: Progress, source: Path, shown: str, options: Mapping[str, Any
     return _describe(found, responses, words)
 
 
-def counting(progress: Progress, source: Path) -> Any:
+def counting(progress: TaskProgress, source: Path) -> Any:
     """Return what a reader of a file tells how far it is."""
     total = sum(path.stat().st_size for path in find_files(source))
     return lambda done: progress.count(min(done, total), total)
 
 
-def _explain(error: DiscreetError, source: Path, shown: str) -> Problem:
+def _explain(error: DiscreetError, source: Path, shown: str) -> ReadingProblem:
     """Return a refusal with the name that the user knows instead of the place of a copy.
 
     What it proposes stands below it, each with a button, and is not said twice.
@@ -134,9 +134,9 @@ def _explain(error: DiscreetError, source: Path, shown: str) -> Problem:
         message = message.replace(f"{one.words[0].upper()}{one.words[1:]}.", "").strip()
     found = error.found if isinstance(error, BadAnswer) else None
     if found is None:
-        return Problem(message, remedies=error.remedies)
+        return ReadingProblem(message, remedies=error.remedies)
     place = found.where.replace(str(source), shown)
-    return Problem(message, place, found.column, spell(found.value), error.remedies)
+    return ReadingProblem(message, place, found.column, spell(found.value), error.remedies)
 
 
 # -- the first rows --------------------------------------------------------------------------
@@ -157,7 +157,9 @@ def _peek(source: Path, reading: Reading) -> tuple[Look, Plan | DiscreetError]:
         try:
             plan = plan_source(first, reading)
         except (BadResponses, BadUsage) as error:
-            unknown = tuple(Column(name, UNKNOWN, {}, number=i) for i, name in enumerate(names))
+            unknown = tuple(
+                ColumnSummary(name, UNKNOWN, {}, number=i) for i, name in enumerate(names)
+            )
             return replace(found, columns=unknown), error
         # The rest of the file may be damaged: then this is all that is known of the columns.
         listed = _list_columns(names, plan, {})
@@ -182,7 +184,7 @@ class _Words(Tallied):
 
 
 def _count_words(
-    source: Path, reading: Reading, progress: Progress
+    source: Path, reading: Reading, progress: TaskProgress
 ) -> Mapping[str, Mapping[str, int]]:
     return read_tables(
         source,
@@ -194,7 +196,7 @@ def _count_words(
 
 def _list_columns(
     names: tuple[str, ...], plan: Plan, words: Mapping[str, Mapping[str, int]]
-) -> tuple[Column, ...]:
+) -> tuple[ColumnSummary, ...]:
     roles = dict.fromkeys(range(len(names)), LEFT_OUT)
     if isinstance(plan, LongPlan):
         roles |= {plan.person: PERSON, plan.item: ITEMS, plan.response: ANSWER}
@@ -203,7 +205,7 @@ def _list_columns(
         roles |= {} if plan.person is None else {plan.person: PERSON}
     roles |= dict.fromkeys(plan.groups, GROUP) | dict.fromkeys(plan.order, ORDER)
     return tuple(
-        Column(
+        ColumnSummary(
             name,
             roles[number],
             words.get(name, {}) if roles[number] == ITEM else {},
@@ -220,7 +222,7 @@ def _describe(found: Look, responses: Responses, words: Mapping[str, Mapping[str
     answers, score = _sum_answers(responses)
     means = np.divide(score, answers, where=answers > 0, out=np.full(len(answers), np.nan))
     items = tuple(
-        Column(name, ITEM, words.get(name, {}), int(answers[i]), float(means[i]))
+        ColumnSummary(name, ITEM, words.get(name, {}), int(answers[i]), float(means[i]))
         for i, name in enumerate(responses.items)
     )
     known = {one.name: one for one in items}

@@ -18,12 +18,12 @@ from discreet.answers.reading import read_planned
 from discreet.atomic import PRIVACY_FILE
 from discreet.privacy.ledger import Ledger
 from discreet.publishing.delivery import find_charged, read_order, resume_release
-from discreet.publishing.listing import Listing, list_public
+from discreet.publishing.listing import Listing, read_public_listing
 from discreet.publishing.release import release
 from discreet.studio.look import counting
-from discreet.studio.session import Session, Ticket
-from discreet.studio.terms import Terms
-from discreet.studio.worker import Progress
+from discreet.studio.session import StudioSession, Ticket
+from discreet.studio.terms import ReleaseFields
+from discreet.studio.worker import TaskProgress
 from discreet.tables.dataset import is_too_large
 from discreet.tables.roles import Reading
 
@@ -36,7 +36,7 @@ def list_words(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in TOLD}
 
 
-def start_release(session: Session, ticket: Ticket) -> Any:
+def start_release(session: StudioSession, ticket: Ticket) -> Any:
     """Begin the job of a ticket."""
     arguments = {"reservation": ticket.name, "ledger": ticket.ledger, "out": ticket.place}
     work, terms = ticket.work, ticket.terms
@@ -47,13 +47,13 @@ def start_release(session: Session, ticket: Ticket) -> Any:
 
 
 def make(
-    progress: Progress,
+    progress: TaskProgress,
     reservation: str,
     ledger: Path,
     out: Path,
     source: Path,
     options: Mapping[str, Any],
-    terms: Terms,
+    terms: ReleaseFields,
 ) -> str:
     """Make a release, or deliver the one that this reservation paid for; return its folder."""
     if find_charged(Ledger.open(ledger), reservation):
@@ -75,7 +75,7 @@ def make(
 
 
 def finish(
-    progress: Progress,
+    progress: TaskProgress,
     reservation: str,
     ledger: Path,
     out: Path,
@@ -93,7 +93,7 @@ def finish(
         progress.commit()
         resume_release(book, reservation, out=out)
         return out.name
-    with _open(progress, source, options, list_public(order.public)) as answers:
+    with _open(progress, source, options, read_public_listing(order.public)) as answers:
         progress.commit()
         resume_release(book, reservation, answers, out=out)
     return out.name
@@ -101,7 +101,7 @@ def finish(
 
 @contextmanager
 def _open(
-    progress: Progress, source: Path, options: Mapping[str, Any], listing: Listing
+    progress: TaskProgress, source: Path, options: Mapping[str, Any], listing: Listing
 ) -> Iterator[Answers]:
     """Give the answers as the terms say they are to be read, large ones where they are."""
     words: Any = list_words(options)

@@ -28,7 +28,7 @@ from discreet.studio.folder import private_folder
 from discreet.studio.home import Home
 from discreet.studio.jobs import usual_memory
 from discreet.studio.safety import LOOPBACK, Keys
-from discreet.studio.session import Session
+from discreet.studio.session import StudioSession
 from discreet.tables.paths import settle_path
 
 _BACKLOG = 64
@@ -62,7 +62,7 @@ def run_studio(
     """
     home = Home() if keep is None else Home(settle_path(keep))
     with listen(port) as door, private_folder() as folder:
-        session = Session(folder, memory=usual_memory(), home=home)
+        session = StudioSession(folder, memory=usual_memory(), home=home)
         if file is not None:
             session.open(settle_path(file))
             session.recent.add(settle_path(file))

@@ -1,6 +1,6 @@
 """What one run of the studio knows: the files that are being worked on, and their jobs.
 
-In: the private folder. Out: :class:`Session`, one for each run and its one user. A
+In: the private folder. Out: :class:`StudioSession`, one for each run and its one user. A
 :class:`Work` is one file, how it is to be read, and what was made of it; it has an address of its
 own, so that two tabs may hold two of them.
 """
@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import Any
 
 from discreet.studio.home import Home
-from discreet.studio.jobs import Job, JobTable, State
+from discreet.studio.jobs import JobState, JobTable, StudioJob
 from discreet.studio.recent import Recent, find_place
-from discreet.studio.terms import Listed, Terms
+from discreet.studio.terms import ListedItems, ReleaseFields
 
 MOST_BYTES = 2_000_000_000
 """How large a file may be that a browser sends; larger ones are read where they are."""
 
 
 @dataclass(frozen=True)
-class Run:
+class CalibrationRun:
     """One calibration: its job, what was asked of it, and how its answers were read."""
 
-    job: Job
+    job: StudioJob
     settings: Mapping[str, Any]
     options: Mapping[str, Any]
 
@@ -62,10 +62,10 @@ class Work:
     source: Path
     shown: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    reading: Job | None = None
-    runs: tuple[Run, ...] = ()
+    reading: StudioJob | None = None
+    runs: tuple[CalibrationRun, ...] = ()
 
-    def find_run(self, name: str) -> Run | None:
+    def find_run(self, name: str) -> CalibrationRun | None:
         """Return a calibration by its name."""
         return next((run for run in self.runs if run.name == name), None)
 
@@ -97,15 +97,15 @@ class Ticket:
 
     name: str
     work: Work | None
-    terms: Terms | None
+    terms: ReleaseFields | None
     ledger: Path
     place: Path
-    job: Job | None = None
+    job: StudioJob | None = None
 
     @property
     def is_used(self) -> bool:
         """Whether it is being carried out, or was."""
-        return self.job is not None and self.job.state in (State.RUNNING, State.DONE)
+        return self.job is not None and self.job.state in (JobState.RUNNING, JobState.DONE)
 
     def asks_the_same(self, other: Ticket) -> bool:
         """Say whether another ticket is for the very same release, which is made once."""
@@ -121,7 +121,7 @@ class Ticket:
 
 
 @dataclass
-class Session:
+class StudioSession:
     """One run of the studio.
 
     ``folder`` goes when it ends, ``home`` stays; ``books`` are the paths of ledgers elsewhere.
@@ -135,7 +135,7 @@ class Session:
     most_bytes: int = MOST_BYTES
     works: dict[str, Work] = field(default_factory=dict)
     ledgers: dict[str, Path] = field(default_factory=dict)
-    lists: dict[str, Listed] = field(default_factory=dict)
+    lists: dict[str, ListedItems] = field(default_factory=dict)
     tickets: dict[str, Ticket] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -160,7 +160,7 @@ class Session:
             changed = self.works[name] = replace(work, **change(work))
         return changed
 
-    def keep_list(self, listed: Listed) -> str:
+    def keep_list(self, listed: ListedItems) -> str:
         """Keep a list of items for the next look at a form; return its name."""
         with self._lock:
             known = [name for name, found in self.lists.items() if found == listed]
@@ -183,7 +183,7 @@ class Session:
     def was_refused(self, work: Work) -> bool:
         """Say whether a release of these answers failed, and by its message told about them."""
         return any(
-            one.work and one.work.name == work.name and one.job and one.job.state is State.FAILED
+            one.work and one.work.name == work.name and one.job and one.job.state is JobState.FAILED
             for one in list(self.tickets.values())
         )
 
@@ -204,7 +204,7 @@ class Session:
         self.issue(ticket)
         return self.tickets[ticket.name]
 
-    def begin(self, name: str, start: Callable[[Ticket], Job]) -> Ticket:
+    def begin(self, name: str, start: Callable[[Ticket], StudioJob]) -> Ticket:
         """Carry a ticket out, once, however many tabs ask for it; return who does."""
         with self._lock:
             ticket = self.tickets[name]

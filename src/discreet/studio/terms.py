@@ -1,7 +1,7 @@
 """The terms of a release: everything that is decided about it without looking at the answers.
 
-In: what a steward types, and a file with the items. Out: :class:`Terms`, or a refusal. Nothing here
-opens the answers; a list of items that is the file of the answers is refused.
+In: what a steward types, and a file with the items. Out: :class:`ReleaseFields`, or a refusal.
+Nothing here opens the answers; a list of items that is the file of the answers is refused.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from discreet.privacy.noise import ExactNoise
 from discreet.publishing.identity import describe_itself
 from discreet.publishing.listing import Items, Listing, make_listing
 from discreet.publishing.preview import Preview, preview_release
-from discreet.publishing.release import Terms as Charged
-from discreet.publishing.wanted import Wanted
+from discreet.publishing.release import DeliveryTerms
+from discreet.publishing.wanted import ReleaseSpec
 from discreet.studio.forms import Field, read_fields, read_number, read_whole, write_number
 from discreet.tables.lists import read_items
 from discreet.words import LANGUAGES
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedItems:
     """The items of a release, and what the user calls the file that names them."""
 
     items: Items
@@ -37,7 +37,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Terms:
+class ReleaseFields:
     """What is released, what it may cost, and who pays.
 
     Attributes
@@ -90,10 +90,12 @@ class Terms:
         said = self.keywords
         people = said.get("max_answers"), said.get("persons")
         mechanism = said.get("mechanism", AUTO)
-        wanted = Wanted("answers", self.budget, self.listing, *people, mechanism)
+        wanted = ReleaseSpec("answers", self.budget, self.listing, *people, mechanism)
         about = describe_itself(said.get("about"), None)
         drawn = ExactNoise()
-        charged = Charged(self.ledger, self.population, drawn, about=about, looked=self.looked)
+        charged = DeliveryTerms(
+            self.ledger, self.population, drawn, about=about, looked=self.looked
+        )
         return preview_release(wanted, charged, self.expected)
 
 
@@ -222,8 +224,8 @@ ACCOUNT = Field(
 
 
 def read_terms(
-    sent: Mapping[str, str], listed: Listed, accounts: Mapping[str, tuple[Path, str]]
-) -> Terms:
+    sent: Mapping[str, str], listed: ListedItems, accounts: Mapping[str, tuple[Path, str]]
+) -> ReleaseFields:
     """Return the terms that a form says.
 
     Parameters
@@ -252,7 +254,7 @@ def read_terms(
     about = {one.name: said.pop(one.name) for one in ABOUT if one.name in said}
     keywords = {"items": listed.items, "population": population, **said}
     keywords |= {"about": about} if about else {}
-    return Terms(budget, ledger, expected, keywords, listed.shown, looked)
+    return ReleaseFields(budget, ledger, expected, keywords, listed.shown, looked)
 
 
 def _must_declare(ledger: Path, number: str, relation: str) -> bool:
@@ -261,7 +263,7 @@ def _must_declare(ledger: Path, number: str, relation: str) -> bool:
     return (number == FIXED and relation == "replace-one") or bool(policy and policy.needs_persons)
 
 
-def write_terms(terms: Terms) -> dict[str, str]:
+def write_terms(terms: ReleaseFields) -> dict[str, str]:
     """Return what stands in the form that says these terms, but for the account."""
     said = {
         **terms.keywords,
@@ -279,7 +281,7 @@ def write_terms(terms: Terms) -> dict[str, str]:
 # -- the list of items -----------------------------------------------------------------------
 
 
-def read_listed(path: Path, shown: str, answers: Path) -> Listed:
+def read_listed(path: Path, shown: str, answers: Path) -> ListedItems:
     """Return the items of a list or a bank, each with its steps where there are any."""
     _refuse_answers(path, answers)
     try:
@@ -288,7 +290,7 @@ def read_listed(path: Path, shown: str, answers: Path) -> Listed:
         raise BadUsage(str(error).replace(str(path), shown)) from None
     _refuse_table(found, shown)
     make_listing(found)
-    return Listed(found, shown)
+    return ListedItems(found, shown)
 
 
 def _refuse_answers(path: Path, answers: Path) -> None:

@@ -58,7 +58,7 @@ class Outcome:
 
 
 @dataclass
-class Progress:
+class TaskProgress:
     """Where a task says what it is doing; a page reads it."""
 
     folder: Path
@@ -98,7 +98,7 @@ def claim(folder: Path) -> bool:
 
 
 Task = Callable[..., Any]
-"""Called with a :class:`Progress` and its own keywords."""
+"""Called with a :class:`TaskProgress` and its own keywords."""
 
 
 def run_task(folder: Path, task: Task, arguments: Mapping[str, Any], memory: int | None) -> None:
@@ -108,7 +108,7 @@ def run_task(folder: Path, task: Task, arguments: Mapping[str, Any], memory: int
         limit_memory(memory)
         with warnings.catch_warnings(record=True) as caught, saying_it_otherwise():
             warnings.simplefilter("default", UserWarning)
-            value = task(Progress(folder), **arguments)
+            value = task(TaskProgress(folder), **arguments)
         said = dict.fromkeys(str(one.message) for one in caught)
         keep(folder / RESULT, Outcome(value, tuple(said)))
     except Exception as error:

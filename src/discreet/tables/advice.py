@@ -24,7 +24,7 @@ from discreet.tables.values import (
     BAD,
     MISSING_WORDS,
     WHOLE,
-    Scoring,
+    ValueScoring,
     as_number,
     plain_dictionary,
     read_integers,
@@ -218,7 +218,7 @@ def refuse_wide(
     return refuse_answer(told, reading.scoring_of(item))
 
 
-def refuse_answer(found: Found, scoring: Scoring) -> BadAnswer:
+def refuse_answer(found: Found, scoring: ValueScoring) -> BadAnswer:
     """Return the refusal of a value that is no answer, with what to do."""
     remedies = _list_remedies(found, scoring)
     refusal = BadAnswer(_explain(found, scoring, remedies)).offering(*remedies)
@@ -226,7 +226,7 @@ def refuse_answer(found: Found, scoring: Scoring) -> BadAnswer:
     return refusal
 
 
-def _list_remedies(found: Found, scoring: Scoring) -> list[Remedy]:
+def _list_remedies(found: Found, scoring: ValueScoring) -> list[Remedy]:
     if scoring.codes is not None:
         return list_scale_remedies(found, scoring.codes)
     if scoring.at_least is not None:
@@ -242,7 +242,7 @@ def tell_cell(found: Found) -> str:
     )
 
 
-def _explain(found: Found, scoring: Scoring, remedies: Sequence[Remedy]) -> str:
+def _explain(found: Found, scoring: ValueScoring, remedies: Sequence[Remedy]) -> str:
     start = tell_cell(found)
     if scoring.codes is not None:
         known = ", ".join(scoring.codes)

@@ -20,7 +20,7 @@ from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.tables.detected import DeclaredSource
 from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.key import settle_key
-from discreet.tables.opener import Encodings, Source, open_file, plan_source
+from discreet.tables.opener import Encodings, Source, open_table_file, plan_source
 from discreet.tables.paths import (
     find_files,
     names_server,
@@ -192,7 +192,7 @@ def _open_file(path: Path, encodings: Encodings, reading: Reading, files: int) -
         rows = max(unpacked_size(path) * max(head.count(mark), 1) // len(head), 1)
 
     def open_again() -> Source:
-        return open_file(path, encodings.get(path), reading=reading)
+        return open_table_file(path, encodings.get(path), reading=reading)
 
     return Shard(str(path), open_again, rows, identity)
 

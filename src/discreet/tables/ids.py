@@ -258,7 +258,7 @@ def _refuse_twice(what: str, names: Sequence[str]) -> None:
     )
 
 
-def check_persons(persons: Any, n_persons: int) -> Any:
+def check_person_ids(persons: Any, n_persons: int) -> Any:
     """Return person ids as Arrow strings or, of numbers, as such: one per row, all different."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -20,7 +20,13 @@ from discreet.names import are_numbers, name_id, restore_ids
 from discreet.tables.advice import Found, refuse_answer
 from discreet.tables.detected import DeclaredSource
 from discreet.tables.paths import explain_read_errors, limit_lines, open_bytes
-from discreet.tables.roles import LongPlan, Reading, find_role_names, list_names, plan_columns
+from discreet.tables.roles import (
+    LongPlan,
+    Reading,
+    find_role_names,
+    list_column_names,
+    plan_columns,
+)
 from discreet.tables.values import BAD, MISSING_WORDS, score_value
 
 Record = dict[str, Any]
@@ -210,9 +216,9 @@ class _Shape:
         if not alike or "" in sign or self._find_roles(sign) != self._decided:
             raise BadResponses(
                 f"{self._path}, line {line}: by its keys this record would be read in another way "
-                f"than the first one. Its keys are {list_names(list(record))}, those of the first "
-                f"{list_names(list(self._first))}. Correct the line, or state person=, item= and "
-                "response= (--person, --item, --response)."
+                f"than the first one. Its keys are {list_column_names(list(record))}, those of the "
+                f"first {list_column_names(list(self._first))}. Correct the line, or state "
+                "person=, item= and response= (--person, --item, --response)."
             )
         self._known.add(sign)
 

@@ -22,7 +22,7 @@ from discreet.tables.cells import clean_cell, make_column, write_cell
 from discreet.tables.detected import Detected
 from discreet.tables.paths import explain_read_errors, is_gzip, open_bytes
 from discreet.tables.roles import Reading
-from discreet.tables.values import BAD, MISSING, Scoring, score_value, spell
+from discreet.tables.values import BAD, MISSING, ValueScoring, score_value, spell
 
 PROGRAMS = {
     "spss": ("SPSS", "read_sav"),
@@ -315,7 +315,7 @@ def _make_missing(ranges: Sequence[Mapping[str, Any]], is_text: bool) -> Callabl
     return is_missing
 
 
-def _counts_within(low: Any, high: Any, scoring: Scoring) -> bool:
+def _counts_within(low: Any, high: Any, scoring: ValueScoring) -> bool:
     """Say whether a value of a range would count as an answer."""
     if low == high:
         return score_value(write_cell(low), scoring) not in (MISSING, BAD)

@@ -45,7 +45,7 @@ def read_items(path: Path) -> list[str] | dict[str, int]:
     return steps
 
 
-def read_forms(path: Path) -> dict[str, list[str]]:
+def read_form_list(path: Path) -> dict[str, list[str]]:
     """Return the items of each form, from a table with the columns form and item."""
     forms: dict[str, list[str]] = {}
     columns = read_columns(path, ("form", "item"), "lists of forms")

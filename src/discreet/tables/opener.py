@@ -149,7 +149,9 @@ def _open_files(
     done = 0
     for file in files:
         shifted = None if progress is None else lambda read, done=done: progress(done + read)
-        source = open_file(file, known.get(file), reading=reading, form=form, progress=shifted)
+        source = open_table_file(
+            file, known.get(file), reading=reading, form=form, progress=shifted
+        )
         if isinstance(source, JsonLinesSource):
             source.check_alone(len(files))
         yield source
@@ -158,7 +160,7 @@ def _open_files(
             progress(done)
 
 
-def open_file(
+def open_table_file(
     file: Path,
     encoding: str | None = None,
     *,

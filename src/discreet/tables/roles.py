@@ -17,10 +17,10 @@ from discreet.tables.detected import Detected
 from discreet.tables.form import Form, make_form
 from discreet.tables.key import KeyLike, make_key
 from discreet.tables.remedies import make_remedy
-from discreet.tables.scales import AskedSteps, Scale, make_asked
+from discreet.tables.scales import AskedSteps, CategoryScale, make_asked
 from discreet.tables.values import (
     Codes,
-    Scoring,
+    ValueScoring,
     drop_ignored,
     make_scoring,
     score_array,
@@ -66,7 +66,7 @@ class Reading:
     form: Form = field(default_factory=Form)
     order_by: str | None = None
     asked: AskedSteps = field(default_factory=AskedSteps)
-    scale: Scale | None = None
+    scale: CategoryScale | None = None
     looking: bool = False
     """Whether values are looked at before anything is decided about them."""
     listed: frozenset[str] = frozenset()
@@ -83,9 +83,9 @@ class Reading:
         return () if self.order_by is None else (self.order_by,)
 
     @property
-    def scoring(self) -> Scoring:
+    def scoring(self) -> ValueScoring:
         """How values become answers, where nothing is said about their item."""
-        return Scoring(self.at_least, self.missing)
+        return ValueScoring(self.at_least, self.missing)
 
     @property
     def codes(self) -> dict[str, tuple[str, ...]]:
@@ -122,14 +122,14 @@ class Reading:
         """Return the highest category of each item: 1 for right and wrong."""
         return (1,) * len(items) if self.scale is None else self.scale.steps_of(items)
 
-    def scoring_of(self, item: str) -> Scoring:
+    def scoring_of(self, item: str) -> ValueScoring:
         """Return how the answers to one item are scored."""
         missing = (*self.missing, *self.missing_in.get(item, ()))
         right = self.key.get(item)
         if right is None:
             codes = None if self.scale is None else self.scale.codes.get(item)
-            return Scoring(self.at_least, missing, codes=codes)
-        return Scoring(None, missing, frozenset(right))
+            return ValueScoring(self.at_least, missing, codes=codes)
+        return ValueScoring(None, missing, frozenset(right))
 
     def score_long(self, column: Any, items: Any) -> Int8Array:
         """Return the codes of the answers of a long table; ``items`` is a dictionary beside."""
@@ -300,7 +300,7 @@ def refuse_misspelt(listed: frozenset[str], names: Sequence[str], where: str) ->
             )
 
 
-def list_names(names: Sequence[str]) -> str:
+def list_column_names(names: Sequence[str]) -> str:
     """Return the names of columns for a message, the first ones of many."""
     shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
     more = len(names) - _SHOWN
@@ -314,7 +314,7 @@ def check_column(names: Sequence[str], option: str, name: str | None, where: str
         flag = option.replace("_", "-")
         raise BadUsage(
             f"{where} {how_often} '{name}', which {option}= (--{flag}) asks for. "
-            f"Its columns are {list_names(names)}."
+            f"Its columns are {list_column_names(names)}."
         )
 
 
@@ -344,7 +344,7 @@ class _Columns:
         self.free = [number for number, name in enumerate(names) if name not in taken]
 
     def listed(self) -> str:
-        return list_names(self.names)
+        return list_column_names(self.names)
 
     def check_named(self) -> None:
         """Refuse options that name a column which is not there."""
@@ -456,8 +456,8 @@ class _Columns:
         if not items:
             raise BadResponses(
                 f"{self.where} has none of the listed items as a column; its columns are "
-                f"{self.listed()}, the list names {list_names(sorted(self.reading.listed))}. "
-                "Write items as the table does."
+                f"{self.listed()}, the list names "
+                f"{list_column_names(sorted(self.reading.listed))}. Write items as the table does."
             )
         refuse_misspelt(self.reading.listed, self.names, self.where)
 

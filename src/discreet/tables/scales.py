@@ -1,9 +1,10 @@
 """Answers with steps: which whole numbers are categories of which item.
 
-In: how often every value of every item occurs, and what the user said. Out: a :class:`Scale`, from
-values as they are written to categories from 0, or None where the values are no steps. It is made
-once for all data, before answers are read into their final form: a category that somebody used in
-the last row is a category of the first. A release never looks at values; it is told.
+In: how often every value of every item occurs, and what the user stated. Out: a
+:class:`CategoryScale`, from values as they are written to categories from 0, or None where the
+values are no steps. It is made once for all data, before answers are read into their final form: a
+category that somebody used in the last row is a category of the first. A release never looks at
+values; it is told.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class AskedSteps:
 
 
 @dataclass(frozen=True)
-class Scale:
+class CategoryScale:
     """From values to categories.
 
     Attributes
@@ -101,7 +102,9 @@ class Scale:
         return tuple(self.steps.get(str(item), 1) for item in items)
 
 
-def list_scale(steps: Mapping[str, int], lowest: int = 0, reverse: Iterable[str] = ()) -> Scale:
+def list_scale(
+    steps: Mapping[str, int], lowest: int = 0, reverse: Iterable[str] = ()
+) -> CategoryScale:
     """Return the scale of items whose steps are known; nothing is looked up in the answers.
 
     Examples
@@ -114,7 +117,7 @@ def list_scale(steps: Mapping[str, int], lowest: int = 0, reverse: Iterable[str]
     for item, most in steps.items():
         order = range(most, -1, -1) if item in turned else range(most + 1)
         codes[item] = {str(lowest + place): code for place, code in enumerate(order)}
-    return Scale(codes, dict(steps), lowest)
+    return CategoryScale(codes, dict(steps), lowest)
 
 
 def make_asked(
@@ -197,7 +200,7 @@ def _split_merge(one: Any) -> tuple[int, ...]:
 # -- from what occurs to a scale -------------------------------------------------------------
 
 
-def find_scale(tally: Tally, asked: AskedSteps) -> Scale | None:
+def find_scale(tally: Tally, asked: AskedSteps) -> CategoryScale | None:
     """Return the scale of these values; None where they are no steps.
 
     Raises
@@ -294,7 +297,7 @@ def _tell_share(found: Mapping[str, Mapping[int, int]], values: Iterable[int]) -
     return f"{times:,} of {total:,} answers"
 
 
-def find_without_words(tally: Tally, asked: AskedSteps) -> Scale | None:
+def find_without_words(tally: Tally, asked: AskedSteps) -> CategoryScale | None:
     """Return the scale of the values that are whole numbers; None where they are no scale.
 
     A reader that goes by it stops at the first value that is the trouble, not at a step.
@@ -405,7 +408,7 @@ def _check_named(found: Mapping[str, Any], asked: AskedSteps) -> None:
 
 def _build(
     found: Mapping[str, Mapping[int, int]], asked: AskedSteps, lowest: int, highest: int
-) -> Scale:
+) -> CategoryScale:
     codes, steps = {}, {}
     for item, own in found.items():
         most = _find_most(item, own, asked, lowest, highest)
@@ -415,7 +418,7 @@ def _build(
         joined = _join(values, [*asked.merge.get(EVERYWHERE, ()), *asked.merge.get(item, ())], item)
         codes[item] = {str(value): code for value, code in joined.items()}
         steps[item] = max(joined.values())
-    return Scale(codes, steps, lowest, _list_detected(asked, lowest, highest))
+    return CategoryScale(codes, steps, lowest, _list_detected(asked, lowest, highest))
 
 
 def _list_detected(asked: AskedSteps, lowest: int, highest: int) -> tuple[Detected, ...]:

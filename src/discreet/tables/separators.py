@@ -14,7 +14,7 @@ from pathlib import Path
 
 from discreet.errors import BadResponses
 from discreet.tables.remedies import make_remedy
-from discreet.tables.values import BAD, Scoring, score_value
+from discreet.tables.values import BAD, ValueScoring, score_value
 
 DELIMITERS = {",": "a comma", "\t": "a tab", ";": "a semicolon", "|": "a pipe", " ": "a space"}
 """Recognised by themselves, the likeliest first."""
@@ -140,12 +140,12 @@ def _is_wide_row(names: Sequence[str]) -> bool:
     parts = [names, names[1:]] if len(names) > 2 else [names]
     if any(_is_answers(part) and _repeats(part) for part in parts):
         return True
-    scored = all(score_value(name, Scoring()) != BAD for name in names[1:])
+    scored = all(score_value(name, ValueScoring()) != BAD for name in names[1:])
     return scored and len(names) > 2 and bool(_NUMBER.fullmatch(names[0]))
 
 
 def _is_answers(names: Sequence[str]) -> bool:
-    scored = all(score_value(name, Scoring()) != BAD for name in names)
+    scored = all(score_value(name, ValueScoring()) != BAD for name in names)
     return scored or all(not name or _LETTER.fullmatch(name) for name in names)
 
 

@@ -332,7 +332,7 @@ def _read_name(field: Any) -> str:
     return NumberName(field.name) if field.metadata == _NUMBER else str(field.name.strip())
 
 
-def is_frame(source: Any) -> bool:
+def is_data_frame(source: Any) -> bool:
     """Say whether a source is a data frame that keeps its rows in memory."""
     return hasattr(source, "iloc") or hasattr(source, "__arrow_c_stream__")
 

@@ -23,7 +23,7 @@ from discreet.tables.roles import LongPlan, Reading
 from discreet.tables.scales import (
     AskedSteps,
     BadScale,
-    Scale,
+    CategoryScale,
     Tally,
     find_scale,
     find_without_words,
@@ -219,7 +219,7 @@ def settle_after(refusal: BadAnswer, reading: Reading, read: Any) -> Reading:
 def settle_scale(
     reading: Reading,
     read: Any,
-    otherwise: Callable[[Tally, AskedSteps], Scale | None] | None = None,
+    otherwise: Callable[[Tally, AskedSteps], CategoryScale | None] | None = None,
     *,
     has_rows: bool = True,
 ) -> Reading | None:

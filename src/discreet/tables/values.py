@@ -52,7 +52,7 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
 @dataclass(frozen=True)
-class Scoring:
+class ValueScoring:
     """How values become answers.
 
     Attributes
@@ -88,7 +88,7 @@ EVERYWHERE = "*"
 """Stands for all columns where codes are given by column."""
 
 
-def make_scoring(at_least: float | None, missing: Codes) -> Scoring:
+def make_scoring(at_least: float | None, missing: Codes) -> ValueScoring:
     """Check how values are to become answers.
 
     Examples
@@ -104,7 +104,7 @@ def make_scoring(at_least: float | None, missing: Codes) -> Scoring:
             "hold for all of them, such as missing=[9, 99]."
         )
     codes = _spell_codes(missing, scored=at_least is not None)
-    return Scoring(None if at_least is None else float(at_least), codes)
+    return ValueScoring(None if at_least is None else float(at_least), codes)
 
 
 def split_missing(
@@ -155,7 +155,7 @@ def spell(value: object) -> str:
     return WHOLE.sub(r"\1", word) if WHOLE.fullmatch(word) else word
 
 
-def score_value(value: object, scoring: Scoring) -> int:
+def score_value(value: object, scoring: ValueScoring) -> int:
     """Return the code of one Python value: text, a number, a truth value or None.
 
     Examples
@@ -186,13 +186,13 @@ def score_value(value: object, scoring: Scoring) -> int:
     return BAD if number is None else _score_number(number, scoring)
 
 
-def _score_text(word: str, scoring: Scoring) -> int:
+def _score_text(word: str, scoring: ValueScoring) -> int:
     if scoring.at_least is None:
         return int(word[0]) if _ANSWER.fullmatch(word) else ANSWERS.get(word, BAD)
     return _score_number(Decimal(word), scoring) if _NUMBER.fullmatch(word) else BAD
 
 
-def _score_number(number: float | Decimal, scoring: Scoring) -> int:
+def _score_number(number: float | Decimal, scoring: ValueScoring) -> int:
     if scoring.at_least is None:
         return int(number) if number in (0, 1) else BAD
     if number in (inf, -inf):
@@ -201,7 +201,7 @@ def _score_number(number: float | Decimal, scoring: Scoring) -> int:
     return int(number >= (scoring.threshold if exact else scoring.at_least))  # type: ignore[operator]
 
 
-def score_array(array: Any, scoring: Scoring) -> Int8Array:
+def score_array(array: Any, scoring: ValueScoring) -> Int8Array:
     """Return the codes of an Arrow array of any type; nulls are missing."""
     import pyarrow as pa
 
@@ -219,7 +219,7 @@ def score_array(array: Any, scoring: Scoring) -> Int8Array:
     return _score_dictionary(_encode(array), scoring)
 
 
-def score_by_item(array: Any, items: Any, scoring_of: Callable[[str], Scoring]) -> Int8Array:
+def score_by_item(array: Any, items: Any, scoring_of: Callable[[str], ValueScoring]) -> Int8Array:
     """Return the codes of answers to different items, each scored as its item is.
 
     Parameters
@@ -278,7 +278,7 @@ def _encode(array: Any) -> Any:
         )
 
 
-def _score_dictionary(array: Any, scoring: Scoring) -> Int8Array:
+def _score_dictionary(array: Any, scoring: ValueScoring) -> Int8Array:
     words = array.dictionary.to_pylist()
     codes = np.array([*(score_value(word, scoring) for word in words), MISSING], dtype=np.int8)
     indices = array.indices

@@ -52,7 +52,7 @@ class Spoken(Protocol):
 
 
 @dataclass(frozen=True)
-class Words:
+class Language:
     """The words of one language.
 
     Attributes
@@ -90,7 +90,7 @@ class Words:
         return f"{number:,}".replace(",", between)
 
 
-ENGLISH = Words("en", NullTranslations())
+ENGLISH = Language("en", NullTranslations())
 
 
 def mark(sentence: str) -> str:
@@ -112,15 +112,15 @@ def check_language(language: str) -> str:
 
 
 @cache
-def load_words(language: str) -> Words:
+def load_words(language: str) -> Language:
     """Return the words of a language."""
     if check_language(language) == "en":
         return ENGLISH
     path = FOLDER / f"{language}.po"
-    return Words(language, compile_entries(read_entries(path.read_text("utf-8"), path.name)))
+    return Language(language, compile_entries(read_entries(path.read_text("utf-8"), path.name)))
 
 
-def speak(record: Mapping[str, Any]) -> Words:
+def speak(record: Mapping[str, Any]) -> Language:
     """Return the words in which a release speaks of itself; an agency's own come first."""
     said = record.get("identity", {})
     known, own = load_words(said.get("language", "en")), said.get("words", "")
@@ -128,7 +128,7 @@ def speak(record: Mapping[str, Any]) -> Words:
         return known
     catalogue = compile_entries(read_entries(own, "own words"))
     catalogue.add_fallback(known.catalogue)
-    return Words(known.language, catalogue)
+    return Language(known.language, catalogue)
 
 
 def translate_record(record: Mapping[str, Any], language: str) -> dict[str, Any]:

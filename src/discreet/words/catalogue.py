@@ -25,7 +25,7 @@ CONTEXT, PLURAL = "\x04", "\x00"
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogueEntry:
     """One sentence, as the source has it and as a language says it.
 
     Attributes
@@ -63,9 +63,9 @@ class _Lines:
     places: list[str] = field(default_factory=list)
     is_fuzzy: bool = False
 
-    def finish(self) -> Entry:
+    def finish(self) -> CatalogueEntry:
         said = [text for name, text in self.parts.items() if name.startswith("msgstr")]
-        return Entry(
+        return CatalogueEntry(
             self.parts["msgid"],
             self.parts.get("msgid_plural", ""),
             self.parts.get("msgctxt", ""),
@@ -75,7 +75,7 @@ class _Lines:
         )
 
 
-def read_entries(text: str, where: str) -> list[Entry]:
+def read_entries(text: str, where: str) -> list[CatalogueEntry]:
     """Return the entries of a catalogue, its header left out, or say in which line it is none."""
     return [entry for entry in _read_all(text, where) if entry.sentence]
 
@@ -87,7 +87,7 @@ def read_language(text: str, where: str) -> str:
     return found[1] if found else ""
 
 
-def _read_all(text: str, where: str) -> Iterator[Entry]:
+def _read_all(text: str, where: str) -> Iterator[CatalogueEntry]:
     lines, name = _Lines(), ""
     for number, line in enumerate(map(str.strip, [*text.splitlines(), ""]), start=1):
         starts = not line or line.startswith(("#", "msgctxt")) or line.startswith("msgid ")
@@ -115,14 +115,14 @@ def _follows(name: str, lines: _Lines) -> bool:
     return name == "msgid" or "msgid" in lines.parts
 
 
-def write_entries(entries: Iterable[Entry], language: str = "") -> str:
+def write_entries(entries: Iterable[CatalogueEntry], language: str = "") -> str:
     """Return a catalogue as text, in the order that it was given."""
     header = [f"Language: {language}", *HEADER, PLURALS] if language else [*HEADER, PLURALS]
-    parts = [_write_entry(Entry("", said=("".join(f"{line}\n" for line in header),)))]
+    parts = [_write_entry(CatalogueEntry("", said=("".join(f"{line}\n" for line in header),)))]
     return "\n".join([*parts, *map(_write_entry, entries)])
 
 
-def _write_entry(entry: Entry) -> str:
+def _write_entry(entry: CatalogueEntry) -> str:
     lines = [f"#: {place}" for place in entry.places]
     lines += _write_part("msgctxt", entry.context) if entry.context else []
     lines += _write_part("msgid", entry.sentence)
@@ -155,7 +155,7 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
 
 
-def compile_entries(entries: Sequence[Entry]) -> GNUTranslations:
+def compile_entries(entries: Sequence[CatalogueEntry]) -> GNUTranslations:
     """Return what the standard library's gettext reads, made in memory."""
     pairs = {"": "\n".join([*HEADER, PLURALS, ""])}
     for entry in entries:

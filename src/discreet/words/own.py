@@ -14,7 +14,7 @@ from functools import cache
 from discreet.errors import BadUsage
 from discreet.words import NOUNS, SOURCE
 from discreet.words.catalogue import (
-    Entry,
+    CatalogueEntry,
     placeholders,
     read_entries,
     read_language,
@@ -28,11 +28,11 @@ OWN_LETTERS = 100_000
 
 
 @cache
-def _list_sentences() -> dict[tuple[str, str], Entry]:
+def _list_sentences() -> dict[tuple[str, str], CatalogueEntry]:
     return {one.key: one for one in read_entries(SOURCE.read_text("utf-8"), SOURCE.name)}
 
 
-def is_fixed(entry: Entry) -> bool:
+def is_fixed(entry: CatalogueEntry) -> bool:
     """Say whether a sentence belongs to the promise."""
     return any(place.startswith(FIXED) for place in entry.places)
 
@@ -53,7 +53,7 @@ def check_own(text: str, language: str, where: str = "the own words of a release
     return write_entries([replace(one, places=(), is_fuzzy=False) for one in entries], language)
 
 
-def _check_entry(entry: Entry, where: str) -> None:
+def _check_entry(entry: CatalogueEntry, where: str) -> None:
     source, said = _list_sentences().get(entry.key), entry.sentence[:60]
     if source is None:
         raise BadUsage(
@@ -76,7 +76,7 @@ def _check_entry(entry: Entry, where: str) -> None:
     _check_names(entry, source, where)
 
 
-def _check_names(entry: Entry, source: Entry, where: str) -> None:
+def _check_names(entry: CatalogueEntry, source: CatalogueEntry, where: str) -> None:
     """Refuse names in braces that the sentence has not, and the loss of a value that it has."""
     allowed = placeholders(source.sentence) | placeholders(source.plural)
     needed = allowed - NOUNS if source.context else allowed

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from discreet.answers.pairs import Weighting
 from discreet.answers.planes import AnswerStore, SparseRows, narrow_items
-from discreet.answers.protocol import Held, ItemTotals, Job, refuse_travel
+from discreet.answers.protocol import AnswerSource, ItemTotals, Job, refuse_travel
 from discreet.answers.select import ABSENT, CELLS, add_digests, check_cap, digest_store
 from discreet.answers.spark.layout import NAME, FrameRows, plan_frame
 from discreet.answers.spark.reading import Persons, find_frame
@@ -91,7 +91,7 @@ def _plan(source: Any, reading: Reading | None) -> FrameRows:
     return plan_frame(frame, said)
 
 
-class SparkAnswers(Held):
+class SparkAnswers(AnswerSource):
     """A DataFrame that is asked where it is."""
 
     def __init__(

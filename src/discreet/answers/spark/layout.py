@@ -48,7 +48,7 @@ ids differ only by them go to the same task, where they are told apart."""
 
 
 @dataclass(frozen=True)
-class Layout:
+class RowLayout:
     """What a task must know about the rows that it gets.
 
     Attributes
@@ -96,7 +96,7 @@ class FrameRows:
 
     frame: Any
     key: str
-    layout: Layout
+    layout: RowLayout
     cells: int
     n_parts: int
 
@@ -165,7 +165,7 @@ def _plan_long(frame: Any, names: Sequence[str], plan: LongPlan, reading: Readin
     if pc.max(found.column("other")).as_py():
         reading = _find_steps(rows.selectExpr("c1 AS item", "c2 AS value"), reading)
     items = _name_items(found.column("c1"), names[plan.item])
-    layout = Layout(
+    layout = RowLayout(
         names=tuple(names[number] for number in columns),
         plan=LongPlan(0, 1, 2, (), tuple(range(3, len(columns)))),
         items=items,
@@ -199,7 +199,7 @@ def _plan_wide(frame: Any, names: Sequence[str], plan: WidePlan, reading: Readin
             "known of whole rows only. Write it as a long one: a row for each answer."
         )
     first = len(person)
-    layout = Layout(
+    layout = RowLayout(
         names=tuple(names[number] for number in columns),
         plan=WidePlan(0 if person else None, tuple(range(first, len(columns))), ()),
         items=tuple(names[number] for number in plan.items),

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from discreet.answers.intake import WideTable
 from discreet.answers.planes import AnswerStore
-from discreet.answers.spark.layout import NAME, Layout
+from discreet.answers.spark.layout import NAME, RowLayout
 from discreet.answers.streamed.batches import store_rows
 from discreet.answers.streamed.blocks import ItemNames, LongRows
 from discreet.errors import BadResponses, BadUsage, MissingExtra
@@ -56,7 +56,7 @@ class Persons:
         return [str(name).encode() for name in self.ids.tolist()]
 
 
-def read_persons(batches: Iterator[Any], layout: Layout) -> Iterator[Persons]:
+def read_task_persons(batches: Iterator[Any], layout: RowLayout) -> Iterator[Persons]:
     """Read the rows of one task; a task without rows has no persons."""
     size = GATHER_CELLS if not layout.whole_rows else SLAB_CELLS
     tables = _gather(batches, max(1, size // len(layout.names)))
@@ -72,7 +72,7 @@ def read_persons(batches: Iterator[Any], layout: Layout) -> Iterator[Persons]:
             yield _read_wide(chain([first], tables), layout, layout.plan)
 
 
-def _find_marks(table: Any, layout: Layout) -> npt.NDArray[np.int64] | None:
+def _find_marks(table: Any, layout: RowLayout) -> npt.NDArray[np.int64] | None:
     if table.num_columns == len(layout.names):
         return None
     return read_integers(plain_column(table.column(table.num_columns - 1)))
@@ -95,7 +95,7 @@ class _Rows(DeclaredSource):
 
     name = NAME
 
-    def __init__(self, tables: Iterator[Any], layout: Layout) -> None:
+    def __init__(self, tables: Iterator[Any], layout: RowLayout) -> None:
         self.names = layout.names
         self._tables, self._plan = tables, layout.plan
         self._table: Any = None
@@ -120,7 +120,7 @@ class _Rows(DeclaredSource):
         return f"{NAME}, the row of person {person!r} and item {item!r}"
 
 
-def _read_long(tables: Iterator[Any], layout: Layout, plan: LongPlan) -> Iterator[Persons]:
+def _read_long(tables: Iterator[Any], layout: RowLayout, plan: LongPlan) -> Iterator[Persons]:
     first = next(tables, None)
     if first is None:
         return
@@ -149,7 +149,7 @@ def _read_long(tables: Iterator[Any], layout: Layout, plan: LongPlan) -> Iterato
 
 
 def _refuse_ties(
-    person: Any, item: Any, value: Any, when: FloatArray, ids: Any, layout: Layout
+    person: Any, item: Any, value: Any, when: FloatArray, ids: Any, layout: RowLayout
 ) -> None:
     """Refuse different answers of one time: rows come in any order, so none would be the last."""
     given = np.flatnonzero(value >= 0)
@@ -185,7 +185,7 @@ def _encode_texts(codes: IdCodes) -> tuple[Any, Any]:
     return codes.take_codes(), names
 
 
-def _read_wide(tables: Iterator[Any], layout: Layout, plan: WidePlan) -> Persons:
+def _read_wide(tables: Iterator[Any], layout: RowLayout, plan: WidePlan) -> Persons:
     table = WideTable(layout.reading)
     table.add_source(_Rows(tables, layout), plan)
     try:
@@ -196,7 +196,7 @@ def _read_wide(tables: Iterator[Any], layout: Layout, plan: WidePlan) -> Persons
     return Persons(parts.store, ids)
 
 
-def is_frame(source: object) -> bool:
+def is_spark_frame(source: object) -> bool:
     """Say whether something is a Spark DataFrame, without importing Spark."""
     return any(
         kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.")
@@ -209,7 +209,7 @@ def find_frame(source: Any) -> Any:
 
     PySpark is imported only to look up a table: whoever has a DataFrame has PySpark already.
     """
-    if is_frame(source):
+    if is_spark_frame(source):
         return source
     if isinstance(source, str):
         return _active_session().table(source)

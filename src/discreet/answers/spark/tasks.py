@@ -28,8 +28,8 @@ from discreet.answers.pairs import Weighting, count_store
 from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows, narrow_items
 from discreet.answers.protocol import Job
 from discreet.answers.select import keep_entries, select_columns
-from discreet.answers.spark.layout import Layout
-from discreet.answers.spark.reading import Persons, read_persons
+from discreet.answers.spark.layout import RowLayout
+from discreet.answers.spark.reading import Persons, read_task_persons
 from discreet.answers.steps import StepStore
 from discreet.answers.thinning import thin_persons
 from discreet.counts.folds import Tally, hash_persons, sketch_persons
@@ -81,13 +81,13 @@ class SelectItems:
 class CapAnswers:
     """Keep a random part of the answers of persons with many."""
 
-    cap: Cap
+    cap: SparkCap
 
     def open(self) -> Callable[[Persons], Persons]:
         seen: dict[bytes, int] = {}
 
         def apply(persons: Persons) -> Persons:
-            names = persons.names() or name_rows(persons.store, persons.marks, seen)
+            names = persons.names() or make_row_names(persons.store, persons.marks, seen)
             return replace(persons, store=cap_store(persons.store, names, self.cap))
 
         return apply
@@ -102,7 +102,7 @@ def _select(store: Store, columns: npt.NDArray[np.int64]) -> Store:
 class View:
     """How rows become stored answers."""
 
-    layout: Layout
+    layout: RowLayout
     steps: tuple[Step, ...] = ()
 
     def persons(self, batches: Iterator[Any]) -> Iterator[Persons]:
@@ -112,7 +112,7 @@ class View:
         if self.layout.many:
             load_kernels()
         steps = [step.open() for step in self.steps]
-        for persons in read_persons(batches, self.layout):
+        for persons in read_task_persons(batches, self.layout):
             found = persons
             for step in steps:
                 found = step(found)
@@ -198,19 +198,19 @@ def _drain(batches: Iterator[Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Cap:
+class SparkCap:
     """The most answers that a person keeps, and the secret that says which."""
 
     most: int
     key: bytes = field(repr=False)
 
 
-def draw_cap(most: int, source: RandomSource) -> Cap:
+def draw_cap(most: int, source: RandomSource) -> SparkCap:
     """Draw the key of a cap: once, on the driver."""
-    return Cap(most, source.words(KEY_BYTES // 8).tobytes())
+    return SparkCap(most, source.words(KEY_BYTES // 8).tobytes())
 
 
-def cap_store(store: AnswerStore, persons: Sequence[bytes], cap: Cap) -> AnswerStore:
+def cap_store(store: AnswerStore, persons: Sequence[bytes], cap: SparkCap) -> AnswerStore:
     """Keep a uniformly random ``cap.most`` of the answers of each person with more.
 
     By a keyed function: random to everyone, the same every time. Executors must not simply draw
@@ -266,7 +266,9 @@ def _expand(key: bytes, attempt: int, person: bytes, size: int) -> bytes:
     return hashlib.shake_256(text).digest(size)
 
 
-def name_rows(store: AnswerStore, marks: Int64Array | None, seen: dict[bytes, int]) -> list[bytes]:
+def make_row_names(
+    store: AnswerStore, marks: Int64Array | None, seen: dict[bytes, int]
+) -> list[bytes]:
     """Give rows without ids names that any attempt finds again: what they hold, and a number.
 
     Positions of rows change when a task runs again, contents do not. The k-th row with the same

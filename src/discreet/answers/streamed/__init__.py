@@ -20,7 +20,7 @@ from discreet.answers.choices import take_choices
 from discreet.answers.intake import RawTable, WideTable, pack_table
 from discreet.answers.pairs import Weighting
 from discreet.answers.planes import AnswerStore
-from discreet.answers.protocol import Held, Job, fold_blocks
+from discreet.answers.protocol import AnswerSource, Job, fold_blocks
 from discreet.answers.reading import name_answers, read_steps
 from discreet.answers.responses import Responses
 from discreet.answers.select import (
@@ -33,7 +33,7 @@ from discreet.answers.select import (
 from discreet.answers.streamed.blocks import plan_shards
 from discreet.answers.streamed.counting import (
     Accumulator,
-    ItemTotals,
+    StreamedItemTotals,
     count_passes,
     count_stream,
     find_totals,
@@ -157,7 +157,7 @@ class Selection:
         return batch if batch.items == self._items else batch.select(self._items)
 
 
-class Cap:
+class StreamedCap:
     """Keep a random part of every person's answers; drawn once, so good for one pass only."""
 
     def __init__(self, most: int, source: RandomSource) -> None:
@@ -187,10 +187,10 @@ class _Source:
 
     def __init__(self, passes: Passes) -> None:
         self.passes = passes
-        self._totals: ItemTotals | None = None
+        self._totals: StreamedItemTotals | None = None
 
     @property
-    def totals(self) -> ItemTotals:
+    def totals(self) -> StreamedItemTotals:
         """Items, their totals and the number of persons: learnt by a pass if need be."""
         if self._totals is None:
             self._totals = find_totals(self.passes)
@@ -209,7 +209,7 @@ class _Source:
         self.learn(total_counts(counts))
         return counts
 
-    def learn(self, found: ItemTotals) -> None:
+    def learn(self, found: StreamedItemTotals) -> None:
         """Keep what a pass found, or refuse other persons than an earlier one saw."""
         if self._totals is not None:
             self.check_persons(found.persons)
@@ -226,7 +226,7 @@ class _Source:
             )
 
 
-class StreamedAnswers(Held):
+class StreamedAnswers(AnswerSource):
     """A source that can be gone through again and again, person by person.
 
     It is made by :func:`open_stream`. Persons come in the same order in every pass.
@@ -236,7 +236,7 @@ class StreamedAnswers(Held):
         self,
         source: _Source,
         items: tuple[str, ...] | None = None,
-        transforms: tuple[Selection | Cap, ...] = (),
+        transforms: tuple[Selection | StreamedCap, ...] = (),
     ) -> None:
         self._source, self._items, self._transforms = source, items, transforms
 
@@ -286,7 +286,7 @@ class StreamedAnswers(Held):
         return self.totals.n_answers
 
     @property
-    def totals(self) -> ItemTotals:
+    def totals(self) -> StreamedItemTotals:
         """Totals of every item; not known of capped answers before they are drawn."""
         if self._is_capped:
             raise DiscreetError(
@@ -297,7 +297,7 @@ class StreamedAnswers(Held):
 
     @property
     def _is_capped(self) -> bool:
-        return any(isinstance(one, Cap) for one in self._transforms)
+        return any(isinstance(one, StreamedCap) for one in self._transforms)
 
     def select(self, items: Sequence[object]) -> StreamedAnswers:
         """Return exactly these items in this order; an unknown name is an unanswered column."""
@@ -313,7 +313,9 @@ class StreamedAnswers(Held):
         most = check_cap(max_answers)
         if most >= self.n_items:
             return self
-        return StreamedAnswers(self._source, self._items, (*self._transforms, Cap(most, source)))
+        return StreamedAnswers(
+            self._source, self._items, (*self._transforms, StreamedCap(most, source))
+        )
 
     def batches(self, *, named: bool = False) -> Iterator[Responses]:
         """Yield batches of whole persons, all with the same items, and with their ids if asked."""

@@ -42,7 +42,7 @@ class OutOfOrder(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class BatchPosition:
     """How far a pass has come: what the batches so far hold.
 
     Attributes
@@ -70,7 +70,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Batch:
+class PersonBatch:
     """Whole persons.
 
     Attributes
@@ -91,7 +91,7 @@ class Batch:
     persons: Any
     store: AnswerStore
     rows: int
-    place: Place = Place()
+    place: BatchPosition = BatchPosition()
 
 
 class Rows(Protocol):
@@ -106,7 +106,7 @@ class Rows(Protocol):
 # -- rows in person order ----------------------------------------------------------------------
 
 
-def ordered_batches(rows: LongRows, place: Place) -> Iterator[Batch]:
+def ordered_batches(rows: LongRows, place: BatchPosition) -> Iterator[PersonBatch]:
     """Yield batches as long as ids ascend; raises ``OutOfOrder`` where they do not."""
     with closing(run_ahead(rows.blocks(place.row, place.finished))) as blocks:
         for span in cut_persons(blocks, TARGET_ROWS, place.last):
@@ -122,7 +122,7 @@ def ordered_batches(rows: LongRows, place: Place) -> Iterator[Batch]:
             )
             find = partial(_find_row, rows, span.start)
             store = store_rows(*span.coded[:3], span.ids, items, rows.reading, find, span.coded[3])
-            yield Batch(items, span.ids, store, count, place)
+            yield PersonBatch(items, span.ids, store, count, place)
 
 
 def _find_row(rows: LongRows, start: int, row: int) -> str:
@@ -242,7 +242,7 @@ def _find_runs_compiled(person: npt.NDArray[np.int64]) -> tuple[Int32Array, Any]
 # -- rows in buckets ---------------------------------------------------------------------------
 
 
-def bucket_batches(buckets: Buckets, rows: Rows, place: Place) -> Iterator[Batch]:
+def bucket_batches(buckets: Buckets, rows: Rows, place: BatchPosition) -> Iterator[PersonBatch]:
     """Yield one batch per bucket that is not done."""
     items = tuple(rows.items.names)
     left = [bucket for bucket in range(1 << buckets.bits) if bucket not in place.done]
@@ -252,7 +252,7 @@ def bucket_batches(buckets: Buckets, rows: Rows, place: Place) -> Iterator[Batch
             store = store_rows(*coded[:3], ids, items, rows.reading, find, coded[3])
             count = len(coded[0])
             place = replace(place, done=(*place.done, bucket), rows=place.rows + count)
-            yield Batch(items, ids, store, count, place)
+            yield PersonBatch(items, ids, store, count, place)
 
 
 def _find_again(

@@ -97,7 +97,7 @@ def plan_shards(
     return plans, detected
 
 
-def list_columns(plan: LongPlan | WidePlan) -> list[int]:
+def list_column_numbers(plan: LongPlan | WidePlan) -> list[int]:
     """Return the numbers of the columns that hold persons and answers."""
     if isinstance(plan, LongPlan):
         return [plan.person, plan.item, plan.response, *plan.order]
@@ -225,7 +225,7 @@ class LongRows:
     def _read_shard(
         self, source: Source, plan: LongPlan, skip: int, finished: tuple[int, ...]
     ) -> Iterator[Block]:
-        columns = list_columns(plan)
+        columns = list_column_numbers(plan)
         names = [source.names[number] for number in columns]
         self.places.begin(source)
         for batch in source.batches(columns):
@@ -333,7 +333,7 @@ class LongRows:
         rows = 0
         for shard, plan in zip(self._shards, self._plans, strict=True):
             source, before = shard.open(), rows
-            for batch in source.batches(list_columns(plan)):
+            for batch in source.batches(list_column_numbers(plan)):
                 values = self._score(batch)
                 hit = _equals(batch[0], person) & _equals(batch[1], item) & (values >= 0)
                 found = np.flatnonzero(hit)

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from discreet.answers.streamed.blocks import Block, list_columns
+from discreet.answers.streamed.blocks import Block, list_column_numbers
 from discreet.atomic import create_private, make_folder, naming
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.dataset import Dataset, Shard
@@ -211,7 +211,7 @@ def _plain(person: Any) -> Any:
 def copy_dataset(dataset: Dataset, plans: Sequence[LongPlan | WidePlan], folder: Path) -> Dataset:
     """Copy all shards into a folder; the result reads the copies, under the shards' names."""
     shards = [
-        _copy_shard(shard, list_columns(plan), folder / f"shard-{number:04}.arrow")
+        _copy_shard(shard, list_column_numbers(plan), folder / f"shard-{number:04}.arrow")
         for number, (shard, plan) in enumerate(zip(dataset.shards, plans, strict=True))
     ]
     return Dataset(tuple(shards), steady=True, lasting=False)

@@ -30,7 +30,7 @@ import numpy as np
 from discreet.answers.folding import FoldSums
 from discreet.answers.pairs import Weighting, count_matrix
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.batches import Place
+from discreet.answers.streamed.batches import BatchPosition
 from discreet.answers.streamed.passes import Passes, Restart
 from discreet.atomic import make_folder
 from discreet.counts import PairCounts, name_weighting
@@ -42,7 +42,7 @@ from discreet.names import settle_names
 from discreet.schema import SchemaError, read_fields
 from discreet.tables.resources import Progress, Resources
 from discreet.tables.roles import Reading
-from discreet.tables.scales import Scale
+from discreet.tables.scales import CategoryScale
 from discreet.types import Int64Array
 
 INTERVAL = 5.0
@@ -53,7 +53,7 @@ SLOW_SAVE, SHARE = 0.5, 10.0
 saving takes at most a tenth of the time."""
 
 STATE_VERSION = 2
-NOTE = {"fingerprint": str, "state": Place, "scale": Scale | None}
+NOTE = {"fingerprint": str, "state": BatchPosition, "scale": CategoryScale | None}
 """What a file of partial counts says beside them."""
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -197,7 +197,7 @@ class Checkpoint:
         finally:
             os.close(handle)
 
-    def load(self) -> tuple[PairCounts, Place, Scale | None] | None:
+    def load(self) -> tuple[PairCounts, BatchPosition, CategoryScale | None] | None:
         """Return counts, place and steps of an earlier run; None if there was none."""
         if not self._file.exists():
             # Rows that were being distributed when an earlier run was killed.
@@ -220,14 +220,14 @@ class Checkpoint:
             ) from None
         return counts, kept["state"], kept.get("scale")
 
-    def is_due(self, place: Place) -> bool:
+    def is_due(self, place: BatchPosition) -> bool:
         """Say whether to save: now and then, and when all rows have been distributed to disk."""
         if place.sizes and not place.done:
             return True
         is_time = time.monotonic() - self._saved >= self._pause
         return is_time and bool(place.row or place.sizes)
 
-    def save(self, counts: PairCounts, place: Place, scale: Scale | None) -> None:
+    def save(self, counts: PairCounts, place: BatchPosition, scale: CategoryScale | None) -> None:
         """Write counts and place in one step, and which steps were found in all rows."""
         # What was detected matters to a release, and none is made of counts.
         found = None if scale is None else asdict(replace(scale, detected=()))
@@ -251,7 +251,7 @@ class Checkpoint:
 
 
 @dataclass
-class ItemTotals:
+class StreamedItemTotals:
     """Items, how often each was answered and answered right, and how many persons there are.
 
     With steps, answers and right ones are those to nodes (see :mod:`discreet.answers.steps`).
@@ -282,25 +282,27 @@ class ItemTotals:
         self.answers, self.right = np.pad(self.answers, more), np.pad(self.right, more)
         self.items, self.steps = items, steps
 
-    def select(self, items: tuple[str, ...]) -> ItemTotals:
+    def select(self, items: tuple[str, ...]) -> StreamedItemTotals:
         """Return the totals of these items; zero for items that nobody answered."""
         place = {name: number for number, name in enumerate(self.items)}
         columns = np.array([place.get(name, -1) for name in items], dtype=np.int64)
         nodes, steps = nodes_of(columns, self.steps)
         answers, right = (np.append(values, 0)[nodes] for values in (self.answers, self.right))
-        return ItemTotals(items, answers, right, self.persons, steps)
+        return StreamedItemTotals(items, answers, right, self.persons, steps)
 
 
-def find_totals(passes: Passes) -> ItemTotals:
+def find_totals(passes: Passes) -> StreamedItemTotals:
     """Go through all persons once."""
-    found = passes.fold(ItemTotals, lambda totals, batch: totals.add(batch.items, batch.store))
+    found = passes.fold(
+        StreamedItemTotals, lambda totals, batch: totals.add(batch.items, batch.store)
+    )
     return replace(found, items=settle_names(found.items))
 
 
-def total_counts(counts: PairCounts) -> ItemTotals:
+def total_counts(counts: PairCounts) -> StreamedItemTotals:
     """Return the totals that pair counts know."""
     about = counts.items, counts.answers, counts.right, counts.persons
-    return ItemTotals(*about, counts.steps)
+    return StreamedItemTotals(*about, counts.steps)
 
 
 class Accumulator:
@@ -329,7 +331,7 @@ class Accumulator:
     ) -> None:
         self._weighting, self._rows = weighting, rows
         self._persons = None if tally is None else FoldSums(tally, start)
-        self.totals = ItemTotals()
+        self.totals = StreamedItemTotals()
         self._pairs = _Pairs(np.zeros((0, 0), dtype=np.int64))
         if start is not None:
             self.totals = total_counts(start)

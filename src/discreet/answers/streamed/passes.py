@@ -26,9 +26,9 @@ import pyarrow as pa
 
 from discreet.answers.responses import Responses
 from discreet.answers.streamed.batches import (
-    Batch,
+    BatchPosition,
     OutOfOrder,
-    Place,
+    PersonBatch,
     bucket_batches,
     ordered_batches,
 )
@@ -46,7 +46,7 @@ from discreet.tables.opener import Encodings, Source
 from discreet.tables.paths import warn_encoding
 from discreet.tables.resources import Progress, Reporter, Resources, run_ahead
 from discreet.tables.roles import Reading, WidePlan
-from discreet.tables.scales import Scale
+from discreet.tables.scales import CategoryScale
 from discreet.tables.sources import NotUtf8
 from discreet.tables.tally import settle_after, settle_scale
 
@@ -70,7 +70,7 @@ class Restart:
     """
 
     items: tuple[str, ...]
-    place: Place
+    place: BatchPosition
     rows: int = 0
 
 
@@ -107,7 +107,7 @@ class Passes:
         self._identity = _identify(self.dataset)
         self._plans: Any = None
         self._detected: tuple[Detected, ...] = ()
-        self._again: Callable[[], Iterator[Batch]] | None = None
+        self._again: Callable[[], Iterator[PersonBatch]] | None = None
         self._folder: Path | None = None
         self._remove: Callable[[], Any] = lambda: None
         self._is_closed = False
@@ -146,8 +146,11 @@ class Passes:
     # -- the first pass ----------------------------------------------------------------------
 
     def first(
-        self, place: Place | None = None, known: Sequence[str] = (), keep: Path | None = None
-    ) -> Iterator[Batch | Restart]:
+        self,
+        place: BatchPosition | None = None,
+        known: Sequence[str] = (),
+        keep: Path | None = None,
+    ) -> Iterator[PersonBatch | Restart]:
         """Yield batches of whole persons, and word when all so far are to be forgotten.
 
         Parameters
@@ -161,7 +164,7 @@ class Passes:
         if self.dataset.rows > MANY_ROWS:
             load_kernels()
         # Going on within a query's rows would need the same rows in the same order again.
-        fresh = Place("ordered" if self.dataset.lasting or keep is None else "buckets")
+        fresh = BatchPosition("ordered" if self.dataset.lasting or keep is None else "buckets")
         place = place or fresh
         report = Reporter(self._progress, self.dataset.rows)
         while True:
@@ -175,9 +178,9 @@ class Passes:
                 self._plans = None
                 place = fresh
             except NotNumbers:
-                place = Place(place.phase, as_text=True)
+                place = BatchPosition(place.phase, as_text=True)
             except OutOfOrder:
-                place = Place("buckets", as_text=place.as_text)
+                place = BatchPosition("buckets", as_text=place.as_text)
             except BadAnswer as refusal:
                 self._find_steps(refusal)
                 # Rows that were distributed so far would be there twice.
@@ -201,7 +204,7 @@ class Passes:
         if settled is not None and settled.scale is not None:
             self.take_scale(settled.scale)
 
-    def take_scale(self, scale: Scale) -> None:
+    def take_scale(self, scale: CategoryScale) -> None:
         """Read steps as this scale says, which was found in all rows, now or by an earlier run."""
         self.reading, self._plans = replace(self.reading, scale=scale), None
         if self.dataset.lasting:
@@ -217,8 +220,8 @@ class Passes:
             return take(shard.open() for shard in dataset.shards)
 
     def _try(
-        self, place: Place, known: Sequence[str], keep: Path | None, report: Reporter
-    ) -> Iterator[Batch | Restart]:
+        self, place: BatchPosition, known: Sequence[str], keep: Path | None, report: Reporter
+    ) -> Iterator[PersonBatch | Restart]:
         rows = self._rows(place, known)
         is_ordered = place.phase == "ordered"
         if is_ordered and not place.row and isinstance(rows, WideRows):
@@ -229,10 +232,10 @@ class Passes:
                 yield step
                 report.add(step.rows)
         if is_ordered and self.is_steady:
-            begin = Place(as_text=place.as_text)
+            begin = BatchPosition(as_text=place.as_text)
             self._again = lambda: _ordered(self._rows(begin), begin)
 
-    def _rows(self, place: Place, known: Sequence[str] = ()) -> LongRows | WideRows:
+    def _rows(self, place: BatchPosition, known: Sequence[str] = ()) -> LongRows | WideRows:
         """Return the reader of the rows."""
         plans, shards = self._plan(), self.dataset.shards
         names = ItemNames(self.listed or known, closed=self.listed is not None)
@@ -246,8 +249,8 @@ class Passes:
         return self._plans
 
     def _spread(
-        self, rows: LongRows | WideRows, place: Place, keep: Path | None, report: Reporter
-    ) -> Iterator[Batch | Restart]:
+        self, rows: LongRows | WideRows, place: BatchPosition, keep: Path | None, report: Reporter
+    ) -> Iterator[PersonBatch | Restart]:
         """Distribute the rows, unless an earlier pass did so, and yield bucket after bucket."""
         folder = keep or self._private_folder() / "rows"
         cells = self.dataset.rows * rows.width
@@ -260,7 +263,9 @@ class Passes:
                 buckets.fill(blocks, report.add)
             self._is_torn = self._is_changed()
             sizes = tuple(buckets.sizes) if buckets.on_disk else ()
-            place = Place("buckets", 0, (), None, bits, sizes, (), rows.as_text, report.rows)
+            place = BatchPosition(
+                "buckets", 0, (), None, bits, sizes, (), rows.as_text, report.rows
+            )
         begin = replace(place, done=(), rows=0)
         self._again = lambda: bucket_batches(buckets, rows, begin)
         if not place.done:
@@ -276,7 +281,7 @@ class Passes:
 
     # -- later passes ------------------------------------------------------------------------
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[PersonBatch]:
         """Yield batches of whole persons, the same in every pass.
 
         The items of a batch are those known so far: a beginning of the final list.
@@ -294,14 +299,16 @@ class Passes:
         self._check_unchanged()
         report.finish()
 
-    def fold(self, start: Callable[[], Total], add: Callable[[Total, Batch], object]) -> Total:
+    def fold(
+        self, start: Callable[[], Total], add: Callable[[Total, PersonBatch], object]
+    ) -> Total:
         """Add all batches to something that can be begun anew, in the first pass or a later one."""
         total = start()
         if self._again is None:
             self.materialise()
             with closing(self.first()) as steps:  # type: ignore[type-var]
                 for step in steps:
-                    if isinstance(step, Batch):
+                    if isinstance(step, PersonBatch):
                         add(total, step)
                         continue
                     total = start()
@@ -320,7 +327,7 @@ class Passes:
             self.dataset = copy_dataset(source, self._plan(), self._private_folder())
             source.close()
 
-    def _settle(self) -> Callable[[], Iterator[Batch]]:
+    def _settle(self) -> Callable[[], Iterator[PersonBatch]]:
         """Find out how rows are to be read: what is handed out cannot be called back."""
         self.materialise()
         with closing(self.first()) as steps:  # type: ignore[type-var]
@@ -352,7 +359,7 @@ class Passes:
             raise BadUsage(f"{self.name} was closed; open it again to go through it.")
 
 
-def _ordered(rows: LongRows | WideRows, place: Place) -> Iterator[Batch]:
+def _ordered(rows: LongRows | WideRows, place: BatchPosition) -> Iterator[PersonBatch]:
     return rows.batches(place) if isinstance(rows, WideRows) else ordered_batches(rows, place)
 
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from discreet.answers.intake import WideTable
 from discreet.answers.responses import Responses
-from discreet.answers.streamed.batches import Batch, OutOfOrder, Place
-from discreet.answers.streamed.blocks import Block, ItemNames, lie_before, list_columns
+from discreet.answers.streamed.batches import BatchPosition, OutOfOrder, PersonBatch
+from discreet.answers.streamed.blocks import Block, ItemNames, lie_before, list_column_numbers
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
 from discreet.tables.dataset import Shard, no_rows
 from discreet.tables.detected import DeclaredSource
@@ -94,7 +94,7 @@ class WideRows:
 
     # -- batches -----------------------------------------------------------------------------
 
-    def batches(self, place: Place) -> Iterator[Batch]:
+    def batches(self, place: BatchPosition) -> Iterator[PersonBatch]:
         """Yield the rows from a place on, each of them a whole person."""
         items = tuple(self.items.names)
         with closing(run_ahead(self._slabs(place))) as slabs:
@@ -102,7 +102,7 @@ class WideRows:
                 table = answers if answers.items == items else answers.select(items)
                 persons = None if self._is_numbered else answers.persons
                 store: Any = table.store
-                yield Batch(items, persons, store, behind.rows - place.rows, behind)
+                yield PersonBatch(items, persons, store, behind.rows - place.rows, behind)
                 place = behind
 
     def blocks(self) -> Iterator[Block]:
@@ -113,7 +113,7 @@ class WideRows:
                 "out of memory: which of their rows comes last is known of whole rows only. Read "
                 "it in memory (engine='memory'), or write it as a long table."
             )
-        for answers, place in self._slabs(Place()):
+        for answers, place in self._slabs(BatchPosition()):
             cells = answers.select(self.items.names).to_array()
             cells[(cells < 0).all(axis=1), 0] = -3
             row, item = np.nonzero(cells != -1)
@@ -126,7 +126,7 @@ class WideRows:
                 no_order(len(value)),
             )  # fmt: skip
 
-    def _slabs(self, place: Place) -> Iterator[tuple[Responses, Place]]:
+    def _slabs(self, place: BatchPosition) -> Iterator[tuple[Responses, BatchPosition]]:
         """Yield some rows, and the place behind them."""
         done = lie_before(place.row, place.finished)
         at = sum(done)
@@ -145,7 +145,7 @@ class WideRows:
                 raise no_rows(shard)
 
     def _pack(self, source: Source, plan: WidePlan, batch: list[list[Any]], at: int) -> Responses:
-        columns = list_columns(plan)
+        columns = list_column_numbers(plan)
         local = WidePlan(
             None if plan.person is None else columns.index(plan.person),
             tuple(columns.index(number) for number in plan.items),
@@ -185,7 +185,7 @@ def _keep_failure(batches: Iterator[Any], failures: list[Exception]) -> Iterator
 
 def _gather(source: Source, plan: WidePlan) -> Iterator[tuple[list[list[Any]], int]]:
     """Yield a source's batches, several small ones together."""
-    columns = list_columns(plan)
+    columns = list_column_numbers(plan)
     target = max(1, CELLS // len(columns))
     held: list[list[Any]] = []
     rows = 0

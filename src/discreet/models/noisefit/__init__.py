@@ -88,7 +88,7 @@ class LinearView:
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class DifficultyPosterior:
     """Posterior mean and covariance, both centred, and the spread of the prior."""
 
     mean: FloatArray
@@ -106,7 +106,7 @@ def laplacian(weights: FloatArray) -> FloatArray:
     return np.asarray(np.diag(weights.sum(axis=1)) - weights)
 
 
-def solve_posterior(view: LinearView) -> Posterior:
+def solve_posterior(view: LinearView) -> DifficultyPosterior:
     """Posterior of the difficulties, averaged over the spread of their prior."""
     values, vectors = np.linalg.eigh(view.precision)
     # The first eigenvector is the constant one, which the data do not determine.
@@ -119,7 +119,7 @@ def solve_posterior(view: LinearView) -> Posterior:
     honest = (1 / (values[:, None] + 1 / np.maximum(SPREADS, HONEST_SPREAD) ** 2)) @ weights
     difficulty = vectors @ (mean * score)
     covariance = (vectors * (honest + between)) @ vectors.T
-    return Posterior(
+    return DifficultyPosterior(
         difficulty - difficulty.mean(), _centre(covariance), float(np.sqrt(weights @ SPREADS**2))
     )
 

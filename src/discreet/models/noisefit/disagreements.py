@@ -52,7 +52,7 @@ MISFIT = 0.15
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class PairLayout:
     """What is public about the pairs.
 
     Attributes
@@ -115,7 +115,7 @@ class Disagreements:
     remainder: FloatArray
     unexplained: float = 0.0
 
-    def redraw(self, difficulty: FloatArray, layout: Layout) -> FloatArray:
+    def redraw(self, difficulty: FloatArray, layout: PairLayout) -> FloatArray:
         """Return what these disagreements would be for other difficulties."""
         surface = surface_values(difficulty, self.surface)
         model = self.row_effect[:, None] * self.row_effect
@@ -147,7 +147,7 @@ def right_wrong_probability(difficulty: FloatArray, mean: float, spread: float) 
 def denoise_disagreements(
     noisy: FloatArray,
     difficulty: FloatArray,
-    layout: Layout,
+    layout: PairLayout,
     near: tuple[float, float] | None = None,
 ) -> Disagreements:
     """Estimate the disagreements from their noisy values, given difficulties.
@@ -192,7 +192,7 @@ def denoise_disagreements(
 
 
 def _fit_ability(
-    noisy: FloatArray, difficulty: FloatArray, layout: Layout, near: tuple[float, float] | None
+    noisy: FloatArray, difficulty: FloatArray, layout: PairLayout, near: tuple[float, float] | None
 ) -> tuple[float, float, float, FloatArray]:
     """Choose the ability distribution and the common scale by penalised least squares."""
     variance = layout.sigma**2
@@ -248,7 +248,7 @@ def _fit_rows(
     return row, freedom
 
 
-def _below_ceiling(values: FloatArray, layout: Layout) -> float:
+def _below_ceiling(values: FloatArray, layout: PairLayout) -> float:
     """Return the factor that keeps the sum over pairs possible."""
     if layout.ceiling is None:
         return 1.0
@@ -256,7 +256,7 @@ def _below_ceiling(values: FloatArray, layout: Layout) -> float:
 
 
 def _trust_raw(
-    residual: FloatArray, model: FloatArray, values: FloatArray, layout: Layout
+    residual: FloatArray, model: FloatArray, values: FloatArray, layout: PairLayout
 ) -> FloatArray:
     """Weight of each raw value: misfit variance over misfit plus noise variance.
 

@@ -14,14 +14,14 @@ import numpy as np
 from discreet.models.noisefit import (
     HONEST_SPREAD,
     PRIOR_SPREAD,
+    DifficultyPosterior,
     LinearView,
-    Posterior,
     mean_variance,
     posterior_spread,
     solve_posterior,
     step_fixed_prior,
 )
-from discreet.models.noisefit.disagreements import Disagreements, Layout, denoise_disagreements
+from discreet.models.noisefit.disagreements import Disagreements, PairLayout, denoise_disagreements
 from discreet.types import FloatArray
 
 MANY_ITEMS = 400
@@ -77,7 +77,7 @@ class Observation(Protocol):
         ...
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> PairLayout:
         """What is public about the pairs."""
         ...
 
@@ -103,10 +103,10 @@ class Settled:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class PosteriorState:
     """The posterior at the difficulties where the loop came to rest."""
 
-    posterior: Posterior
+    posterior: DifficultyPosterior
     disagreements: Disagreements
     variance: float
     rounds: int
@@ -148,15 +148,15 @@ def settle_fit(
             return Settled(difficulty, disagreements, variance, done)
 
 
-def iterate_fit(observation: Observation, start: FloatArray) -> State:
+def iterate_fit(observation: Observation, start: FloatArray) -> PosteriorState:
     """Settle, and take the posterior there."""
     rest = settle_fit(observation, start, rounds=8 if len(start) < MANY_ITEMS else 4)
     around = Around(1.0, rest.variance)
     final = solve_posterior(observation.view(rest.difficulty, rest.disagreements, around))
     ran_away = _size(rest.difficulty) > RUNAWAY * _size(final.mean)
     mean = final.mean if ran_away else rest.difficulty
-    posterior = Posterior(mean, final.covariance, final.spread)
-    return State(posterior, rest.disagreements, rest.variance, rest.rounds)
+    posterior = DifficultyPosterior(mean, final.covariance, final.spread)
+    return PosteriorState(posterior, rest.disagreements, rest.variance, rest.rounds)
 
 
 def _size(difficulty: FloatArray) -> float:
@@ -187,7 +187,7 @@ SMALLEST_RATIO, LARGEST_RATIO = 0.5, 9.0
 
 
 def bootstrap_ratios(
-    observation: Observation, state: State, rng: np.random.Generator
+    observation: Observation, state: PosteriorState, rng: np.random.Generator
 ) -> FloatArray:
     """Ratio of the bootstrap variance to the variance of the last linear step, per item."""
     posterior = state.posterior
@@ -229,7 +229,7 @@ def temper_ratios(ratio: FloatArray, reliability: float) -> FloatArray:
     return np.asarray(np.where(ratio < 1, ratio ** (reliability / 3), ratio))
 
 
-def unresolved_variance(state: State, layout: Layout) -> float:
+def unresolved_variance(state: PosteriorState, layout: PairLayout) -> float:
     """Variance for structure in the disagreements that the noise hides.
 
     Where strong persons get hard items the totals say less about the difficulties than the model

@@ -24,11 +24,11 @@ from discreet.models.noisefit import (
     laplacian,
     tanh_differences,
 )
-from discreet.models.noisefit.disagreements import Disagreements, Layout
+from discreet.models.noisefit.disagreements import Disagreements, PairLayout
 from discreet.models.noisefit.iterate import (
     Around,
     Observation,
-    State,
+    PosteriorState,
     bootstrap_ratios,
     iterate_fit,
     temper_ratios,
@@ -91,7 +91,7 @@ class MarginsObservation:
 
     total: FloatArray
     disagreement: FloatArray
-    layout: Layout
+    layout: PairLayout
     noise: MarginsNoise
 
     def view(
@@ -173,7 +173,7 @@ def fit_margins(
     np.fill_diagonal(offered, 0.0)
     noisy = np.array(disagreement_noisy, dtype=np.float64)
     np.fill_diagonal(noisy, 0.0)
-    layout = Layout(offered, noise.sigma_disagreement, noise.ceiling, noise.weight)
+    layout = PairLayout(offered, noise.sigma_disagreement, noise.ceiling, noise.weight)
     total = np.asarray(total_noisy, dtype=np.float64)
     observation = MarginsObservation(total, noisy * layout.counted, layout, noise)
     return fit_observation(observation, m, rng, standard_errors=standard_errors)
@@ -201,7 +201,7 @@ def fit_observation(
 
 
 def _bootstrap_covariance(
-    observation: Observation, state: State, rng: np.random.Generator | None
+    observation: Observation, state: PosteriorState, rng: np.random.Generator | None
 ) -> tuple[FloatArray, float]:
     """Stretch the covariance of the last linear step to what a bootstrap shows."""
     rng = np.random.default_rng(PUBLIC_SEED) if rng is None else rng

@@ -23,7 +23,7 @@ from discreet.models.noisefit import (
     laplacian,
     tanh_differences,
 )
-from discreet.models.noisefit.disagreements import Disagreements, Layout
+from discreet.models.noisefit.disagreements import Disagreements, PairLayout
 from discreet.models.noisefit.iterate import Around
 from discreet.models.noisefit.margins import MarginsNoise, MarginsObservation, fit_observation
 from discreet.types import FloatArray
@@ -64,7 +64,7 @@ class PairsObservation:
 
     difference: FloatArray
     disagreement: FloatArray
-    layout: Layout
+    layout: PairLayout
     answers: float
 
     def view(
@@ -155,7 +155,7 @@ def fit_noisy_pairs(
     observation = PairsObservation(
         difference=(right_wrong_noisy - right_wrong_noisy.T) * counted,
         disagreement=(right_wrong_noisy + right_wrong_noisy.T) * counted,
-        layout=Layout(counted, float(np.sqrt(2 * variance)), ceiling, weight=1.0),
+        layout=PairLayout(counted, float(np.sqrt(2 * variance)), ceiling, weight=1.0),
         answers=typical * float(counted.sum()) / (m * (m - 1)),
     )
     return fit_observation(observation, m, rng, standard_errors=standard_errors)
@@ -188,7 +188,7 @@ FEWEST_OBJECTS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class ComparedLayout(Layout):
+class ComparedLayout(PairLayout):
     """What is public about the pairs: no ability stands behind how often they were compared."""
 
     def shape(self, difficulty: FloatArray, mean: float, spread: float) -> FloatArray:  # noqa: ARG002

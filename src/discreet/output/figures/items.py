@@ -92,7 +92,7 @@ def _new_rows(rows: ItemRows, ax: Axes | None) -> Axes:
     return new_axes(7, max(1.4 + 0.24 * min(len(rows.items), NAMED), 2.6)) if ax is None else ax
 
 
-def name_rows(axes: Axes, names: Sequence[str]) -> None:
+def label_rows(axes: Axes, names: Sequence[str]) -> None:
     """Label the rows, first at the top; many items get a plain rank axis instead."""
     axes.set_ylim(len(names) - 0.5, -0.5)
     if len(names) <= NAMED:
@@ -137,7 +137,7 @@ def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None 
     axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
     axes.hlines(place, rows.lower, rows.upper, color=BLUE, linewidth=1.2, alpha=0.6)
     axes.plot(rows.value, place, "o", color=BLUE, markersize=4)
-    name_rows(axes, rows.items)
+    label_rows(axes, rows.items)
     clean(axes, f"Item difficulties with {100 * level:g}% intervals")
     left_out = len(estimate.items) - len(rows.items)
     note = f"\n({left_out} without a number, not shown)" if left_out else ""
@@ -175,7 +175,7 @@ def ladder_plot(
     for kind, style in zip(RUNGS, RUNG_STYLES, strict=True):
         _draw_kind(axes, rows, kind, (*style, kind))
     axes.axhline(len(ranking.top) - 0.5, color="black", linewidth=0.9, linestyle="--")
-    name_rows(axes, [f"{name}  (#{place})" for place, name in enumerate(rows.items, start=1)])
+    label_rows(axes, [f"{name}  (#{place})" for place, name in enumerate(rows.items, start=1)])
     below = int(estimate.estimated.sum()) - len(rows.items)
     note = f"\n({below} more below, all out, not shown)" if below else ""
     axes.set_xlabel(f"difficulty in logits, harder to the right{note}")
@@ -211,7 +211,7 @@ def dif_plot(table: DifTable, *, focal: str | None = None, ax: Axes | None = Non
     axes.axvline(0, color="black", linewidth=0.8)
     for kind, style in ETS_STYLES.items():
         _draw_kind(axes, rows, kind, style, size=5)
-    name_rows(axes, rows.items)
+    label_rows(axes, rows.items)
     axes.set_xlabel(f"logits: easier for {chosen} to the left, harder to the right")
     clean(axes, f"Item functioning: {chosen} against {table.reference}")
     axes.legend(frameon=False, loc="best", title="ETS class")

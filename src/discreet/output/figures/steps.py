@@ -21,7 +21,7 @@ from discreet.output.figures.items import (
     ORANGE,
     VERMILLION,
     clean,
-    name_rows,
+    label_rows,
     new_axes,
 )
 from discreet.results.estimate import Estimate
@@ -119,7 +119,7 @@ def threshold_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None =
     axes.vlines(rows.location, place - 0.4, place + 0.4, color=GREY, linewidth=1)
     for step in range(rows.value.shape[1]):
         _draw_step(axes, rows, step)
-    name_rows(axes, rows.items)
+    label_rows(axes, rows.items)
     left_out = len(estimate.items) - len(rows.items)
     note = f"\n({left_out} without a number, not shown)" if left_out else ""
     axes.set_xlabel(f"thresholds in logits, harder to the right{note}")

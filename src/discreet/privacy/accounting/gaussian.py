@@ -19,7 +19,7 @@ from scipy.special import erfcx, log_ndtr, ndtri_exp
 
 from discreet.errors import BadBudget
 from discreet.privacy.accounting import Guarantee, Neighbours
-from discreet.words import ENGLISH, Spoken, Words, mark_of
+from discreet.words import ENGLISH, Language, Spoken, mark_of
 
 
 def float_up(value: Fraction) -> float:
@@ -297,18 +297,18 @@ MOSTLY_BELIEVED = mark_of(
 )
 
 
-def explain_belief(guarantee: Guarantee, kind: Spoken, tell: Words = ENGLISH) -> str:
+def explain_belief(guarantee: Guarantee, kind: Spoken, tell: Language = ENGLISH) -> str:
     """Say in one sentence what somebody can learn about one person from a release."""
     if guarantee.tail is None:
         right = best_guess(guarantee.epsilon, guarantee.delta, guarantee.neighbours)
-        return tell.of(kind, GUESSED, right=show_share(right, tell))
-    sure = show_share(surest_belief(guarantee.epsilon, guarantee.neighbours), tell)
+        return tell.of(kind, GUESSED, right=show_probability_bound(right, tell))
+    sure = show_probability_bound(surest_belief(guarantee.epsilon, guarantee.neighbours), tell)
     if not guarantee.tail:
         return tell.of(kind, BELIEVED, sure=sure)
     return tell.of(kind, MOSTLY_BELIEVED, sure=sure, beyond=show_chance(guarantee.tail))
 
 
-def show_share(share: float, tell: Words = ENGLISH) -> str:
+def show_probability_bound(share: float, tell: Language = ENGLISH) -> str:
     """Return a probability that bounds another, as a percentage."""
     if share > 0.999:
         return tell("more than 99.9%")

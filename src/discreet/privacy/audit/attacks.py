@@ -27,7 +27,7 @@ from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.audit.statistics import MATTERS, Separation, Statistic
 from discreet.privacy.mechanisms import check_steps_taken
 from discreet.privacy.mechanisms.base import CompleteMechanism
-from discreet.privacy.protocol import PUBLIC, Calibration, Public
+from discreet.privacy.protocol import PUBLIC, NoiseCalibration, Public
 from discreet.secure import RandomSource
 from discreet.types import Design
 
@@ -101,7 +101,7 @@ class Attack:
     data: Any
     neighbour: Any
     public: Public
-    calibration: Calibration
+    calibration: NoiseCalibration
     statistic: Statistic
     permitted: Separation
     is_crude: bool = False

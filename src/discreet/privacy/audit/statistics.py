@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from discreet.privacy.accounting.gaussian import gaussian_epsilon
-from discreet.privacy.protocol import Calibration, NoiseLaw
+from discreet.privacy.protocol import NoiseCalibration, NoiseLaw
 from discreet.secure import RandomSource
 from discreet.types import FloatArray
 
@@ -70,29 +70,29 @@ class Statistic:
     """
 
     reach: float
-    score: Callable[[Values, Calibration], float]
+    score: Callable[[Values, NoiseCalibration], float]
     separation: Separation
     permitted: Separation
     ceiling: Separation
     epsilon: Callable[[float], float]
-    arrange: Callable[[Values, Calibration], FloatArray]
-    redraw: Callable[[RandomSource], Calibration]
+    arrange: Callable[[Values, NoiseCalibration], FloatArray]
+    redraw: Callable[[RandomSource], NoiseCalibration]
     excess: float = 0.0
 
 
-def join_values(values: Values, calibration: Calibration) -> FloatArray:  # noqa: ARG001
+def join_values(values: Values, calibration: NoiseCalibration) -> FloatArray:  # noqa: ARG001
     """Join all released numbers into a vector, in a fixed order."""
     return np.concatenate([np.ravel(values[name]) for name in sorted(values)]).astype(float)
 
 
-def additive_statistic(calibration: Calibration, moves: Moves, group: int) -> Statistic:
+def additive_statistic(calibration: NoiseCalibration, moves: Moves, group: int) -> Statistic:
     """Return the log likelihood ratio of additive noise around the two exact answers."""
     laws, spend = calibration.laws, calibration.spend
     parts = {name: (group * one, group * other) for name, (one, other) in moves.items()}
     steps = [(one - other) / float(laws[name].scale) for name, (one, other) in moves.items()]
     reach = sqrt(sum(float(step @ step) for step in steps))
 
-    def score(values: Values, calibration: Calibration) -> float:  # noqa: ARG001
+    def score(values: Values, calibration: NoiseCalibration) -> float:  # noqa: ARG001
         return sum(
             float(
                 (_log_density(laws[k], values[k] - a) - _log_density(laws[k], values[k] - b)).sum()
@@ -135,13 +135,13 @@ def _log_density(law: NoiseLaw, noise: FloatArray) -> FloatArray:
     return -np.abs(noise) / scale
 
 
-def pure_epsilon(calibration: Calibration) -> Callable[[float], float]:
+def pure_epsilon(calibration: NoiseCalibration) -> Callable[[float], float]:
     """Return the epsilon of pure noise that is too small by a factor."""
     # Of shuffled answers it is a lower bound: amplification fades as answers are flipped less.
     return lambda factor: factor * calibration.spend.epsilon
 
 
-def gaussian_claim(calibration: Calibration, claim: float) -> Callable[[float], float]:
+def gaussian_claim(calibration: NoiseCalibration, claim: float) -> Callable[[float], float]:
     """In proportion to the Gaussian curve, so that the factor 1 is the claim itself."""
     spend = calibration.spend
 

@@ -28,7 +28,7 @@ from discreet.privacy.accounting.spend import Spend
 from discreet.privacy.ledger.approvers import (
     Approver,
     Board,
-    check_number,
+    check_approval_count,
     list_used,
     read_change,
 )
@@ -45,13 +45,13 @@ from discreet.privacy.ledger.file import (
     check_whole,
     create_file,
     fingerprint_rows,
-    open_file,
+    open_ledger_file,
     random_bytes,
     seal_digest,
     tell_time,
     transaction,
 )
-from discreet.privacy.ledger.history import Entry, History, make_allowance
+from discreet.privacy.ledger.history import History, LedgerEntry, make_allowance
 from discreet.privacy.ledger.persons import (
     check_disjoint,
     check_given,
@@ -65,7 +65,7 @@ from discreet.privacy.ledger.populations import (
     Declaration,
     Populations,
     check_declaration,
-    list_names,
+    list_population_names,
     read_declarations,
 )
 from discreet.privacy.ledger.request import Request
@@ -81,7 +81,7 @@ from discreet.privacy.ledger.values import (
 )
 from discreet.types import Composition, Relation
 
-__all__ = ["EVERYONE", "Entry", "Ledger", "MissingLedger", "fingerprint_rows"]
+__all__ = ["EVERYONE", "Ledger", "LedgerEntry", "MissingLedger", "fingerprint_rows"]
 
 BUSY_SECONDS = 60.0
 COUNT_DECLARATIONS = "SELECT count(*) FROM declarations"
@@ -168,7 +168,7 @@ class Ledger:
             "set_aside": set_aside,
             "created_at": tell_time(),
             "remember_persons": bool(remember_persons),
-            "approvals": check_number(approvals),
+            "approvals": check_approval_count(approvals),
         }
         if policy is not None:
             settings["policy"] = read_policy(policy).to_dict()
@@ -178,7 +178,7 @@ class Ledger:
     @classmethod
     def open(cls, path: str | PathLike[str], *, timeout: float = BUSY_SECONDS) -> Ledger:
         """Open a ledger and check it whole; a damaged one is refused, never repaired."""
-        with open_file(Path(path), timeout) as connection, transaction(connection):
+        with open_ledger_file(Path(path), timeout) as connection, transaction(connection):
             check_whole(connection, Path(path))
             settings, key = connection.execute("SELECT settings, key FROM ledger").fetchone()
             ledger = _from_settings(Path(path), settings, key, timeout)
@@ -261,7 +261,10 @@ class Ledger:
         asked = Asked(spend.epsilon, spend.delta, str(spend.neighbours), spend.mechanism, persons)
         self.check_policy(asked)
         check_given(self.path, ids, needed=self.remembers_persons)
-        with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
+        with (
+            open_ledger_file(self.path, self.timeout) as connection,
+            transaction(connection, "IMMEDIATE"),
+        ):
             history = self._read(connection)
             _check_new(history, name)
             approved = self._gather(history).check_release(request)
@@ -341,9 +344,16 @@ class Ledger:
         ['north', 'south']
         >>> folder.cleanup()
         """
-        lists = list_names(contains), list_names(overlaps), list_names(disjoint)
+        lists = (
+            list_population_names(contains),
+            list_population_names(overlaps),
+            list_population_names(disjoint),
+        )
         said = Declaration(name, *lists, corrects=correct)
-        with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
+        with (
+            open_ledger_file(self.path, self.timeout) as connection,
+            transaction(connection, "IMMEDIATE"),
+        ):
             before = self._read(connection)
             check_declaration(said, before.populations)
             said = replace(said, after=len(before.entries), declared_at=tell_time())
@@ -365,7 +375,10 @@ class Ledger:
         """
         request = change if isinstance(change, Request) else None
         said = change if isinstance(change, Approver) else read_change(change)
-        with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
+        with (
+            open_ledger_file(self.path, self.timeout) as connection,
+            transaction(connection, "IMMEDIATE"),
+        ):
             history = self._read(connection)
             self._gather(history).check_change(said, request)
             said = replace(said, after=len(history.entries), declared_at=tell_time())
@@ -391,7 +404,7 @@ class Ledger:
 
     def make_room(self, size: int) -> None:
         """Make sure that so many bytes of values can be stored, before anything is charged."""
-        with open_file(self.path, self.timeout) as connection:
+        with open_ledger_file(self.path, self.timeout) as connection:
             make_room(connection, self.path, size)
 
     def store(self, reservation: str, parts: Sequence[bytes]) -> bytes:
@@ -402,7 +415,10 @@ class Ledger:
         """
         facts = describe_values(parts)
         write_beside(self.path, reservation, facts, parts)
-        with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
+        with (
+            open_ledger_file(self.path, self.timeout) as connection,
+            transaction(connection, "IMMEDIATE"),
+        ):
             entry = self._read(connection).find(reservation)
             is_first = entry.state == CHARGED
             if is_first:
@@ -424,7 +440,10 @@ class Ledger:
         Where they are missing, or are others than were committed, the release becomes void: its
         charge stays, and noise is never drawn for it again.
         """
-        with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
+        with (
+            open_ledger_file(self.path, self.timeout) as connection,
+            transaction(connection, "IMMEDIATE"),
+        ):
             entry = self._read(connection).find(reservation)
             content = None
             if entry.stored and entry.void_at is None:
@@ -448,7 +467,10 @@ class Ledger:
 
         The values go, unless they are kept because no bundle was written yet.
         """
-        with open_file(self.path, self.timeout) as connection, transaction(connection, "IMMEDIATE"):
+        with (
+            open_ledger_file(self.path, self.timeout) as connection,
+            transaction(connection, "IMMEDIATE"),
+        ):
             entry = self._read(connection).find(reservation)
             if entry.completed_at is None:
                 add_event(connection, self.key, COMPLETED, reservation, {"at": tell_time()})
@@ -457,7 +479,7 @@ class Ledger:
         if not keep_values:
             remove_beside(self.path, reservation)
 
-    def find(self, release: int | str) -> Entry:
+    def find(self, release: int | str) -> LedgerEntry:
         """Return the entry with this number, or whose reservation begins so."""
         entries, name = self.releases(), str(release)
         found = [entry for entry in entries if str(entry.number) == name]
@@ -472,10 +494,10 @@ class Ledger:
 
     def history(self) -> History:
         """Return everything that is in the ledger now, as of one moment."""
-        with open_file(self.path, self.timeout) as connection, transaction(connection):
+        with open_ledger_file(self.path, self.timeout) as connection, transaction(connection):
             return self._read(connection)
 
-    def releases(self) -> tuple[Entry, ...]:
+    def releases(self) -> tuple[LedgerEntry, ...]:
         """Return the history, oldest first."""
         return self.history().entries
 

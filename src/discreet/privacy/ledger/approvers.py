@@ -15,7 +15,7 @@ from typing import Any
 
 from discreet.errors import BadUsage, NotAllowed
 from discreet.privacy.ledger.request import Request, make_request
-from discreet.privacy.ledger.signatures import check_public, is_signed, shorten
+from discreet.privacy.ledger.signatures import check_public, is_signed, make_fingerprint
 
 HOW = (
     "Write a request with 'discreet propose', have it signed with 'discreet approve', and release "
@@ -41,7 +41,7 @@ class Approver:
     @property
     def fingerprint(self) -> str:
         """What people compare."""
-        return shorten(self.public_key)
+        return make_fingerprint(self.public_key)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -137,9 +137,10 @@ class Board:
         signer = next((one for one in self.approvers if one.public_key == made.public_key), None)
         if signer is None:
             raise NotAllowed(
-                f"this request is signed with the key {shorten(made.public_key)}, which is not of "
-                "an approver of this ledger. Have it signed by those whom 'discreet ledger show' "
-                "names, from the request as it was before that signature, or propose it anew"
+                f"this request is signed with the key {make_fingerprint(made.public_key)}, which "
+                "is not of an approver of this ledger. Have it signed by those whom 'discreet "
+                "ledger show' names, from the request as it was before that signature, or propose "
+                "it anew"
             )
         if not is_signed(made.public_key, request.content, made.signature):
             raise NotAllowed(
@@ -204,7 +205,7 @@ def list_used(
     return frozenset(one["request"]["nonce"] for one in every if one is not None)
 
 
-def check_number(approvals: object) -> int:
+def check_approval_count(approvals: object) -> int:
     """Return how many approvals a ledger asks for, or refuse what is no such number."""
     if isinstance(approvals, bool) or not isinstance(approvals, int) or approvals < 0:
         raise BadUsage(f"approvals must be a whole number from 0 on, found {approvals!r}")

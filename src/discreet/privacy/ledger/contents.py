@@ -21,13 +21,13 @@ from discreet.privacy.ledger.file import (
     VOID,
     Event,
     believe,
-    check_order,
+    check_history_end,
     publish_digest,
     publish_head,
     read_events,
     read_said,
 )
-from discreet.privacy.ledger.history import Entry, History, read_entry
+from discreet.privacy.ledger.history import History, LedgerEntry, read_entry
 from discreet.privacy.ledger.persons import check_remembered
 from discreet.privacy.ledger.populations import Declaration, read_declarations
 from discreet.privacy.ledger.values import is_kept, list_inside
@@ -47,7 +47,7 @@ def read_history(
         entries = tuple(_read_entries(events, path, key, inside))
     said = read_said(connection, path, key)
     with believe(path, "what is declared in it"):
-        check_order(path, [one.declared for one in entries], [one["after"] for one in said])
+        check_history_end(path, [one.declared for one in entries], [one["after"] for one in said])
         about = tuple(Declaration.from_dict(one) for one in said if "approver" not in one)
         approvers = tuple(Approver.from_dict(one) for one in said if "approver" in one)
         known = read_declarations(about)
@@ -58,7 +58,7 @@ def read_history(
 
 def _read_entries(
     events: Sequence[Event], path: Path, key: bytes, inside: frozenset[str]
-) -> Iterator[Entry]:
+) -> Iterator[LedgerEntry]:
     """Yield every charge with what has happened to it since."""
     kinds: dict[str, dict[str, Event]] = {}
     for one in events:
@@ -80,8 +80,8 @@ def _read_entries(
 
 
 def _add_stored(
-    entry: Entry, event: Event, path: Path, key: bytes, inside: frozenset[str]
-) -> Entry:
+    entry: LedgerEntry, event: Event, path: Path, key: bytes, inside: frozenset[str]
+) -> LedgerEntry:
     """Return an entry with what is known of its values, and what its bundle shows of them."""
     facts = event.facts
     if facts["sha256"] is None:  # of an older schema, which kept no digest

@@ -149,7 +149,7 @@ def _fill(part: Path, settings: str, key: bytes) -> None:
 
 
 @contextmanager
-def open_file(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+def open_ledger_file(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     """Give a connection to a ledger file; what SQLite refuses becomes a clear `LedgerError`.
 
     One connection per use: nothing is shared across forks or threads, and no lock is left over.
@@ -447,7 +447,7 @@ def read_said(connection: sqlite3.Connection, path: Path, key: bytes) -> list[di
     return said
 
 
-def check_order(path: Path, declared: Sequence[int], after: Sequence[int]) -> None:
+def check_history_end(path: Path, declared: Sequence[int], after: Sequence[int]) -> None:
     """Refuse a ledger that has lost the end of its history, or of its declarations.
 
     Each of the two says how long the other was when it grew: ``declared`` by the releases,

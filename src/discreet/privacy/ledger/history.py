@@ -26,7 +26,7 @@ from discreet.privacy.ledger.populations import EVERYONE, Declaration, Populatio
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One release of the history: its charge, and what has happened to it since.
 
     ``stored_at`` says when the noisy values were committed, ``completed_at`` when the release was
@@ -99,9 +99,9 @@ class Entry:
         }
 
 
-def read_entry(number: int, values: Mapping[str, Any]) -> Entry:
+def read_entry(number: int, values: Mapping[str, Any]) -> LedgerEntry:
     """Rebuild an entry from the facts of its charge; those of schema 1 hold fewer."""
-    return Entry(
+    return LedgerEntry(
         number=number,
         reservation=values["reservation"],
         population=values["population"],
@@ -119,7 +119,7 @@ def read_entry(number: int, values: Mapping[str, Any]) -> Entry:
 
 
 @dataclass(frozen=True)
-class Standing:
+class PopulationBalance:
     """What was spent on one person of a population, at most, and what is left.
 
     ``together`` names charged populations that a person with that spend is in. Where there are too
@@ -140,7 +140,7 @@ class History:
     """The entries of a ledger, oldest first, and whom they are about, all read at one moment."""
 
     path: Path
-    entries: tuple[Entry, ...]
+    entries: tuple[LedgerEntry, ...]
     limit: Budget
     allowance: Allowance
     neighbours: Neighbours | None
@@ -148,7 +148,7 @@ class History:
     declarations: tuple[Declaration, ...] = ()
     approvers: tuple[Approver, ...] = ()
 
-    def find(self, reservation: str) -> Entry:
+    def find(self, reservation: str) -> LedgerEntry:
         """Return the entry of a reservation."""
         for entry in self.entries:
             if entry.reservation == reservation:
@@ -295,7 +295,7 @@ class History:
 
     def check_declared(self) -> None:
         """Refuse a structure in which the same answers were charged to disjoint populations."""
-        seen: dict[tuple[str, str], list[Entry]] = {}
+        seen: dict[tuple[str, str], list[LedgerEntry]] = {}
         for entry in self.entries:
             before = seen.setdefault((entry.recognised_by, entry.fingerprint), [])
             for other in before:
@@ -319,12 +319,12 @@ class History:
             f"is left for one more Gaussian release. Nothing was charged; ask for less."
         )
 
-    def standing(self, population: str = EVERYONE) -> Standing:
+    def standing(self, population: str = EVERYONE) -> PopulationBalance:
         """Return what is spent on a population, what is left, and who has spent the most."""
         kinds, is_exact = self._kinds(population)
         spent = [self.allowance.spent(spends) for spends in self.charges(population)]
         most = kinds[spent.index(max(spent))] if is_exact else ()
-        return Standing(
+        return PopulationBalance(
             population,
             epsilon=max(spent),
             left=self.left(population)[0],
@@ -333,7 +333,7 @@ class History:
             is_exact=is_exact,
         )
 
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[PopulationBalance]:
         """Return what is spent on "everyone" and on each declared population."""
         return [self.standing(name) for name in (EVERYONE, *self.populations.names)]
 

@@ -18,7 +18,7 @@ import numpy as np
 from discreet.answers.select import ID_BYTES
 from discreet.errors import BadUsage, LedgerError
 from discreet.privacy.ledger.file import believe
-from discreet.privacy.ledger.history import Entry, History
+from discreet.privacy.ledger.history import History, LedgerEntry
 
 
 def check_given(path: Path, digests: bytes | None, *, needed: bool) -> None:
@@ -55,7 +55,7 @@ def check_release(
     for entry in history.entries:
         if history.populations.are_disjoint(population, entry.population):
             _refuse_shared(
-                digests, read_persons(connection, history.path, key, entry),
+                digests, read_person_digests(connection, history.path, key, entry),
                 f"{history.path}: {population!r} is declared disjoint from {entry.population!r}, "
                 f"and somebody in this data is also in data that was charged to "
                 f"{entry.population!r} (release {entry.number}). Nothing was charged; correct the "
@@ -69,22 +69,24 @@ def check_disjoint(
     """Refuse a declaration by which populations become disjoint whose data share somebody."""
     for one, other in _newly_apart(before, after):
         _refuse_shared(
-            read_persons(connection, after.path, key, one),
-            read_persons(connection, after.path, key, other),
+            read_person_digests(connection, after.path, key, one),
+            read_person_digests(connection, after.path, key, other),
             f"{after.path}: {one.population!r} and {other.population!r} would be disjoint, and "
             f"somebody is in the data of both (releases {one.number} and {other.number}). Nothing "
             f"was declared.",
         )
 
 
-def _newly_apart(before: History, after: History) -> Iterator[tuple[Entry, Entry]]:
+def _newly_apart(before: History, after: History) -> Iterator[tuple[LedgerEntry, LedgerEntry]]:
     for one, other in combinations(after.entries, 2):
         names = one.population, other.population
         if after.populations.are_disjoint(*names) and not before.populations.are_disjoint(*names):
             yield one, other
 
 
-def read_persons(connection: sqlite3.Connection, path: Path, key: bytes, entry: Entry) -> bytes:
+def read_person_digests(
+    connection: sqlite3.Connection, path: Path, key: bytes, entry: LedgerEntry
+) -> bytes:
     """Return the digests of a release, checked against its seal; none where none were kept."""
     if entry.ids is None:
         return b""

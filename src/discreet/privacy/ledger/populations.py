@@ -226,7 +226,7 @@ def check_declaration(said: Declaration, known: Populations) -> None:
         )
 
 
-def list_names(names: Iterable[str]) -> tuple[str, ...]:
+def list_population_names(names: Iterable[str]) -> tuple[str, ...]:
     """Return names of populations, each once; one string is no list of them."""
     if isinstance(names, str):
         raise BadUsage(f"populations are given as a list of names, found one string, {names!r}.")

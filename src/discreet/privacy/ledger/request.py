@@ -22,7 +22,7 @@ from discreet.atomic import write_text
 from discreet.errors import BadUsage, NotAllowed, escape_controls, escape_json
 from discreet.privacy.ledger.file import random_bytes
 from discreet.privacy.ledger.policy import Asked
-from discreet.privacy.ledger.signatures import check_public, shorten, sign
+from discreet.privacy.ledger.signatures import check_public, make_fingerprint, sign
 from discreet.schema import (
     Along,
     AtLeast,
@@ -149,8 +149,8 @@ class Request:
         made = Signature(*sign(signing_key, self.content, passphrase))
         if any(one.public_key == made.public_key for one in self.signatures):
             raise NotAllowed(
-                f"the key {shorten(made.public_key)} has signed this request already; another "
-                "person's key is needed"
+                f"the key {make_fingerprint(made.public_key)} has signed this request already; "
+                "another person's key is needed"
             )
         return replace(self, signatures=(*self.signatures, made))
 
@@ -213,7 +213,7 @@ class Request:
             raise BadUsage(f"{path} is not a request: {error}.") from None
 
 
-def list_fields(request: Request) -> list[str]:
+def list_request_fields(request: Request) -> list[str]:
     """Return the names of all fields of a request, in a fixed order."""
     names = (*COMMON, *TERMS[request.body["purpose"]])
     return [name for name in names if name in request.body]

@@ -150,7 +150,7 @@ def find_public(given: str) -> str:
         raise BadUsage(f"{path} holds no public key, which ends in .pub.") from None
 
 
-def shorten(public: str) -> str:
+def make_fingerprint(public: str) -> str:
     """Return the fingerprint of a public key."""
     raw = bytes.fromhex(public.removeprefix(PREFIX))
     return hashlib.sha256(raw).hexdigest()[:32]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Entry:
+class MechanismEntry:
     """One mechanism.
 
     Attributes
@@ -47,34 +47,36 @@ class Entry:
         return made
 
 
-MECHANISMS: dict[str, Entry] = {
-    "margins": Entry(
+MECHANISMS: dict[str, MechanismEntry] = {
+    "margins": MechanismEntry(
         "answers", "margins.Margins", "Noise on each item's total and on the pairs that disagree."
     ),
-    "laplace-margins": Entry(
+    "laplace-margins": MechanismEntry(
         "answers", "margins.laplace_margins", "The same with Laplace noise: delta is 0."
     ),
-    "pairs": Entry("answers", "pairs.DensePairs", "Noise on every pair of items."),
-    "sparse-pairs": Entry("answers", "pairs.SparsePairs", "Noise on the pairs of a random graph."),
-    "laplace-pairs": Entry(
+    "pairs": MechanismEntry("answers", "pairs.DensePairs", "Noise on every pair of items."),
+    "sparse-pairs": MechanismEntry(
+        "answers", "pairs.SparsePairs", "Noise on the pairs of a random graph."
+    ),
+    "laplace-pairs": MechanismEntry(
         "answers", "pairs.laplace_pairs", "Laplace noise on every pair of items: delta is 0."
     ),
-    "randomized-response": Entry(
+    "randomized-response": MechanismEntry(
         "answers",
         "response.RandomizedResponse",
         "Every answer is flipped by its own coin; which items were answered is not protected.",
     ),
-    "totals": Entry(
+    "totals": MechanismEntry(
         "answers",
         "totals.Totals",
         "Noise on how often each category was chosen and on how scores spread; items with steps.",
     ),
-    "net-wins": Entry(
+    "net-wins": MechanismEntry(
         "comparisons",
         "comparisons.NetWins",
         "Noise on each object's net wins and on how often two were compared.",
     ),
-    "win-pairs": Entry(
+    "win-pairs": MechanismEntry(
         "comparisons", "comparisons.WinPairs", "Noise on the wins of every pair of objects."
     ),
 }
@@ -88,7 +90,7 @@ than ``margins`` on complete data; from 100 items on it is 3 to 5% less accurate
 answers far less (docs/decisions/0005-margins.md)."""
 
 
-def mechanisms_for(kind: str) -> dict[str, Entry]:
+def mechanisms_for(kind: str) -> dict[str, MechanismEntry]:
     """Return the mechanisms for one kind of data."""
     return {name: entry for name, entry in MECHANISMS.items() if entry.kind == kind}
 

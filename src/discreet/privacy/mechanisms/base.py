@@ -23,7 +23,7 @@ from discreet.models.noisefit.pairs import PairMatrix
 from discreet.models.noisefit.totals import TotalsFit
 from discreet.models.noisefit.totals.forecast import TotalsForecast
 from discreet.privacy.accounting import Budget, Neighbours
-from discreet.privacy.protocol import Calibration, Draw, Public
+from discreet.privacy.protocol import NoiseCalibration, NoiselessValues, Public
 from discreet.privacy.wall import Release, add_noise
 from discreet.secure import RandomSource
 from discreet.types import FloatArray, Int64Array
@@ -47,7 +47,7 @@ class Assumed(Protocol):
     def ability_mean(self) -> float: ...
 
 
-class Study(Protocol):
+class PlannedStudy(Protocol):
     """A study that has not happened yet: everybody answers so many of the items."""
 
     @property
@@ -66,10 +66,10 @@ class Study(Protocol):
     @property
     def assumptions(self) -> Assumed: ...
 
-    def calibrate(self) -> Calibration:
+    def calibrate(self) -> NoiseCalibration:
         """Return exactly the noise that a release of this study would get."""
 
-    def resize(self, *, items: int, answers: int) -> Study:
+    def resize(self, *, items: int, answers: int) -> PlannedStudy:
         """Return the same study with other numbers of items and answers."""
 
 
@@ -119,14 +119,16 @@ class CompleteMechanism(ABC):
     name: str
 
     @abstractmethod
-    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> NoiseCalibration:
         """Find the least noise that keeps the budget; public parameters only."""
 
     def check_answers(self, answers: Any, persons: int | None) -> None:  # noqa: B027
         """Refuse answers that this mechanism cannot release; before the charge. None, mostly."""
 
     @abstractmethod
-    def prepare(self, answers: Any, public: Public, calibration: Calibration) -> Draw:
+    def prepare(
+        self, answers: Any, public: Public, calibration: NoiseCalibration
+    ) -> NoiselessValues:
         """Count what is needed, and let it wait for its noise."""
 
     @abstractmethod
@@ -137,11 +139,15 @@ class CompleteMechanism(ABC):
         """Return the released counts of ordered pairs, where that is what was released."""
         raise BadUsage(f"the mechanism {self.name} does not release counts of pairs of items")
 
-    def expect_calibration(self, study: Study) -> Calibration:
+    def expect_calibration(self, study: PlannedStudy) -> NoiseCalibration:
         """Return the noise to plan with."""
         return study.calibrate()
 
-    def forecast(self, study: Study, calibration: Calibration) -> Forecast | TotalsForecast:  # noqa: ARG002
+    def forecast(
+        self,
+        study: PlannedStudy,  # noqa: ARG002
+        calibration: NoiseCalibration,  # noqa: ARG002
+    ) -> Forecast | TotalsForecast:
         """Say what a release adds to the numbers of a study that has not happened yet.
 
         Or the errors themselves, where the mechanism's fit can tell them.
@@ -150,13 +156,13 @@ class CompleteMechanism(ABC):
 
     @abstractmethod
     def attack_cells(
-        self, one: Any, public: Public, calibration: Calibration
+        self, one: Any, public: Public, calibration: NoiseCalibration
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Return the exact numbers of one made-up person, which the audit tells apart."""
 
     @abstractmethod
     def statistic(
-        self, public: Public, calibration: Calibration, moves: Moves, group: int
+        self, public: Public, calibration: NoiseCalibration, moves: Moves, group: int
     ) -> Statistic:
         """Return what best tells apart two groups of like persons."""
 
@@ -169,27 +175,29 @@ def has_forecast(mechanism: CompleteMechanism) -> bool:
 class AdditiveMechanism(CompleteMechanism):
     """A mechanism that adds noise to counts: it says which, and how persons are weighted."""
 
-    def weighting(self, public: Public, calibration: Calibration) -> Weighting | None:  # noqa: ARG002
+    def weighting(self, public: Public, calibration: NoiseCalibration) -> Weighting | None:  # noqa: ARG002
         """Return the integer weight of a person with (answered, right); None for one each."""
         return None
 
-    def count(self, answers: Any, public: Public, calibration: Calibration) -> Any:
+    def count(self, answers: Any, public: Public, calibration: NoiseCalibration) -> Any:
         """Return what the cells are made of: pairs, by default. Confidential."""
         with planning(RELEASING):
             return answers.count(self.weighting(public, calibration))
 
     @abstractmethod
-    def cells(self, counts: Any, calibration: Calibration) -> dict[str, Int64Array]:
+    def cells(self, counts: Any, calibration: NoiseCalibration) -> dict[str, Int64Array]:
         """Return every number that gets noise, zero or not, by name. Confidential."""
 
-    def prepare(self, answers: Any, public: Public, calibration: Calibration) -> Draw:
+    def prepare(
+        self, answers: Any, public: Public, calibration: NoiseCalibration
+    ) -> NoiselessValues:
         """Count the cells; the wall's noise comes later."""
         counts = self.count(answers, public, calibration)
         cells = self.cells(counts, calibration)
         return add_noise(cells, calibration, self, persons=counts.persons)
 
     def attack_cells(
-        self, one: Any, public: Public, calibration: Calibration
+        self, one: Any, public: Public, calibration: NoiseCalibration
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Return one made-up person's exact cells."""
         return self.cells(self.count(one, public, calibration), calibration)
@@ -197,7 +205,7 @@ class AdditiveMechanism(CompleteMechanism):
     def statistic(
         self,
         public: Public,  # noqa: ARG002
-        calibration: Calibration,
+        calibration: NoiseCalibration,
         moves: Moves,
         group: int,
     ) -> Statistic:

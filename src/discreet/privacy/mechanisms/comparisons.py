@@ -31,7 +31,7 @@ from discreet.privacy.mechanisms.base import (
     sum_margins,
 )
 from discreet.privacy.mechanisms.pairs import count_moves
-from discreet.privacy.protocol import Calibration, NoiseLaw, Public
+from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, Public
 from discreet.privacy.wall import Release
 from discreet.secure import RandomSource
 from discreet.types import Int64Array
@@ -88,13 +88,13 @@ class WinPairs(AdditiveMechanism):
 
     name: str = "win-pairs"
 
-    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:  # noqa: ARG002
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> NoiseCalibration:  # noqa: ARG002
         """Find the least noise that keeps the budget."""
         moved = count_moves(public.max_answers, public.neighbours)
         scale, spend = calibrate_counts(moved, budget, mechanism=self.name)
-        return Calibration({"wins": NoiseLaw("gaussian", scale)}, spend)
+        return NoiseCalibration({"wins": NoiseLaw("gaussian", scale)}, spend)
 
-    def cells(self, counts: Any, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
+    def cells(self, counts: Any, calibration: NoiseCalibration) -> dict[str, Int64Array]:  # noqa: ARG002
         """Return the wins of every ordered pair, exact. Confidential."""
         off_diagonal = ~np.eye(len(counts.items), dtype=bool)
         return {"wins": counts.wins[off_diagonal]}
@@ -140,7 +140,7 @@ class NetWins(AdditiveMechanism):
                 f"{self.comparisons}"
             )
 
-    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:  # noqa: ARG002
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> NoiseCalibration:  # noqa: ARG002
         """Find the least noise that keeps the budget."""
         made = min(self.comparisons or public.max_answers, public.max_answers)
         limit = min(typical_reach(made, len(public.items)), _longest_reach(public))
@@ -157,13 +157,13 @@ class NetWins(AdditiveMechanism):
             "net_wins": NoiseLaw("gaussian", scale),
             "compared": NoiseLaw("gaussian", scale * ratio),
         }
-        return Calibration(laws, spend, settings={"grid": GRID, "limit": limit})
+        return NoiseCalibration(laws, spend, settings={"grid": GRID, "limit": limit})
 
-    def weighting(self, public: Public, calibration: Calibration) -> JudgeWeights:  # noqa: ARG002
+    def weighting(self, public: Public, calibration: NoiseCalibration) -> JudgeWeights:  # noqa: ARG002
         """Return the integer weights that the noise was calibrated for."""
         return JudgeWeights(calibration.settings["grid"], calibration.settings["limit"])
 
-    def cells(self, counts: Any, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
+    def cells(self, counts: Any, calibration: NoiseCalibration) -> dict[str, Int64Array]:  # noqa: ARG002
         """Return net wins and the upper triangle of the comparisons, exact. Confidential."""
         net_wins, compared = sum_margins(counts.wins)
         return {"net_wins": net_wins, "compared": compared}

@@ -167,7 +167,7 @@ def plain_paired_moves(
     return totals, disagreements
 
 
-def longest_moves(weighting: Weighting, *, max_answers: int) -> tuple[int, int]:
+def margins_l1_sensitivity(weighting: Weighting, *, max_answers: int) -> tuple[int, int]:
     """Return the largest L1 length of one person in the totals and in the disagreements."""
     table = _weight_table(weighting, max_answers)
     answered, right = np.indices(table.shape)

@@ -27,12 +27,12 @@ from discreet.privacy.accounting.moves import calibrate_blocks, round_ratio
 from discreet.privacy.mechanisms.base import (
     AdditiveMechanism,
     Forecast,
-    Study,
+    PlannedStudy,
     fill_symmetric,
     sum_margins,
 )
-from discreet.privacy.mechanisms.margin_moves import extreme_moves, longest_moves
-from discreet.privacy.protocol import Calibration, NoiseLaw, Public, check_size
+from discreet.privacy.mechanisms.margin_moves import extreme_moves, margins_l1_sensitivity
+from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, Public, check_pair_matrix_size
 from discreet.privacy.wall import Release
 from discreet.secure import RandomSource
 from discreet.types import FloatArray, Int64Array
@@ -149,9 +149,9 @@ class Margins(AdditiveMechanism):
                 f"found {self.answers}"
             )
 
-    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:  # noqa: ARG002
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> NoiseCalibration:  # noqa: ARG002
         """Find the least noise that keeps the budget."""
-        check_size(public, self.name)
+        check_pair_matrix_size(public, self.name)
         unknown = {item for one in self.booklets for item in one} - set(public.items)
         if unknown:
             raise BadUsage(f"the booklets name {min(unknown)!r}, which is not on the item list")
@@ -171,18 +171,20 @@ class Margins(AdditiveMechanism):
         scale, spend = calibrate_blocks(
             moves, (Fraction(1), ratio), budget, coordinates=cells, mechanism=self.name
         )
-        return Calibration(self._laws(scale, ratio), spend, settings=self._settings(weights))
+        return NoiseCalibration(self._laws(scale, ratio), spend, settings=self._settings(weights))
 
-    def _calibrate_laplace(self, public: Public, budget: Budget, typical: float) -> Calibration:
+    def _calibrate_laplace(
+        self, public: Public, budget: Budget, typical: float
+    ) -> NoiseCalibration:
         # The sum over pairs of one person is at most answers / 4 (half right): limit that.
         clip, share = self._shape(len(public.items), typical, budget.epsilon)
         weights = PersonWeights(GRID, clip * typical / 4, norm="absolute")
-        totals, disagreements = longest_moves(weights, max_answers=public.max_answers)
+        totals, disagreements = margins_l1_sensitivity(weights, max_answers=public.max_answers)
         persons = 2 if public.neighbours is Neighbours.REPLACE_ONE else 1
         ratio = round_ratio(1 / sqrt(share * typical))
         length = ceil(persons * (totals + disagreements / ratio))
         scale, spend = calibrate_laplace(length, budget, mechanism=self.name)
-        return Calibration(self._laws(scale, ratio), spend, settings=self._settings(weights))
+        return NoiseCalibration(self._laws(scale, ratio), spend, settings=self._settings(weights))
 
     def _shape(self, items: int, typical: float, epsilon: float) -> tuple[float, float]:
         """Return clip and share: the user's, or those for these public parameters."""
@@ -203,11 +205,11 @@ class Margins(AdditiveMechanism):
         shape = {"grid": weights.grid, "longest": weights.longest, "norm": weights.norm}
         return {**shape, "booklets": [list(one) for one in self.booklets]}
 
-    def weighting(self, public: Public, calibration: Calibration) -> PersonWeights:  # noqa: ARG002
+    def weighting(self, public: Public, calibration: NoiseCalibration) -> PersonWeights:  # noqa: ARG002
         """Return the integer weights that the noise was calibrated for."""
         return _weights_of(calibration.settings)
 
-    def cells(self, counts: PairCounts, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
+    def cells(self, counts: PairCounts, calibration: NoiseCalibration) -> dict[str, Int64Array]:  # noqa: ARG002
         """Return the totals and the upper triangle of the disagreements, exact. Confidential."""
         totals, both = sum_margins(counts.dense(f"the mechanism {self.name}"))
         return {"total": totals, "disagreement": both}
@@ -231,7 +233,7 @@ class Margins(AdditiveMechanism):
             standard_errors=standard_errors,
         )
 
-    def expect_calibration(self, study: Study) -> Calibration:
+    def expect_calibration(self, study: PlannedStudy) -> NoiseCalibration:
         """Return the noise of the study, or for long answer sets nearly the same."""
         long = SIMILAR_ANSWERS < study.answers <= LARGEST_SIMILAR
         paired = study.neighbours is Neighbours.REPLACE_ONE
@@ -249,7 +251,7 @@ class Margins(AdditiveMechanism):
             settings={**similar.settings, "longest": longest},
         )
 
-    def forecast(self, study: Study, calibration: Calibration) -> Forecast:
+    def forecast(self, study: PlannedStudy, calibration: NoiseCalibration) -> Forecast:
         """Say what the noise on totals and disagreements is in units of the weights."""
         grid, answers = calibration.settings["grid"], study.answers
         weights = _weights_of(calibration.settings)

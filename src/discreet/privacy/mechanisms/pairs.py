@@ -44,7 +44,7 @@ from discreet.privacy.mechanisms.base import (
     LEAST_VARIANCE,
     AdditiveMechanism,
     Forecast,
-    Study,
+    PlannedStudy,
     fill_matrix,
 )
 from discreet.privacy.mechanisms.graphs import (
@@ -53,7 +53,7 @@ from discreet.privacy.mechanisms.graphs import (
     draw_connected_graph,
     round_probability,
 )
-from discreet.privacy.protocol import Calibration, NoiseLaw, Public, check_size
+from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, Public, check_pair_matrix_size
 from discreet.privacy.wall import Release
 from discreet.secure import RandomSource, SeededSource
 from discreet.types import FloatArray, Int64Array
@@ -85,14 +85,14 @@ class DensePairs(AdditiveMechanism):
     name: str = "pairs"
     family: Literal["gaussian", "laplace"] = "gaussian"
 
-    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:  # noqa: ARG002
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> NoiseCalibration:  # noqa: ARG002
         """Find the least noise that keeps the budget."""
-        check_size(public, self.name)
+        check_pair_matrix_size(public, self.name)
         moved = count_moves(public.max_answers**2 // 4, public.neighbours)
         scale, spend = CALIBRATE[self.family](moved, budget, mechanism=self.name)
-        return Calibration({"right_wrong": NoiseLaw(self.family, scale)}, spend)
+        return NoiseCalibration({"right_wrong": NoiseLaw(self.family, scale)}, spend)
 
-    def cells(self, counts: PairCounts, calibration: Calibration) -> dict[str, Int64Array]:  # noqa: ARG002
+    def cells(self, counts: PairCounts, calibration: NoiseCalibration) -> dict[str, Int64Array]:  # noqa: ARG002
         """Return the counts of all ordered pairs, exact. Confidential."""
         off_diagonal = ~np.eye(len(counts.items), dtype=bool)
         return {"right_wrong": counts.dense(f"the mechanism {self.name}")[off_diagonal]}
@@ -106,7 +106,7 @@ class DensePairs(AdditiveMechanism):
         """Fit difficulties to the noisy counts of every ordered pair."""
         return fit_counts(release, self.pair_matrix(release).noisy, None, standard_errors)
 
-    def forecast(self, study: Study, calibration: Calibration) -> Forecast:
+    def forecast(self, study: PlannedStudy, calibration: NoiseCalibration) -> Forecast:
         """Every pair's difference and sum have the noise of two counts."""
         return forecast_counts(study, calibration)
 
@@ -133,7 +133,9 @@ def fit_counts(
     )
 
 
-def forecast_counts(study: Study, calibration: Calibration, density: float = 1.0) -> Forecast:
+def forecast_counts(
+    study: PlannedStudy, calibration: NoiseCalibration, density: float = 1.0
+) -> Forecast:
     """Forecast noise on the counts of pairs, of which a share is counted."""
     sigma = sqrt(2 * calibration.laws["right_wrong"].variance)
     return Forecast(sigma, sigma, np.ones(study.answers + 1), "pairs", density)
@@ -180,9 +182,9 @@ class SparsePairs(AdditiveMechanism):
             known = " or ".join(repr(word) for word in get_args(NoiseFor))
             raise BadUsage(f"noise_for must be {known}, found {self.noise_for!r}")
 
-    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> NoiseCalibration:
         """Draw a graph, and find the least noise that keeps the budget."""
-        check_size(public, self.name)
+        check_pair_matrix_size(public, self.name)
         m = len(public.items)
         probability = self._share(m)
         edges = draw_connected_graph(m, probability, source)
@@ -193,7 +195,7 @@ class SparsePairs(AdditiveMechanism):
         else:
             sigma, spend = self._calibrate_average(public, budget, probability, moved)
             conditions = (FRESH_GRAPH_CONDITION,)
-        return Calibration(
+        return NoiseCalibration(
             {"right_wrong": NoiseLaw("gaussian", sigma)},
             spend,
             settings={
@@ -214,7 +216,9 @@ class SparsePairs(AdditiveMechanism):
         rho = Fraction(moved) / (2 * sigma * sigma)
         return sigma, graph_spend(moves, sigma, budget, mechanism=self.name, rho=rho)
 
-    def redraw(self, public: Public, calibration: Calibration, source: RandomSource) -> Calibration:
+    def redraw(
+        self, public: Public, calibration: NoiseCalibration, source: RandomSource
+    ) -> NoiseCalibration:
         """Return the same noise with a fresh graph, as in another release; for the audit."""
         probability = calibration.settings["edge_probability"]
         edges = draw_connected_graph(len(public.items), probability, source)
@@ -223,7 +227,7 @@ class SparsePairs(AdditiveMechanism):
     def _share(self, items: int) -> float:
         return self.edge_probability or min(1.0, 1.1 * log2(items) / items)
 
-    def cells(self, counts: PairCounts, calibration: Calibration) -> dict[str, Int64Array]:
+    def cells(self, counts: PairCounts, calibration: NoiseCalibration) -> dict[str, Int64Array]:
         """Return the counts on the edges, one direction after the other, exact. Confidential."""
         first, second = np.asarray(calibration.settings["edges"], dtype=np.int64).T
         right, wrong = np.concatenate([first, second]), np.concatenate([second, first])
@@ -248,18 +252,18 @@ class SparsePairs(AdditiveMechanism):
         pairs = self.pair_matrix(release)
         return fit_counts(release, pairs.noisy, pairs.counted, standard_errors)
 
-    def forecast(self, study: Study, calibration: Calibration) -> Forecast:
+    def forecast(self, study: PlannedStudy, calibration: NoiseCalibration) -> Forecast:
         """Noise as on all pairs, on a share of them."""
         return forecast_counts(study, calibration, self._share(study.items))
 
     def attack_cells(
-        self, one: Any, public: Public, calibration: Calibration
+        self, one: Any, public: Public, calibration: NoiseCalibration
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Return one made-up person's counts on all pairs: the edges are yet to be drawn."""
         return DensePairs().attack_cells(one, public, calibration)
 
     def statistic(
-        self, public: Public, calibration: Calibration, moves: Moves, group: int
+        self, public: Public, calibration: NoiseCalibration, moves: Moves, group: int
     ) -> Statistic:
         """Return the log likelihood ratio on the edges of a graph, which every run may draw anew.
 
@@ -277,10 +281,10 @@ class SparsePairs(AdditiveMechanism):
         items, averages = len(public.items), self.noise_for == "a random graph"
         sigma = float(law.scale)
 
-        def count_moved(calibration: Calibration) -> float:
+        def count_moved(calibration: NoiseCalibration) -> float:
             return float(np.abs(direction)[_edge_cells(calibration, items)].sum())
 
-        def redraw(source: RandomSource) -> Calibration:
+        def redraw(source: RandomSource) -> NoiseCalibration:
             """Draw a graph on which something moves: the rate is known given any graph."""
             if not averages:
                 return calibration
@@ -289,7 +293,7 @@ class SparsePairs(AdditiveMechanism):
                 drawn = self.redraw(public, calibration, source)
             return drawn
 
-        def score(values: Values, calibration: Calibration) -> float:
+        def score(values: Values, calibration: NoiseCalibration) -> float:
             released = _on_all_pairs(values["right_wrong"], calibration, items)
             return float(np.nansum((released - middle) * direction))
 
@@ -309,7 +313,7 @@ class SparsePairs(AdditiveMechanism):
             claim = float(np.mean(lengths())) / sigma if averages else sqrt(spend.bound.mu_squared)
             return factor * group * claim
 
-        def arrange(values: Values, calibration: Calibration) -> FloatArray:
+        def arrange(values: Values, calibration: NoiseCalibration) -> FloatArray:
             tables = [_on_all_pairs(values[name], calibration, items) for name in sorted(values)]
             return np.nan_to_num(np.concatenate(tables))
 
@@ -354,7 +358,7 @@ SMALLEST_SIGMA = 2
 """The accountant knows no curve of counts below; the epsilon at 2 is then a smaller bound."""
 
 
-def _edge_cells(calibration: Calibration, items: int) -> npt.NDArray[np.int64]:
+def _edge_cells(calibration: NoiseCalibration, items: int) -> npt.NDArray[np.int64]:
     """Where the edges' counts are among all ordered pairs; both directions one after the other."""
     first, second = np.asarray(calibration.settings["edges"]).T
     right, wrong = np.concatenate([first, second]), np.concatenate([second, first])
@@ -362,14 +366,16 @@ def _edge_cells(calibration: Calibration, items: int) -> npt.NDArray[np.int64]:
     return np.asarray(right * (items - 1) + wrong - (wrong > right))
 
 
-def _on_all_pairs(values: npt.NDArray[Any], calibration: Calibration, items: int) -> FloatArray:
+def _on_all_pairs(
+    values: npt.NDArray[Any], calibration: NoiseCalibration, items: int
+) -> FloatArray:
     """Put released numbers where their pair belongs; NaN where the graph has no edge."""
     table = np.full(items * (items - 1), np.nan)
     table[_edge_cells(calibration, items)] = values
     return table
 
 
-def _graph_epsilon(public: Public, calibration: Calibration) -> Callable[[float], float]:
+def _graph_epsilon(public: Public, calibration: NoiseCalibration) -> Callable[[float], float]:
     spend, sigma = calibration.spend, calibration.laws["right_wrong"].scale
     moves = graph_moves(public, calibration.settings["edge_probability"])
 

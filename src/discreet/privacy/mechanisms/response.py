@@ -29,9 +29,14 @@ from discreet.models.noisefit import NoiseFit
 from discreet.models.noisefit.margins import MarginsNoise, fit_margins
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_local
-from discreet.privacy.mechanisms.base import LEAST_VARIANCE, CompleteMechanism, Forecast, Study
-from discreet.privacy.protocol import Calibration, Draw, Public
-from discreet.privacy.wall import Release, check_persons
+from discreet.privacy.mechanisms.base import (
+    LEAST_VARIANCE,
+    CompleteMechanism,
+    Forecast,
+    PlannedStudy,
+)
+from discreet.privacy.protocol import NoiseCalibration, NoiselessValues, Public
+from discreet.privacy.wall import Release, check_person_count
 from discreet.secure import RandomSource, SystemSource, check_coin, flip_coins
 from discreet.types import Int64Array
 from discreet.words import mark
@@ -81,13 +86,13 @@ class RandomizedResponse(CompleteMechanism):
         if self.shuffler not in ("none", "trusted"):
             raise BadUsage(f"shuffler must be 'none' or 'trusted', found {self.shuffler!r}")
 
-    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:  # noqa: ARG002
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> NoiseCalibration:  # noqa: ARG002
         """Find the largest share of truthful answers that keeps the budget."""
         shuffled = public.persons if self.shuffler == "trusted" else None
         share, spend = calibrate_local(
             public.max_answers, budget, shuffled_persons=shuffled, mechanism=self.name
         )
-        return Calibration(
+        return NoiseCalibration(
             laws={},
             spend=spend,
             settings={
@@ -113,17 +118,19 @@ class RandomizedResponse(CompleteMechanism):
                 "mechanism, which gives noise to what nobody answered too"
             )
 
-    def prepare(self, answers: Answers, public: Public, calibration: Calibration) -> Draw:
+    def prepare(
+        self, answers: Answers, public: Public, calibration: NoiseCalibration
+    ) -> NoiselessValues:
         """Count nothing yet: answers are flipped first, and that is the noise."""
         check_coin(calibration.settings["answer_epsilon"])
-        return Draw(
+        return NoiselessValues(
             answers.n_persons,
             dict.fromkeys(COUNTED, (len(public.items),) * 2),
             lambda noise: self.randomise(answers, calibration, noise.source),
         )
 
     def randomise(
-        self, answers: Answers, calibration: Calibration, source: RandomSource
+        self, answers: Answers, calibration: NoiseCalibration, source: RandomSource
     ) -> dict[str, Int64Array]:
         """Flip the answers and count the flipped ones; nothing else leaves this function.
 
@@ -132,7 +139,7 @@ class RandomizedResponse(CompleteMechanism):
         """
         share: Fraction = calibration.settings["answer_epsilon"]
         persons, totals = answers.reduce(CountFlipped(share, source))
-        check_persons(persons, answers.n_persons)
+        check_person_count(persons, answers.n_persons)
         return dict(zip(COUNTED, totals, strict=True))
 
     def fit(self, release: Release, standard_errors: bool) -> NoiseFit:
@@ -173,7 +180,7 @@ class RandomizedResponse(CompleteMechanism):
             standard_errors=standard_errors,
         )
 
-    def forecast(self, study: Study, calibration: Calibration) -> Forecast:
+    def forecast(self, study: PlannedStudy, calibration: NoiseCalibration) -> Forecast:
         """Say what the flips of everybody's answers add up to."""
         variance = _answer_variance(_flip_probability(calibration.settings))
         takers = study.persons * study.answers / study.items
@@ -189,13 +196,13 @@ class RandomizedResponse(CompleteMechanism):
         self,
         one: Any,
         public: Public,  # noqa: ARG002
-        calibration: Calibration,  # noqa: ARG002
+        calibration: NoiseCalibration,  # noqa: ARG002
     ) -> Mapping[str, npt.NDArray[Any]]:
         """Return which items a made-up person has right."""
         return {"right": (one.to_array() == 1).sum(axis=0).astype(float)}
 
     def statistic(
-        self, public: Public, calibration: Calibration, moves: Moves, group: int
+        self, public: Public, calibration: NoiseCalibration, moves: Moves, group: int
     ) -> Statistic:
         """Return how many flipped answers agree with the first data set rather than the second."""
         from scipy.special import ndtri
@@ -208,7 +215,7 @@ class RandomizedResponse(CompleteMechanism):
         answers = int(np.abs(direction).sum())
         share = float(calibration.settings["answer_epsilon"])
 
-        def score(values: Values, calibration: Calibration) -> float:  # noqa: ARG001
+        def score(values: Values, calibration: NoiseCalibration) -> float:  # noqa: ARG001
             return float((np.diag(values["right_right"]) - middle) @ direction)
 
         def separate(factor: float, answers: int) -> float:
@@ -254,7 +261,7 @@ class CountFlipped(Job[tuple[int, Int64Array]]):
         total = np.zeros((3, store.n_items, store.n_items), dtype=np.int64)
         for start in range(0, store.n_persons, CHUNK_PERSONS):
             rows = store.rows(start, start + CHUNK_PERSONS)
-            total += count_joint(pack_rows(flip_answers(rows, self.share, self.source)))
+            total += count_joint(pack_rows(randomize_answers(rows, self.share, self.source)))
         return store.n_persons, total
 
     def add(
@@ -264,7 +271,7 @@ class CountFlipped(Job[tuple[int, Int64Array]]):
         return one[0] + other[0], one[1] + other[1]
 
 
-def flip_answers(
+def randomize_answers(
     rows: npt.NDArray[np.int8], share: Fraction, source: RandomSource
 ) -> npt.NDArray[np.int8]:
     """Flip each answer with probability 1 / (1 + e^share); a missing one stays missing.

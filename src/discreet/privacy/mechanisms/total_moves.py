@@ -43,7 +43,7 @@ FLOAT_ERROR = 1e-9
 """Granted to the search, whose rounding stays below 1e-12 of a moment's length."""
 
 
-def longest_moves(
+def totals_l2_sensitivity(
     shapes: Sequence[FormShape],
     steps: Sequence[int],
     neighbours: Neighbours,

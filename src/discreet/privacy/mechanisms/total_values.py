@@ -26,7 +26,7 @@ from discreet.privacy.protocol import NoiseLaw, Public
 from discreet.types import FloatArray, Int8Array
 
 
-def read_forms(
+def read_released_forms(
     public: Public,
     shapes: Sequence[FormShape],
     values: Mapping[str, Any],
@@ -130,7 +130,7 @@ def expect_forms(
     values = {name: np.zeros(sizes.get(name, len(shapes))) for name in laws}
     if "persons" in values:
         values["persons"] += persons * GRID / len(shapes)
-    return read_forms(public, shapes, values, laws)
+    return read_released_forms(public, shapes, values, laws)
 
 
 def thin_form(form: FormTotals, answers: int, items: int) -> tuple[FormTotals, int]:

@@ -28,8 +28,8 @@ from discreet.models.noisefit.totals.forecast import (
 )
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.moves import calibrate_blocks, round_ratio
-from discreet.privacy.mechanisms.base import AdditiveMechanism, Study
-from discreet.privacy.mechanisms.total_moves import longest_moves
+from discreet.privacy.mechanisms.base import AdditiveMechanism, PlannedStudy
+from discreet.privacy.mechanisms.total_moves import totals_l2_sensitivity
 from discreet.privacy.mechanisms.total_tables import (
     GRID,
     FormShape,
@@ -39,8 +39,13 @@ from discreet.privacy.mechanisms.total_tables import (
     shape_forms,
     unpack_shapes,
 )
-from discreet.privacy.mechanisms.total_values import Measurer, expect_forms, read_forms, thin_form
-from discreet.privacy.protocol import Calibration, Draw, NoiseLaw, Public
+from discreet.privacy.mechanisms.total_values import (
+    Measurer,
+    expect_forms,
+    read_released_forms,
+    thin_form,
+)
+from discreet.privacy.protocol import NoiseCalibration, NoiseLaw, NoiselessValues, Public
 from discreet.privacy.wall import Release, add_noise
 from discreet.secure import RandomSource
 from discreet.types import Int64Array
@@ -109,12 +114,12 @@ class Totals(AdditiveMechanism):
                 f"found {self.answers}"
             )
 
-    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> Calibration:  # noqa: ARG002
+    def calibrate(self, public: Public, budget: Budget, source: RandomSource) -> NoiseCalibration:  # noqa: ARG002
         """Find the least noise that keeps the budget."""
         _check_design(public)
         typical = Fraction(self.answers or public.max_answers).limit_denominator(1000)
         shapes = shape_forms(public, typical)
-        moves = longest_moves(shapes, public.steps, public.neighbours, _name_blocks(public))
+        moves = totals_l2_sensitivity(shapes, public.steps, public.neighbours, _name_blocks(public))
         ratios = self._share_out(moves, public)
         scale, spend = calibrate_blocks(
             [tuple(moves.values())],
@@ -124,7 +129,7 @@ class Totals(AdditiveMechanism):
             mechanism=self.name,
         )
         laws = {name: NoiseLaw("gaussian", scale * ratio) for name, ratio in ratios.items()}
-        return Calibration(laws, spend, settings={"grid": GRID, "forms": pack_shapes(shapes)})
+        return NoiseCalibration(laws, spend, settings={"grid": GRID, "forms": pack_shapes(shapes)})
 
     def _share_out(self, moves: dict[str, int], public: Public) -> dict[str, Fraction]:
         """Return the noise of every block against that of the first."""
@@ -140,7 +145,7 @@ class Totals(AdditiveMechanism):
         roots = {name: sqrt(moves[name] / (share * whole)) for name, share in far.items()}
         return {name: round_ratio({**near, **roots}[name]) for name in moves}
 
-    def job(self, public: Public, calibration: Calibration) -> CategoryTotals:
+    def job(self, public: Public, calibration: NoiseCalibration) -> CategoryTotals:
         """Return what is summed over persons."""
         return make_job(
             public.steps,
@@ -149,19 +154,21 @@ class Totals(AdditiveMechanism):
             is_complete=public.design == "complete",
         )
 
-    def count(self, answers: Any, public: Public, calibration: Calibration) -> Summed:
+    def count(self, answers: Any, public: Public, calibration: NoiseCalibration) -> Summed:
         """Sum over persons, in one pass. Confidential."""
         job = self.job(public, calibration)
         return Summed(job, job.read(answers.reduce(job)))
 
-    def prepare(self, answers: Any, public: Public, calibration: Calibration) -> Draw:
+    def prepare(
+        self, answers: Any, public: Public, calibration: NoiseCalibration
+    ) -> NoiselessValues:
         """Sum, and refuse persons who do not fit the design; the wall's noise comes later."""
         counts = self.count(answers, public, calibration)
         _check_forms(counts.sums, public)
         cells = self.cells(counts, calibration)
         return add_noise(cells, calibration, self, persons=counts.persons)
 
-    def cells(self, counts: Summed, calibration: Calibration) -> dict[str, Int64Array]:
+    def cells(self, counts: Summed, calibration: NoiseCalibration) -> dict[str, Int64Array]:
         """Return every number that gets noise. Confidential."""
         found = {**counts.sums, "persons": counts.sums["members"] * GRID}
         if "contrast" in calibration.laws:
@@ -173,14 +180,14 @@ class Totals(AdditiveMechanism):
         """Fit thresholds to noisy totals; they and public parameters are all there is."""
         shapes = unpack_shapes(release.public, release.settings["forms"])
         return fit_totals(
-            read_forms(release.public, shapes, release.values, release.laws),
+            read_released_forms(release.public, shapes, release.values, release.laws),
             release.public.steps,
             model=release.public.model,
             standard_errors=standard_errors,
             measure=Measurer(release.public, shapes, "takers" in release.laws),
         )
 
-    def forecast(self, study: Study, calibration: Calibration) -> TotalsForecast:
+    def forecast(self, study: PlannedStudy, calibration: NoiseCalibration) -> TotalsForecast:
         """Say how far thresholds and locations will be off."""
         public, assumed = study.public, study.assumptions
         shapes = unpack_shapes(public, calibration.settings["forms"])

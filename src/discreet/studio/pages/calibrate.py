@@ -12,14 +12,14 @@ from starlette.routing import Route
 from discreet.analysis.scale import parse_scale
 from discreet.errors import BadUsage
 from discreet.markup import HtmlColumn
-from discreet.studio.calibration import Calibration, calibrate
+from discreet.studio.calibration import CalibrationSummary, calibrate
 from discreet.studio.commands import Same, write_call, write_same
 from discreet.studio.forms import Field, read_fields, write_fields
 from discreet.studio.frame import Secrecy, go, session_of, show, work_of
-from discreet.studio.jobs import State
+from discreet.studio.jobs import JobState
 from discreet.studio.look import ANSWERS
 from discreet.studio.pages.data import find_look
-from discreet.studio.session import Run, Session, Work
+from discreet.studio.session import CalibrationRun, StudioSession, Work
 
 METHODS = {
     "": "choose for me",
@@ -75,7 +75,7 @@ def show_form(
             "fields": FIELDS,
             "said": said or write_fields(FIELDS, usual),
             "runs": [(run, describe(run), run.job.state.value) for run in reversed(work.runs)],
-            "done": [(run, describe(run)) for run in work.runs if run.job.state is State.DONE],
+            "done": [(run, describe(run)) for run in work.runs if run.job.state is JobState.DONE],
         },
         title=f"Calibrate {work.title}",
         secrecy=Secrecy.CONFIDENTIAL,
@@ -85,7 +85,7 @@ def show_form(
     )
 
 
-def describe(run: Run) -> str:
+def describe(run: CalibrationRun) -> str:
     """Return a calibration in a few words: what was asked of it."""
     said = [*run.settings.values()] or ["as the program chose"]
     return f"{run.name.replace('job-', 'No. ')}: {', '.join(said)}"
@@ -105,7 +105,7 @@ async def begin(request: Request) -> Response:
     return go(f"/report/{work.name}/{run.name}")
 
 
-def _begin(session: Session, work: Work, settings: Mapping[str, Any]) -> Run:
+def _begin(session: StudioSession, work: Work, settings: Mapping[str, Any]) -> CalibrationRun:
     found = find_look(work)
     if found is None or found.summary is None or work.reading is None:
         raise BadUsage("These answers have not been read yet. Look at the data first.")
@@ -117,7 +117,7 @@ def _begin(session: Session, work: Work, settings: Mapping[str, Any]) -> Run:
         title = f"Calibration of {now.title}"
         arguments = {"answers": answers, "title": title, "settings": dict(settings)}
         job = session.jobs.start(title, calibrate, **arguments)
-        return {"runs": (*now.runs, Run(job, dict(settings), dict(now.options)))}
+        return {"runs": (*now.runs, CalibrationRun(job, dict(settings), dict(now.options)))}
 
     changed = session.change(work.name, start)
     run = _find_same(changed, settings)
@@ -126,9 +126,9 @@ def _begin(session: Session, work: Work, settings: Mapping[str, Any]) -> Run:
     return run
 
 
-def _find_same(work: Work, settings: Mapping[str, Any]) -> Run | None:
+def _find_same(work: Work, settings: Mapping[str, Any]) -> CalibrationRun | None:
     """Return the calibration with these settings that runs or is done."""
-    useful = (State.RUNNING, State.DONE)
+    useful = (JobState.RUNNING, JobState.DONE)
     return next(
         (
             run
@@ -143,10 +143,12 @@ def compare(request: Request) -> Response:
     """Show two calibrations side by side."""
     work = work_of(request)
     names = (request.query_params.get("first", ""), request.query_params.get("second", ""))
-    pair = [run for name in names if (run := work.find_run(name)) and run.job.state is State.DONE]
+    pair = [
+        run for name in names if (run := work.find_run(name)) and run.job.state is JobState.DONE
+    ]
     if len(pair) < 2:
         return show_form(request, "Choose two calibrations that are done.")
-    made: list[Calibration] = [run.job.outcome.value for run in pair]
+    made: list[CalibrationSummary] = [run.job.outcome.value for run in pair]
     return show(
         "compare.html",
         {
@@ -161,7 +163,7 @@ def compare(request: Request) -> Response:
     )
 
 
-def _set_side_by_side(first: Calibration, second: Calibration) -> list[HtmlColumn]:
+def _set_side_by_side(first: CalibrationSummary, second: CalibrationSummary) -> list[HtmlColumn]:
     """Return the items that both have, with both numbers and how far they lie apart."""
     ours, theirs = (one.estimate.to_dict() for one in (first, second))
     place = {name: i for i, name in enumerate(theirs["item"])}
@@ -189,7 +191,7 @@ for item, difficulty in zip(first.items, first.difficulty):
 """Prints the last column of the page, item by item."""
 
 
-def _write_same(work: Work, pair: list[Run]) -> Same:
+def _write_same(work: Work, pair: list[CalibrationRun]) -> Same:
     """Return what gives the numbers of the page: each calibration reads the file in its own way."""
     code = ["import discreet\n"]
     for name, run in zip(("first", "second"), pair, strict=True):
@@ -203,13 +205,13 @@ def _write_same(work: Work, pair: list[Run]) -> Same:
     )
 
 
-def _call(run: Run) -> str:
+def _call(run: CalibrationRun) -> str:
     said = {name: value for name, value in run.settings.items() if name != "scale"}
     inside = "".join(f", {name}={value!r}" for name, value in said.items())
     return f"discreet.fit(answers{inside})"
 
 
-def write_run(work: Work, run: Run) -> Same:
+def write_run(work: Work, run: CalibrationRun) -> Same:
     """Return what does the same as a calibration."""
     found = find_look(work)
     items = [one.name for one in found.columns if one.role == "item"] if found else []

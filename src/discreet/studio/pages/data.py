@@ -16,7 +16,7 @@ from discreet.markup import spreadsheet_cell
 from discreet.studio.commands import KEY_FILE, write_same
 from discreet.studio.forms import read_fields, read_index, write_fields
 from discreet.studio.frame import Secrecy, go, send_text, session_of, show, show_job, work_of
-from discreet.studio.jobs import Job, State
+from discreet.studio.jobs import JobState, StudioJob
 from discreet.studio.look import ITEM, MOST_WORDS, Look, look
 from discreet.studio.options import (
     FIELDS,
@@ -26,7 +26,7 @@ from discreet.studio.options import (
     choose_key,
     toggle_missing,
 )
-from discreet.studio.session import Session, Work
+from discreet.studio.session import StudioSession, Work
 
 MOST_VALUES = 40
 """Values of all items that can be clicked on."""
@@ -40,7 +40,7 @@ def show_data(request: Request, problem: str = "") -> Response:
     work = begin_reading(session, work_of(request))
     job = reading_of(work)
     values: Mapping[str, Any] = {}
-    if job.state is State.DONE:
+    if job.state is JobState.DONE:
         values = _describe(work, job)
     return show(
         "data.html",
@@ -53,7 +53,7 @@ def show_data(request: Request, problem: str = "") -> Response:
     )
 
 
-def begin_reading(session: Session, work: Work) -> Work:
+def begin_reading(session: StudioSession, work: Work) -> Work:
     """Return the work with a job that reads it; a second tab starts no second one."""
 
     def begin(now: Work) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def begin_reading(session: Session, work: Work) -> Work:
     return session.change(work.name, begin)
 
 
-def reading_of(work: Work) -> Job:
+def reading_of(work: Work) -> StudioJob:
     """Return the job that reads a work."""
     if work.reading is None:
         raise BadUsage("Nobody has begun to read this file.")
@@ -75,11 +75,11 @@ def reading_of(work: Work) -> Job:
 def find_look(work: Work) -> Look | None:
     """Return what was found in a file, once it was looked at."""
     job = work.reading
-    found: Look | None = job.outcome.value if job and job.state is State.DONE else None
+    found: Look | None = job.outcome.value if job and job.state is JobState.DONE else None
     return found
 
 
-def _describe(work: Work, job: Job) -> Mapping[str, Any]:
+def _describe(work: Work, job: StudioJob) -> Mapping[str, Any]:
     found: Look = job.outcome.value
     items = [one.name for one in found.columns if one.role == ITEM]
     key = work.options.get("key")

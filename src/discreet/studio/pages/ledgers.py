@@ -43,7 +43,7 @@ from discreet.studio.forms import (
     write_number,
 )
 from discreet.studio.frame import Secrecy, go, send_text, session_of, show
-from discreet.studio.session import Session
+from discreet.studio.session import StudioSession
 
 RELATIONS = {
     "replace-one": "the same number of persons, one with other answers",
@@ -126,7 +126,7 @@ USUAL = {"delta": "1e-6"}
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedLedger:
     """A ledger on the list: what is known of it, or why nothing is."""
 
     name: str
@@ -141,16 +141,16 @@ class Listed:
         return self.path.stem
 
 
-def look_up(name: str, path: Path) -> Listed:
+def look_up(name: str, path: Path) -> ListedLedger:
     """Open a ledger, or say why it cannot be opened."""
     try:
         ledger = Ledger.open(path)
-        return Listed(name, path, ledger, ledger.history())
+        return ListedLedger(name, path, ledger, ledger.history())
     except DiscreetError as error:
-        return Listed(name, path, problem=str(error))
+        return ListedLedger(name, path, problem=str(error))
 
 
-def list_ledgers(session: Session) -> list[Listed]:
+def list_ledgers(session: StudioSession) -> list[ListedLedger]:
     """Return all ledgers that this machine knows of."""
     return [look_up(name, path) for name, path in session.list_ledgers().items()]
 
@@ -188,7 +188,7 @@ def create(request: Request, sent: dict[str, str]) -> Response:
     return go(f"/ledgers/{session.know_ledger(path)}")
 
 
-def _create(session: Session, said: dict[str, Any]) -> Path:
+def _create(session: StudioSession, said: dict[str, Any]) -> Path:
     for needed in FIELDS[:3]:
         if needed.name not in said:
             raise BadUsage(f"{needed.label}: this field is blank, and a ledger needs it.")

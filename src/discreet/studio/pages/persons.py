@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.analysis.tables import Table
+from discreet.analysis.tables import AnalysisTable
 from discreet.output.steward import MISFIT_COLUMNS, SCORE_COLUMNS, list_html_columns
-from discreet.studio.calibration import Calibration
+from discreet.studio.calibration import CalibrationSummary
 from discreet.studio.commands import Same
 from discreet.studio.frame import Secrecy, show, work_of
 from discreet.studio.pages.calibrate import write_run
@@ -48,7 +48,7 @@ def show_persons(request: Request) -> Response:
     )
 
 
-def _show_table(found: Calibration) -> Mapping[str, Any]:
+def _show_table(found: CalibrationSummary) -> Mapping[str, Any]:
     table = found.persons
     if table is None:
         return {"table": None, "columns": [], "tags": [], "kinds": {}}
@@ -63,7 +63,7 @@ def _show_table(found: Calibration) -> Mapping[str, Any]:
     }
 
 
-def _count(found: Calibration) -> dict[str, str]:
+def _count(found: CalibrationSummary) -> dict[str, str]:
     """Return how many persons there are, and how many have a flag."""
     table = found.persons
     if table is None:
@@ -73,7 +73,9 @@ def _count(found: Calibration) -> dict[str, str]:
     return {"persons": f"{table.rows:,}", **{word: f"{times:,}" for word, times in known.items()}}
 
 
-def _show(found: Calibration, name: str, names: tuple[str, ...]) -> tuple[Table, Any] | None:
+def _show(
+    found: CalibrationSummary, name: str, names: tuple[str, ...]
+) -> tuple[AnalysisTable, Any] | None:
     table = found.tables.get(name)
     return None if table is None else (table, list_html_columns(table, names, found.scale))
 

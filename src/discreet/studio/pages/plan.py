@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from discreet.analysis.planning import CLEARLY, ORDERED_GAP, Plan, plan, plannable
 from discreet.errors import BadUsage
-from discreet.markup import HtmlColumn, show_share
+from discreet.markup import HtmlColumn, show_predicted_share
 from discreet.output.pages import list_beliefs
 from discreet.output.planned import draw_epsilons
 from discreet.privacy.accounting import Neighbours
@@ -231,12 +231,12 @@ def _list_facts(made: Plan, top: int | None) -> Iterator[tuple[str, str]]:
     yield "95% intervals reach", f"± {made.half_width:.2f} logits"
     worth = f"{made.equivalent_persons:,} of {made.persons:,} persons"
     yield "Worth as much as, without privacy", worth
-    right = show_share(made.order_probability)
+    right = show_predicted_share(made.order_probability)
     yield f"Two items {ORDERED_GAP:g} logits apart come out in the right order", right
     gap = f"{made.clear_gap:.2f} logits" if made.clear_gap < FAR else "no distance"
     yield f"In the right order {CLEARLY:.0%} of the time from a distance of", gap
     if top is not None:
-        yield f"Of the {top:,} hardest items are found", show_share(made.top_overlap(top))
+        yield f"Of the {top:,} hardest items are found", show_predicted_share(made.top_overlap(top))
 
 
 def _compare(made: Plan) -> list[HtmlColumn]:

@@ -19,11 +19,11 @@ from starlette.routing import Route
 
 from discreet.analysis.planning import Plan
 from discreet.errors import BadUsage, DiscreetError
-from discreet.output.points import list_points
+from discreet.output.points import list_nist_points
 from discreet.output.statement import make_statement
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
-from discreet.privacy.ledger.history import Entry
+from discreet.privacy.ledger.history import LedgerEntry
 from discreet.privacy.protocol import Order
 from discreet.publishing.delivery import find_charged
 from discreet.studio.commands import Same, write_same
@@ -36,21 +36,20 @@ from discreet.studio.forms import (
     write_fields,
 )
 from discreet.studio.frame import Secrecy, go, send_text, session_of, show, show_job, work_of
-from discreet.studio.jobs import State
+from discreet.studio.jobs import JobState
 from discreet.studio.look import ITEM
 from discreet.studio.pages.data import find_look
-from discreet.studio.pages.ledgers import Listed as ListedLedger
-from discreet.studio.pages.ledgers import list_ledgers
+from discreet.studio.pages.ledgers import ListedLedger, list_ledgers
 from discreet.studio.releasing import list_words, start_release
-from discreet.studio.session import Session, Ticket, Work
+from discreet.studio.session import StudioSession, Ticket, Work
 from discreet.studio.terms import (
     ABOUT,
     ACCOUNT,
     FIELDS,
     PROTECTION,
     STUDY,
-    Listed,
-    Terms,
+    ListedItems,
+    ReleaseFields,
     read_listed,
     read_terms,
     write_terms,
@@ -108,7 +107,7 @@ def _list_accounts(found: list[ListedLedger]) -> dict[str, tuple[Path, str, str]
     return accounts
 
 
-def _say_before(session: Session, told: Mapping[str, str]) -> dict[str, str]:
+def _say_before(session: StudioSession, told: Mapping[str, str]) -> dict[str, str]:
     """Return what the form begins with: a ticket to be changed, or what a plan brings along."""
     ticket = session.tickets.get(told.get("from", ""))
     if ticket is None or ticket.terms is None:
@@ -117,7 +116,7 @@ def _say_before(session: Session, told: Mapping[str, str]) -> dict[str, str]:
     return {
         **write_terms(terms),
         "account": f"{session.know_ledger(terms.ledger)}/{terms.population}",
-        "kept": session.keep_list(Listed(terms.items, terms.listed_in)),
+        "kept": session.keep_list(ListedItems(terms.items, terms.listed_in)),
     }
 
 
@@ -148,7 +147,7 @@ def _take(request: Request, sent: Upload) -> Response:
     return go(f"/releases/{name}")
 
 
-def _find_items(session: Session, work: Work, sent: Upload) -> Listed:
+def _find_items(session: StudioSession, work: Work, sent: Upload) -> ListedItems:
     """Return the list that was brought: as a file, by its path, or the time before."""
     if sent.file is not None:
         return read_listed(sent.file, sent.file.name, work.source)
@@ -184,9 +183,9 @@ def show_ticket(request: Request, problem: str = "") -> Response:
     job = ticket.job
     if job is None:
         return _show_review(request, ticket, problem)
-    if job.state is State.DONE:
+    if job.state is JobState.DONE:
         return go(f"/bundles/{ticket.place.name}")
-    if job.state is State.RUNNING:
+    if job.state is JobState.RUNNING:
         return _show_page("ticket.html", ticket, {**show_job(job), "paid": False})
     return _show_end(request, ticket, problem)
 
@@ -194,7 +193,7 @@ def show_ticket(request: Request, problem: str = "") -> Response:
 def _show_end(request: Request, ticket: Ticket, problem: str) -> Response:
     """Show a release that stopped: paid for, or to be begun again."""
     words = "It was cancelled."
-    if ticket.job is not None and ticket.job.state is State.FAILED:
+    if ticket.job is not None and ticket.job.state is JobState.FAILED:
         words = end_sentence(ticket.job.failure.message)
     if ticket.work is not None:
         words = words.replace(str(ticket.work.source), ticket.work.shown)
@@ -244,7 +243,7 @@ def _show_review(request: Request, ticket: Ticket, problem: str) -> Response:
     return _show_page("review.html", ticket, values, 400 if problem else 200)
 
 
-def _review(work: Work, terms: Terms) -> dict[str, Any]:
+def _review(work: Work, terms: ReleaseFields) -> dict[str, Any]:
     """Return what a release will cost and say."""
     preview = terms.preview()
     made = predict(terms, preview.order)
@@ -268,7 +267,7 @@ def _review(work: Work, terms: Terms) -> dict[str, Any]:
         "plan": "" if made is None else f"/plan?{urlencode(_list_sizes(made))}",
         "statement": statement,
         "language": speak(preview.record).language,
-        "points": list_points(preview.record),
+        "points": list_nist_points(preview.record),
     }
 
 
@@ -276,7 +275,7 @@ ALIKE = ("name", "items", "steps", "max_answers", "lowest", "model")
 """By these a release of an earlier day is recognised: public parameters, and never the answers."""
 
 
-def _list_alike(terms: Terms, order: Order) -> list[Entry]:
+def _list_alike(terms: ReleaseFields, order: Order) -> list[LedgerEntry]:
     """Return what the ledger was charged for before on the same terms; one may be forgotten."""
     asked, spend = order.to_dict(), order.calibration.spend
     return [
@@ -346,7 +345,7 @@ def write_release(ticket: Ticket) -> Same | None:
     return replace(command, command=typed, python=python)
 
 
-def _write_python(work: Work, terms: Terms, rest: Mapping[str, Any]) -> str:
+def _write_python(work: Work, terms: ReleaseFields, rest: Mapping[str, Any]) -> str:
     budget = terms.budget
     lines = [
         repr(work.shown),

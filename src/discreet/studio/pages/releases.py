@@ -21,19 +21,19 @@ from discreet.errors import BadUsage, DiscreetError
 from discreet.markup import HtmlColumn
 from discreet.output.statement import make_statement
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.history import Entry
+from discreet.privacy.ledger.history import LedgerEntry
 from discreet.publishing.delivery import list_waiting
 from discreet.publishing.verification import check_bundle, read_published
 from discreet.results.kinds import find_kind
 from discreet.studio.commands import Same
 from discreet.studio.forms import find_path, taking_form
 from discreet.studio.frame import Secrecy, go, send_bytes, session_of, show
-from discreet.studio.jobs import State
-from discreet.studio.pages.ledgers import Listed, list_ledgers, path_of
+from discreet.studio.jobs import JobState
+from discreet.studio.pages.ledgers import ListedLedger, list_ledgers, path_of
 from discreet.studio.pages.release import write_release
 from discreet.studio.releasing import start_release
 from discreet.studio.safety import SANDBOX
-from discreet.studio.session import Session, Ticket
+from discreet.studio.session import StudioSession, Ticket
 from discreet.tables.paths import find_files
 from discreet.words import speak
 
@@ -66,8 +66,8 @@ def look_up(path: Path) -> Made:
 class Waiting:
     """A release that was paid for and has not arrived."""
 
-    ledger: Listed
-    entry: Entry
+    ledger: ListedLedger
+    entry: LedgerEntry
 
     @property
     def needs_answers(self) -> bool:
@@ -75,7 +75,7 @@ class Waiting:
         return not self.entry.has_values
 
 
-def find_waiting(session: Session, listed: list[Listed]) -> list[Waiting]:
+def find_waiting(session: StudioSession, listed: list[ListedLedger]) -> list[Waiting]:
     """Return what was paid for and is neither here nor being made."""
     found = [
         Waiting(one, entry)
@@ -89,7 +89,7 @@ def find_waiting(session: Session, listed: list[Listed]) -> list[Waiting]:
 
 
 def _is_running(ticket: Ticket) -> bool:
-    return ticket.job is not None and ticket.job.state is State.RUNNING
+    return ticket.job is not None and ticket.job.state is JobState.RUNNING
 
 
 def show_releases(request: Request, problem: str = "") -> Response:
@@ -187,7 +187,7 @@ def show_bundle(request: Request) -> Response:
     )
 
 
-def _find_ticket(session: Session, path: Path) -> Ticket | None:
+def _find_ticket(session: StudioSession, path: Path) -> Ticket | None:
     """Return the ticket under which a release was made in this studio."""
     tickets = list(session.tickets.values())
     return next((one for one in tickets if one.place == path and one.is_used), None)

@@ -13,7 +13,7 @@ from starlette.routing import Route
 from discreet.analysis.curves import observed_curve
 from discreet.analysis.distractors import option_map
 from discreet.analysis.scale import Scale
-from discreet.analysis.tables import Table
+from discreet.analysis.tables import AnalysisTable
 from discreet.analysis.words import words_for
 from discreet.markup import HtmlColumn
 from discreet.output.curves import draw_categories, draw_curve
@@ -25,12 +25,12 @@ from discreet.output.steward import (
 )
 from discreet.output.svg import draw_options
 from discreet.results.thresholds import THRESHOLD_COLUMNS
-from discreet.studio.calibration import Calibration
+from discreet.studio.calibration import CalibrationSummary
 from discreet.studio.forms import read_index
 from discreet.studio.frame import Secrecy, run_of, send_bytes, show, show_job, work_of
-from discreet.studio.jobs import State
+from discreet.studio.jobs import JobState
 from discreet.studio.pages.calibrate import describe, write_run
-from discreet.studio.session import Run
+from discreet.studio.session import CalibrationRun
 
 KINDS = {".html": "text/html", ".csv": "text/csv", ".xlsx": "application/vnd.ms-excel"}
 
@@ -43,10 +43,10 @@ def show_report(request: Request) -> Response:
     """Show progress, then the report of a calibration."""
     work, run = work_of(request), run_of(request)
     frame = {"work": work, "run": run, "here": "report", "secrecy": Secrecy.CONFIDENTIAL}
-    if run.job.state is not State.DONE:
+    if run.job.state is not JobState.DONE:
         values = {**show_job(run.job), "asked": describe(run)}
         return show("running.html", values, title=run.job.title, **frame)  # type: ignore[arg-type]
-    found: Calibration = run.job.outcome.value
+    found: CalibrationSummary = run.job.outcome.value
     start = f"/report/{work.name}/{run.name}"
     values = {
         **found.values,
@@ -61,10 +61,10 @@ def show_report(request: Request) -> Response:
     return show("report.html", values, title=run.job.title, **frame)  # type: ignore[arg-type]
 
 
-def done_run(request: Request) -> tuple[Run, Calibration]:
+def done_run(request: Request) -> tuple[CalibrationRun, CalibrationSummary]:
     """Return a calibration that is done, with what it came to."""
     run = run_of(request)
-    if run.job.state is not State.DONE:
+    if run.job.state is not JobState.DONE:
         raise HTTPException(404, "This calibration is not done.")
     return run, run.job.outcome.value
 
@@ -103,14 +103,14 @@ ITEM_FACTS = (
 )
 
 
-def _list_facts(found: Calibration, number: int) -> dict[str, str]:
+def _list_facts(found: CalibrationSummary, number: int) -> dict[str, str]:
     """Return the row of the item in the table of items, as pairs of a title and what it shows."""
     shown = list_html_columns(found.tables["items"], ITEM_FACTS, found.scale)
     called = {"difficulty": words_for(found.estimate).number}
     return {called.get(one.title, one.title): one.show(number) for one in shown}
 
 
-def _draw(found: Calibration, number: int) -> Any:
+def _draw(found: CalibrationSummary, number: int) -> Any:
     test = found.test
     name = found.estimate.items[number]
     if test.statistics is None or not test.known[number]:
@@ -126,7 +126,7 @@ def _draw(found: Calibration, number: int) -> Any:
             "line attracts abler persons.", draw_options(option_map(chosen, name))  # fmt: skip
 
 
-def _list_tables(found: Calibration, item: str) -> Any:
+def _list_tables(found: CalibrationSummary, item: str) -> Any:
     """Yield the rows of other tables that are about the item."""
     chosen = found.test.statistics and found.test.statistics.distractors
     if chosen and item in chosen.item:
@@ -144,18 +144,18 @@ def _list_tables(found: Calibration, item: str) -> Any:
             yield table.title, table.about, _show_rows(table, rows, columns, found.scale)
 
 
-def _find_rows(table: Table, item: str) -> list[int]:
+def _find_rows(table: AnalysisTable, item: str) -> list[int]:
     named = [table.columns[name] for name in ("item", "other") if name in table.columns]
     return [row for row in range(table.rows) if any(one[row] == item for one in named)]
 
 
 def _show_rows(
-    table: Table, rows: Sequence[int], names: Sequence[str], scale: Scale | None
+    table: AnalysisTable, rows: Sequence[int], names: Sequence[str], scale: Scale | None
 ) -> list[HtmlColumn]:
     chosen: Mapping[str, list[Any]] = {
         name: [values[row] for row in rows] for name, values in table.columns.items()
     }
-    part = Table(table.name, table.title, table.about, chosen)
+    part = AnalysisTable(table.name, table.title, table.about, chosen)
     return list_html_columns(part, names, scale)
 
 

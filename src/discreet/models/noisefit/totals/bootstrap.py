@@ -19,8 +19,8 @@ from discreet.models.noisefit.totals.equations import count_takers
 from discreet.models.noisefit.totals.iterate import (
     HIGHEST_SHAPE,
     LOWEST_SHAPE,
-    Problem,
-    State,
+    TotalsProblem,
+    TotalsState,
     linearise,
     settle,
     solve_step,
@@ -45,7 +45,7 @@ SMALLEST_VARIANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class LinearPosterior:
     """The linearised posterior: independent parts, and how they add up.
 
     An error of the thresholds is ``own + lever common + by_outer outer``, and of the outer
@@ -89,23 +89,25 @@ def _draw_normal(covariance: FloatArray, rng: np.random.Generator) -> FloatArray
     return np.asarray((vectors @ normal[..., None])[..., 0])
 
 
-def honest_spreads(problem: Problem, spreads: Spreads) -> Spreads:
+def honest_spreads(problem: TotalsProblem, spreads: Spreads) -> Spreads:
     """Return spreads that are not too small for an interval."""
     step = spreads.step if problem.rating_scale else max(spreads.step, HONEST_STEP)
     return Spreads(max(spreads.location, HONEST_SPREAD), step)
 
 
-def posterior_around(problem: Problem, state: State, spreads: Spreads) -> Posterior:
+def posterior_around(
+    problem: TotalsProblem, state: TotalsState, spreads: Spreads
+) -> LinearPosterior:
     """Return the linearised posterior around a state, for given spreads."""
     inner, outer = solve_step(problem, state, linearise(problem, state), spreads)
     own = np.einsum("iab,rib->ria", inner.block, outer.by_threshold)
     explained = np.tensordot(outer.by_threshold, own, axes=((1, 2), (1, 2)))
     explained += outer.by_common @ inner.common @ outer.by_common.T
-    return Posterior(inner, outer, outer.covariance - explained)
+    return LinearPosterior(inner, outer, outer.covariance - explained)
 
 
 def bootstrap_covariance(
-    problem: Problem, state: State, measure: Measure
+    problem: TotalsProblem, state: TotalsState, measure: Measure
 ) -> tuple[FloatArray, float]:
     """Covariance of all thresholds, item after item, and the mean stretch of its diagonal.
 
@@ -151,16 +153,16 @@ def _stretch(
     return np.sqrt(temper_ratios(smooth, reliability)).reshape(own.shape)
 
 
-def _doubt_takers(state: State) -> tuple[float, float]:
+def _doubt_takers(state: TotalsState) -> tuple[float, float]:
     """Return the most that any form doubts who took what; one and zero where everybody did."""
     doubts = [one.slope.stretch_locations() for one in state.shifts if one is not None]
     return max(doubts, default=(1.0, 0.0))
 
 
 def _refit(
-    problem: Problem,
-    state: State,
-    posterior: Posterior,
+    problem: TotalsProblem,
+    state: TotalsState,
+    posterior: LinearPosterior,
     measure: Measure,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:
@@ -173,8 +175,8 @@ def _refit(
 
 
 def _draw_truth(
-    problem: Problem, state: State, posterior: Posterior, rng: np.random.Generator
-) -> State:
+    problem: TotalsProblem, state: TotalsState, posterior: LinearPosterior, rng: np.random.Generator
+) -> TotalsState:
     step, common, outer = posterior.draw(rng)
     thresholds, shift = problem.ladders.centre(state.thresholds + step)
     forms = len(problem.forms)

@@ -17,7 +17,7 @@ from discreet.models.noisefit.totals.model import (
     NODES,
     Ladders,
     ability_density,
-    category_chances,
+    category_node_probabilities,
     lean_slope,
 )
 from discreet.types import FloatArray
@@ -33,7 +33,7 @@ MOST_SHORT = 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Expected:
+class ExpectedMoments:
     """What the model says about one form, at the nodes.
 
     Attributes
@@ -159,12 +159,12 @@ def expect_form(
     thresholds: FloatArray,
     shape: FloatArray,
     shift: FloatArray | None,
-) -> Expected:
+) -> ExpectedMoments:
     """Evaluate the model at the nodes; ``thresholds`` and ``ladders`` are those of all items."""
     scale = float(np.exp(shape[1]))
     ability = shape[0] + scale * NODES
     is_open = ladders.open[form.columns]
-    chance = category_chances(thresholds[form.columns], is_open, ability)
+    chance = category_node_probabilities(thresholds[form.columns], is_open, ability)
     category = np.arange(chance.shape[1])
     score = np.tensordot(chance, category, axes=(1, 0))
     square = np.tensordot(chance, category**2, axes=(1, 0))
@@ -172,7 +172,7 @@ def expect_form(
     takers = _estimate_takers(form, numbers, chance, weight)
     overall = takers @ weight / takers.sum()
     variance = np.maximum(square - score**2, 1e-9)
-    return Expected(chance, weight, overall, score, variance, takers, ability, scale)
+    return ExpectedMoments(chance, weight, overall, score, variance, takers, ability, scale)
 
 
 def _estimate_takers(
@@ -201,7 +201,7 @@ def _sampling(chance: FloatArray, weight: FloatArray) -> tuple[FloatArray, Float
 
 
 def view_totals(
-    form: FormTotals, numbers: Numbers, expected: Expected, shape: FloatArray
+    form: FormTotals, numbers: Numbers, expected: ExpectedMoments, shape: FloatArray
 ) -> TotalsView:
     """Linearise the totals of one form."""
     mean, sampling = _sampling(expected.chance, expected.weight)
@@ -220,7 +220,11 @@ def view_totals(
 
 
 def _weigh_residuals(
-    form: FormTotals, numbers: Numbers, expected: Expected, mean: FloatArray, sampling: FloatArray
+    form: FormTotals,
+    numbers: Numbers,
+    expected: ExpectedMoments,
+    mean: FloatArray,
+    sampling: FloatArray,
 ) -> FloatArray:
     """Inverse covariance of the residuals; the number of takers is integrated out."""
     takers = expected.takers[:, None, None]
@@ -233,7 +237,7 @@ def _weigh_residuals(
     return np.asarray(inverse - solved[:, :, None] * solved[:, None, :] / lost[:, None, None])
 
 
-def _threshold_slopes(expected: Expected, mean: FloatArray) -> FloatArray:
+def _threshold_slopes(expected: ExpectedMoments, mean: FloatArray) -> FloatArray:
     """How the mean shares move with the thresholds, ``[own item, category, step]``."""
     weighted = expected.chance * expected.weight[:, None, :]
     reached = np.cumsum(expected.chance[:, ::-1], axis=1)[:, ::-1][:, 1:]
@@ -241,7 +245,7 @@ def _threshold_slopes(expected: Expected, mean: FloatArray) -> FloatArray:
     return np.asarray(weighted @ reached.transpose(0, 2, 1) - mean[:, :, None] * passed)
 
 
-def _shape_slopes(expected: Expected, mean: FloatArray, shape: FloatArray) -> FloatArray:
+def _shape_slopes(expected: ExpectedMoments, mean: FloatArray, shape: FloatArray) -> FloatArray:
     """How the mean shares move with the shape of abilities, ``[own item, category, 4]``."""
     category = np.arange(mean.shape[1])
     weighted = expected.chance * expected.weight[:, None, :]

@@ -18,8 +18,8 @@ from discreet.models.noisefit.totals import FormTotals
 from discreet.models.noisefit.totals.bootstrap import posterior_around
 from discreet.models.noisefit.totals.covariance import location_part
 from discreet.models.noisefit.totals.iterate import (
-    Problem,
-    State,
+    TotalsProblem,
+    TotalsState,
     linearise,
     pose_problem,
     start_state,
@@ -29,7 +29,7 @@ from discreet.models.noisefit.totals.model import (
     NODES,
     Ladders,
     ability_density,
-    category_chances,
+    category_node_probabilities,
 )
 from discreet.models.noisefit.totals.prior import NO_STEP_SPREAD, Spreads
 from discreet.types import FloatArray, ScaleModel
@@ -110,7 +110,7 @@ def _expect_totals(
     """Put what is released about categories at its expectation."""
     own = thresholds[form.columns]
     ability = shape[0] + np.exp(shape[1]) * NODES
-    share = category_chances(own, ~np.isnan(own), ability) @ ability_density(shape)[0]
+    share = category_node_probabilities(own, ~np.isnan(own), ability) @ ability_density(shape)[0]
     if form.complete:
         return replace(form, category=form.persons * share, contributing=form.persons)
     typical = min(form.typical, form.max_answers) if answers is None else answers
@@ -121,7 +121,7 @@ def _expect_totals(
     return replace(form, category=takers * share, contributing=contributing)
 
 
-def _true_state(problem: Problem, thresholds: FloatArray, shape: FloatArray) -> State:
+def _true_state(problem: TotalsProblem, thresholds: FloatArray, shape: FloatArray) -> TotalsState:
     """Return the state in which the assumptions are true, with the spreads that they have."""
     ladders = problem.ladders
     centred, shift = ladders.centre(np.where(ladders.open, thresholds, 0.0))
@@ -133,7 +133,7 @@ def _true_state(problem: Problem, thresholds: FloatArray, shape: FloatArray) -> 
     return replace(start, thresholds=centred, pattern=pattern, shapes=shapes, spreads=spreads)
 
 
-def _spreads_of(problem: Problem, away: FloatArray) -> Spreads:
+def _spreads_of(problem: TotalsProblem, away: FloatArray) -> Spreads:
     """Return how far locations, and steps around the pattern, spread."""
     ladders: Ladders = problem.ladders
     location = away.sum(axis=1) / ladders.steps
@@ -145,7 +145,7 @@ def _spreads_of(problem: Problem, away: FloatArray) -> Spreads:
     return Spreads(spread, max(sqrt(float((rest**2).sum()) / free), SMALLEST_SPREAD))
 
 
-def _expected_errors(problem: Problem, state: State) -> TotalsForecast:
+def _expected_errors(problem: TotalsProblem, state: TotalsState) -> TotalsForecast:
     """Mean square errors of the linearised fit; the prior of abilities is taken to be right."""
     posterior = posterior_around(problem, state, state.spreads)
     forms = len(problem.forms)

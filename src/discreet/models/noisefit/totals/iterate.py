@@ -16,7 +16,7 @@ import numpy as np
 from discreet.errors import BadUsage
 from discreet.models.noisefit.totals import FormTotals
 from discreet.models.noisefit.totals.equations import (
-    Expected,
+    ExpectedMoments,
     Numbers,
     count_takers,
     expect_form,
@@ -52,7 +52,7 @@ TAKERS_WAIT = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class TotalsProblem:
     """All that does not change from round to round."""
 
     forms: tuple[FormTotals, ...]
@@ -62,7 +62,7 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class TotalsState:
     """Where the loop stands.
 
     Attributes
@@ -92,10 +92,12 @@ class Linearised:
 
     system: System
     moments: tuple[MomentsView, ...]
-    expected: tuple[Expected, ...]
+    expected: tuple[ExpectedMoments, ...]
 
 
-def pose_problem(forms: Sequence[FormTotals], steps: Sequence[int], model: ScaleModel) -> Problem:
+def pose_problem(
+    forms: Sequence[FormTotals], steps: Sequence[int], model: ScaleModel
+) -> TotalsProblem:
     """Check what was given, and gather what stays as it is."""
     if model == "rating-scale" and len(set(steps)) > 1:
         raise BadUsage(
@@ -103,10 +105,12 @@ def pose_problem(forms: Sequence[FormTotals], steps: Sequence[int], model: Scale
             f"{', '.join(map(str, sorted(set(steps))))} of them; use the model partial-credit"
         )
     ladders = describe_items(steps)
-    return Problem(tuple(forms), tuple(map(count_takers, forms)), ladders, model == "rating-scale")
+    return TotalsProblem(
+        tuple(forms), tuple(map(count_takers, forms)), ladders, model == "rating-scale"
+    )
 
 
-def start_state(problem: Problem) -> State:
+def start_state(problem: TotalsProblem) -> TotalsState:
     """Equal items with the usual steps, standard normal abilities."""
     ladders = problem.ladders
     thresholds = ladders.pattern @ ladders.usual
@@ -116,10 +120,10 @@ def start_state(problem: Problem) -> State:
     )
     shapes = np.zeros((len(problem.forms), SHAPE_SIZE))
     step = NO_STEP_SPREAD if problem.rating_scale else 0.25
-    return State(thresholds, ladders.usual, shapes, shifts, Spreads(0.9, step))
+    return TotalsState(thresholds, ladders.usual, shapes, shifts, Spreads(0.9, step))
 
 
-def linearise(problem: Problem, state: State) -> Linearised:
+def linearise(problem: TotalsProblem, state: TotalsState) -> Linearised:
     """Look at all forms around a state."""
     totals, moments, everything = [], [], []
     for number, (form, numbers) in enumerate(zip(problem.forms, problem.numbers, strict=True)):
@@ -134,7 +138,7 @@ def linearise(problem: Problem, state: State) -> Linearised:
     return Linearised(system, tuple(moments), tuple(everything))
 
 
-def spreads_around(problem: Problem, state: State, system: System) -> Spreads:
+def spreads_around(problem: TotalsProblem, state: TotalsState, system: System) -> Spreads:
     """Learn how far items differ, around the present pattern."""
     away = state.thresholds - problem.ladders.pattern @ state.pattern
     target = system.score + np.einsum("iab,ib->ia", system.information, away)
@@ -144,7 +148,7 @@ def spreads_around(problem: Problem, state: State, system: System) -> Spreads:
 
 
 def solve_step(
-    problem: Problem, state: State, around: Linearised, spreads: Spreads
+    problem: TotalsProblem, state: TotalsState, around: Linearised, spreads: Spreads
 ) -> tuple[Inner, Outer]:
     """Solve the linear problem around a state for given spreads."""
     forms = len(problem.forms)
@@ -162,7 +166,9 @@ def solve_step(
     return inner, solve_outer(problem.forms, around.moments, inner, state.shapes, prior)
 
 
-def settle(problem: Problem, state: State, rounds: int = ROUNDS) -> tuple[State, int]:
+def settle(
+    problem: TotalsProblem, state: TotalsState, rounds: int = ROUNDS
+) -> tuple[TotalsState, int]:
     """Step until nothing moves, or for so many rounds."""
     done, moved = 0, np.inf
     while done < rounds and moved > SETTLED:
@@ -177,7 +183,9 @@ def settle(problem: Problem, state: State, rounds: int = ROUNDS) -> tuple[State,
     return state, done
 
 
-def _take_step(problem: Problem, state: State, inner: Inner, outer: Outer) -> State:
+def _take_step(
+    problem: TotalsProblem, state: TotalsState, inner: Inner, outer: Outer
+) -> TotalsState:
     """Move by the solved step, but no further than the model is about linear."""
     limit = LONGEST_SHAPE_STEP / max(float(np.abs(outer.step).max(initial=0.0)), 1e-12)
     rho = outer.step * min(1.0, limit)
@@ -197,7 +205,7 @@ def _take_step(problem: Problem, state: State, inner: Inner, outer: Outer) -> St
     )
 
 
-def _shift_all(problem: Problem, state: State) -> tuple[Shifts | None, ...]:
+def _shift_all(problem: TotalsProblem, state: TotalsState) -> tuple[Shifts | None, ...]:
     """Move the shifts of takers of all forms that have them."""
     ladders = problem.ladders
     location = state.thresholds.sum(axis=1) / ladders.steps
@@ -213,7 +221,7 @@ def _shift_all(problem: Problem, state: State) -> tuple[Shifts | None, ...]:
     return tuple(out)
 
 
-def _distance(old: State, new: State) -> float:
+def _distance(old: TotalsState, new: TotalsState) -> float:
     """How far the state moved: thresholds, shapes without their means, and shifts."""
     moves = [np.abs(old.thresholds - new.thresholds), np.abs(old.shapes - new.shapes)[:, 1:]]
     moves += [

@@ -99,7 +99,9 @@ def _contrasts(steps: int, widest: int) -> FloatArray:
     return np.pad(basis, ((0, widest - steps), (0, 0)))
 
 
-def category_chances(thresholds: FloatArray, is_open: BoolArray, ability: FloatArray) -> FloatArray:
+def category_node_probabilities(
+    thresholds: FloatArray, is_open: BoolArray, ability: FloatArray
+) -> FloatArray:
     """Probabilities ``[item, category, node]`` of the categories at the given abilities."""
     climbed = np.pad(np.cumsum(np.where(is_open, thresholds, 0.0), axis=1), ((0, 0), (1, 0)))
     there = np.pad(is_open, ((0, 0), (1, 0)), constant_values=True)

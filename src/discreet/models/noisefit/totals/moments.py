@@ -14,7 +14,7 @@ from math import comb
 import numpy as np
 
 from discreet.models.noisefit.totals import FormTotals
-from discreet.models.noisefit.totals.equations import Expected, Numbers
+from discreet.models.noisefit.totals.equations import ExpectedMoments, Numbers
 from discreet.models.noisefit.totals.model import FOURTH, NODES, lean_slope
 from discreet.types import FloatArray, IndexArray
 
@@ -53,7 +53,11 @@ class MomentsView:
 
 
 def view_moments(
-    form: FormTotals, numbers: Numbers, expected: Expected, steps: IndexArray, shape: FloatArray
+    form: FormTotals,
+    numbers: Numbers,
+    expected: ExpectedMoments,
+    steps: IndexArray,
+    shape: FloatArray,
 ) -> MomentsView:
     """Linearise the moments of one form; ``steps`` are those of its items."""
     size = len(form.moment)
@@ -96,7 +100,7 @@ def elementary_sums(values: FloatArray, order: int) -> list[FloatArray]:
 
 
 def _means_and_slopes(
-    expected: Expected, steps: IndexArray, shape: FloatArray, order: int
+    expected: ExpectedMoments, steps: IndexArray, shape: FloatArray, order: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """h1 .. h_order, and how they move with the thresholds and with the shape."""
     overall = expected.overall
@@ -122,7 +126,7 @@ def _means_and_slopes(
     return np.array(means), np.array(by_threshold), np.array(by_shape)
 
 
-def _score_slopes(expected: Expected, steps: IndexArray) -> FloatArray:
+def _score_slopes(expected: ExpectedMoments, steps: IndexArray) -> FloatArray:
     """How ``z`` moves with the thresholds, ``[own item, step, node]``."""
     category = np.arange(expected.chance.shape[1])[:, None]
     above = np.cumsum((expected.chance * category)[:, ::-1], axis=1)[:, ::-1][:, 1:]
@@ -132,7 +136,7 @@ def _score_slopes(expected: Expected, steps: IndexArray) -> FloatArray:
 
 
 def _scatter_of_means(
-    numbers: Numbers, expected: Expected, steps: IndexArray, order: int
+    numbers: Numbers, expected: ExpectedMoments, steps: IndexArray, order: int
 ) -> FloatArray:
     """Covariance of h1 .. h_order over persons, given their abilities.
 

@@ -13,8 +13,13 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.models.noisefit.totals import FormTotals
-from discreet.models.noisefit.totals.equations import Expected, Numbers
-from discreet.models.noisefit.totals.iterate import Linearised, Problem, State, linearise
+from discreet.models.noisefit.totals.equations import ExpectedMoments, Numbers
+from discreet.models.noisefit.totals.iterate import (
+    Linearised,
+    TotalsProblem,
+    TotalsState,
+    linearise,
+)
 from discreet.models.noisefit.totals.model import NODES
 from discreet.models.noisefit.totals.takers import expected_standing
 from discreet.types import BoolArray, FloatArray, IndexArray, Int8Array
@@ -28,7 +33,7 @@ MOST_PERSONS = 2000
 
 
 def redraw_forms(
-    problem: Problem, truth: State, measure: Measure, rng: np.random.Generator
+    problem: TotalsProblem, truth: TotalsState, measure: Measure, rng: np.random.Generator
 ) -> tuple[FormTotals, ...]:
     """Draw released values of every form as if the state were the truth."""
     around = linearise(problem, truth)
@@ -38,13 +43,17 @@ def redraw_forms(
 
 
 def _redraw(
-    problem: Problem, number: int, around: Linearised, measure: Measure, rng: np.random.Generator
+    problem: TotalsProblem,
+    number: int,
+    around: Linearised,
+    measure: Measure,
+    rng: np.random.Generator,
 ) -> FormTotals:
     expected, moment = around.expected[number], around.moments[number].mean
     form, numbers = problem.forms[number], problem.numbers[number]
     persons = max(round(numbers.persons), 1)
     few = min(persons, MOST_PERSONS)
-    codes = draw_answers(form, numbers, expected, few, rng)
+    codes = simulate_form_answers(form, numbers, expected, few, rng)
     exact = measure(codes, number)
     if few < persons:
         steps = problem.ladders.steps[form.columns]
@@ -53,8 +62,12 @@ def _redraw(
     return _add_noise(form, exact, numbers.persons, rng)
 
 
-def draw_answers(
-    form: FormTotals, numbers: Numbers, expected: Expected, persons: int, rng: np.random.Generator
+def simulate_form_answers(
+    form: FormTotals,
+    numbers: Numbers,
+    expected: ExpectedMoments,
+    persons: int,
+    rng: np.random.Generator,
 ) -> Int8Array:
     """Simulate answers ``[person, own item]``, -1 where there is none."""
     node = rng.choice(len(NODES), persons, p=expected.overall / expected.overall.sum())
@@ -69,7 +82,7 @@ def draw_answers(
 
 
 def _draw_takers(
-    numbers: Numbers, expected: Expected, node: IndexArray, rng: np.random.Generator
+    numbers: Numbers, expected: ExpectedMoments, node: IndexArray, rng: np.random.Generator
 ) -> BoolArray:
     """Draw who takes what: about as many items each, as often as the items were taken."""
     odds = np.log(np.maximum(expected.takers[:, None] * expected.weight, 1e-300)).T[node]
@@ -82,7 +95,7 @@ def _draw_takers(
 
 def _scale_up(
     exact: FormTotals,
-    expected: Expected,
+    expected: ExpectedMoments,
     moment: FloatArray,
     standing: FloatArray,
     factor: float,

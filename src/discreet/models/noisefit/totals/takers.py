@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.models.noisefit.totals import FormTotals
-from discreet.models.noisefit.totals.equations import Expected, Numbers
+from discreet.models.noisefit.totals.equations import ExpectedMoments, Numbers
 from discreet.types import FloatArray, IndexArray
 
 SLAB = 0.4
@@ -84,7 +84,7 @@ class Shifts:
 
 
 def expected_standing(
-    expected: Expected, numbers: Numbers, steps: IndexArray
+    expected: ExpectedMoments, numbers: Numbers, steps: IndexArray
 ) -> tuple[FloatArray, FloatArray]:
     """Mean standing of the takers of each item, and how it rises with their ability."""
     share = expected.score / steps[:, None]
@@ -100,7 +100,7 @@ def expected_standing(
 def shift_takers(
     form: FormTotals,
     numbers: Numbers,
-    expected: Expected,
+    expected: ExpectedMoments,
     steps: IndexArray,
     location: FloatArray,
     old: Shifts,
