@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 
 import discreet
-from discreet.models.conditional_steps import collect_steps, maximise_steps
-from discreet.models.patterns import group_patterns
-from discreet.models.score_groups import conditional_work
+from discreet.models.conditional.groups import conditional_work
+from discreet.models.conditional.patterns import group_patterns
+from discreet.models.conditional.steps import collect_steps, maximise_steps
 
 CASES = {
     "complete": ("10,000 persons x 50 items", 10_000, 50, 0.0),

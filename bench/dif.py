@@ -11,8 +11,8 @@ import argparse
 
 import numpy as np
 
-from discreet.analysis.dif import find_dif
-from discreet.analysis.groups import ADJUSTMENTS, adjust
+from discreet.items.dif import find_dif
+from discreet.items.groups import ADJUSTMENTS, adjust
 
 ITEMS, SIZE, MOVED, EFFECT = 30, 500, 3, 0.6
 

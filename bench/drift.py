@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.analysis.drift import find_drift
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.models.calibrate import fit
+from discreet.scales.drift import find_drift
 
 EASIER = 0.5
 TESTS = ("before", "answers", "fits", "folds")

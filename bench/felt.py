@@ -102,7 +102,7 @@ def run_task(task, folder, cpu):
     answers = discreet.Responses.from_array(cells)
     del cells
     if task == "measure_fit":
-        from discreet.analysis.item_fit import measure_fit
+        from discreet.items.fit import measure_fit
 
         estimate = discreet.fit(answers, standard_errors=False)
         return measure(partial(measure_fit, answers, estimate), 2, cpu=cpu)
@@ -125,10 +125,10 @@ def call_first(cells, *, keep):
 
 def compare_samples(answers, *, cpu):
     import discreet
-    from discreet.models import score_plan
+    from discreet.models.standard_errors import person_scores
 
     some = discreet.fit(answers, method="refined").se
-    score_plan.ENOUGH = 1 << 60
+    person_scores.ENOUGH = 1 << 60
     everybody = []
     found = measure(
         lambda: everybody.append(discreet.fit(answers, method="refined").se), 2, cpu=cpu

@@ -21,8 +21,8 @@ import sys
 import numpy as np
 
 from discreet import Responses, fit
-from discreet.analysis.equate import CORRELATION, SPREAD, link_calibrations
 from discreet.errors import DisconnectedItems
+from discreet.scales.linking import CORRELATION, SPREAD, link_calibrations
 
 ERROR = 0.1
 THRESHOLDS = (2.0, 2.326, 2.576, 2.7, 3.0)

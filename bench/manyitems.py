@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.answers.planes import SparseRows
 from discreet.answers.responses import Responses
+from discreet.counts.planes import SparseRows
 
 DESIGNS = {"random": 0, "window of 2000": 2000, "window of 100": 100}
 TASKS = ["count", "spectral", "refined", "refined with standard errors"]

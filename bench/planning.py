@@ -6,7 +6,7 @@ Simulates (through the real wall and the real estimator, without standard errors
 minutes are over, adds each run to the cache, and prints for every setting the simulated and the
 predicted root mean square error.
 A second call goes on where the first stopped. ``--fit`` prints the constants of
-``discreet.analysis.predict`` that fit the cache best. ``--booklets`` simulates studies in booklets
+``discreet.planning.forecast`` that fit the cache best. ``--booklets`` simulates studies in booklets
 instead, 8 minutes, without a cache.
 """
 
@@ -18,21 +18,21 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.analysis.given_together import THIN_ITEMS
-from discreet.analysis.predict import (
+from discreet.models.calibrate import fit
+from discreet.planning.co_occurrence import THIN_ITEMS
+from discreet.planning.forecast import (
     predict_rmse,
     predict_rmse_without_privacy,
     predict_square,
     predict_square_without_noise,
 )
-from discreet.analysis.setting import (
+from discreet.planning.study import (
     Setting,
     check_setting,
     draw_study,
     released_error,
     summarise,
 )
-from discreet.models.calibrate import fit
 
 # persons, items, answers per person
 DESIGNS = [

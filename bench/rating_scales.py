@@ -182,7 +182,7 @@ def compare_fit(name, answers, estimate, folder):
 
 
 def compare_persons(name, estimate, folder):
-    from discreet.analysis.persons import tabulate_scores
+    from discreet.persons.scoring import tabulate_scores
 
     rows = read_rows(folder / f"{name}_persons_pcm_own.csv")
     for method, column in (("ml", "ml"), ("warm", "wle")):

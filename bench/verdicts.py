@@ -25,14 +25,14 @@ from types import SimpleNamespace
 import numpy as np
 
 from discreet import Responses, fit, score
-from discreet.analysis.findings import ITEM_CHECKS
-from discreet.analysis.groups import LOW_HIGH, SCORE_SPLITS, run_andersen
-from discreet.analysis.item_fit import measure_fit as measure_items
-from discreet.analysis.martin_loef import run_martin_loef
-from discreet.analysis.rules import ANDERSEN_LEVEL, Severity
-from discreet.analysis.tables import FIT_COLUMNS
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.items.fit import measure_fit as measure_items
+from discreet.items.groups import LOW_HIGH, SCORE_SPLITS, run_andersen
+from discreet.items.martin_loef import run_martin_loef
+from discreet.report.findings.items import ITEM_CHECKS
+from discreet.report.tables import FIT_COLUMNS
 from discreet.results.estimate import WarningKind
+from discreet.results.limits import ANDERSEN_LEVEL, Severity
 
 SKEWED = 800
 THRESHOLDS = np.array([[-1.6, -1.2, -0.4], [-1.2, -1.0, 0.0], [-1.8, -0.8, -0.2],

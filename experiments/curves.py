@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from discreet.answers.responses import Responses
 from discreet.models.calibrate import fit
-from discreet.models.noisefit.pairs import PairMatrix
+from discreet.models.noisy.pairs import PairMatrix
 from discreet.models.noisy_chain import fit_spectral
 from discreet.models.released import estimate_release
 from discreet.privacy.accounting import Budget, Neighbours

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import discreet
 from discreet import adaptive
 from discreet.adaptive import Exposure, Rules, item_information, next_item, shrink, start
-from discreet.analysis.abilities import NormalPrior
 from discreet.errors import BadUsage
+from discreet.persons.measures import NormalPrior
 
 LADDER = {f"q{k}": b for k, b in enumerate(np.linspace(-3, 3, 61))}
 

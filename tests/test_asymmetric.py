@@ -14,23 +14,25 @@ import pytest
 
 import discreet
 from discreet.adaptive import Exposure
-from discreet.analysis import mislabelled, plausible
-from discreet.analysis.anchoring import _displaced
-from discreet.analysis.contrasts import Contrasts, Points, contrast
-from discreet.analysis.dif import LARGE, NEGLIGIBLE, _classify
-from discreet.analysis.equate import link_calibrations
-from discreet.analysis.grounded import solve_grounded, sum_score_products
-from discreet.analysis.predict import _scatter
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.counts.folds import FoldCounts
-from discreet.models import jackknife, routing, score_plan
+from discreet.items import mislabelled
+from discreet.items.dif import LARGE, NEGLIGIBLE, _classify
+from discreet.items.group_differences import Contrasts, Points, contrast
+from discreet.models import routing
 from discreet.models.refined import solve_refined
-from discreet.models.uncertainty import match_abilities
+from discreet.models.standard_errors import folds, person_scores
+from discreet.models.standard_errors.sandwich import match_abilities
+from discreet.persons import plausible
+from discreet.planning.forecast import _scatter
 from discreet.privacy.mechanisms import response
 from discreet.results.estimate import Estimate, Solution, Status, draw_errors
 from discreet.results.rank_ranges import find_probability
 from discreet.results.ranking import rank
+from discreet.scales.anchoring import _displaced
+from discreet.scales.grounded import solve_grounded, sum_score_products
+from discreet.scales.linking import link_calibrations
 
 
 def make_estimate(difficulty, se, covariance=None):
@@ -195,7 +197,7 @@ def test_abilities_are_matched_to_the_mean_and_the_variance_of_scores():
 def test_a_score_is_corrected_by_the_leverage_of_each_direction_that_a_person_informs():
     trace, answered = np.array([0.6, 0.6, 0.1, 5.0]), np.array([4.0, 2.0, 11.0, 3.0])
     expected = [1 / (1 - 0.2), 1 / (1 - 0.5), 1 / (1 - 0.01), 1 / (1 - 0.5)]
-    assert score_plan._correction(trace, answered) == pytest.approx(expected)
+    assert person_scores._correction(trace, answered) == pytest.approx(expected)
 
 
 # -- plausible values --------------------------------------------------------------------------
@@ -238,7 +240,7 @@ def test_folds_of_unequal_size_count_by_the_share_of_persons_who_are_left(monkey
     unequal = FoldCounts(
         4, join(whole.right_wrong), join(whole.answers), join(whole.persons), whole.weighting
     )
-    monkeypatch.setattr(jackknife, "FEWEST_FOLDS", 2)
+    monkeypatch.setattr(folds, "FEWEST_FOLDS", 2)
     counts = replace(count_pairs(Responses.from_array(answers)), folds=unequal)
     estimate = discreet.fit(counts, method="refined")
     moves = []
@@ -445,7 +447,7 @@ def test_an_anchor_is_displaced_if_it_is_far_off_and_surely_so():
 
 def test_the_scores_of_anchors_vary_about_their_mean(monkeypatch):
     """Anchors that the answers disagree with pull all one way; that is no variance."""
-    monkeypatch.setattr(score_plan, "MAX_LEVERAGE", 0.0)
+    monkeypatch.setattr(person_scores, "MAX_LEVERAGE", 0.0)
     rng = np.random.default_rng(8)
     answers = (rng.normal(size=(80, 1)) > [-1.0, -0.3, 0.2, 1.1]).astype(float)
     answers = np.abs(answers - (rng.random((80, 4)) < 0.2))

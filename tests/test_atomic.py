@@ -13,8 +13,8 @@ import discreet as library
 from commandline import discreet
 from discreet.answers.streamed.counting import count_source
 from discreet.atomic import make_folder, make_temporary, staged, write_text
-from discreet.output.formats import write_jsonl, write_table, write_warehouse
-from discreet.output.winsteps import write_item_file
+from discreet.report.formats import write_jsonl, write_table, write_warehouse
+from discreet.report.winsteps import write_item_file
 from discreet.tables.resources import Resources
 from discreet.tables.roles import Reading
 

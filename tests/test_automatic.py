@@ -7,11 +7,11 @@ import pytest
 
 import discreet
 from discreet import datasets
-from discreet.analysis.dif import find_dif, run_wald
 from discreet.answers.opening import count_pairs
 from discreet.errors import BadUsage, NotConverged
+from discreet.items.dif import find_dif, run_wald
 from discreet.models import automatic
-from discreet.models.patterns import GroupPatterns
+from discreet.models.conditional.patterns import GroupPatterns
 from discreet.simulation import simulate
 
 PAGE = Path(__file__).parents[1] / "docs" / "rasch-analysis.md"

@@ -26,7 +26,7 @@ from discreet.answers.streamed.counting import Checkpoint, count_source
 from discreet.cli.failures import describe
 from discreet.errors import BadResponses, BadUsage
 from discreet.jit import set_threads, thread_count
-from discreet.output.formats import read_warehouse
+from discreet.report.formats import read_warehouse
 from discreet.sklearn import Rasch
 from discreet.tables import paths as opening
 from discreet.tables import sources as delimited

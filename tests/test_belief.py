@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.output.statement import write_statement
 from discreet.privacy.accounting import Budget, Guarantee, Neighbours
 from discreet.privacy.accounting.gaussian import (
     GaussianBound,
@@ -27,6 +26,7 @@ from discreet.privacy.accounting.gaussian import (
 )
 from discreet.privacy.accounting.moves import bound_moves, calibrate_counts, counts_bound
 from discreet.privacy.mechanisms.response import RandomizedResponse
+from discreet.report.statement import write_statement
 from discreet.results.kinds import KINDS
 
 ROOT = Path(__file__).parents[1]

@@ -14,16 +14,10 @@ from discreet.answers.pack import build_rows
 from discreet.answers.responses import Responses
 from discreet.counts import PairCounts, matrix
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.models import (
-    random_sign_se as multipliers,
-)
-from discreet.models import (
-    score_plan as scores,
-)
-from discreet.models import (
-    uncertainty as sandwich,
-)
 from discreet.models.calibrate import fit
+from discreet.models.standard_errors import person_scores as scores
+from discreet.models.standard_errors import random_signs as multipliers
+from discreet.models.standard_errors import sandwich as sandwich
 
 HERE = Path(__file__).parent
 SHARED = HERE.parents[1] / "shared" / "data"

@@ -8,7 +8,7 @@ import pytest
 
 import discreet as library
 from commandline import discreet, program
-from discreet.output.winsteps import write_item_file
+from discreet.report.winsteps import write_item_file
 
 TRUTH = np.linspace(-1.2, 1.2, 8)
 NAMES = [f"q{i}" for i in range(8)]

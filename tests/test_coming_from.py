@@ -14,7 +14,7 @@ import pytest
 import discreet as library
 from commandline import discreet
 from discreet.analysis import measure_alpha
-from discreet.analysis.item_fit import measure_fit
+from discreet.items.fit import measure_fit
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "coming-from.md").read_text()

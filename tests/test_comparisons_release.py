@@ -16,9 +16,8 @@ from discreet.errors import (
     DiscreetError,
 )
 from discreet.models.compared import rank_comparisons
-from discreet.models.noisefit import pairs as comparison_fit
-from discreet.models.noisefit.pairs import fit_net_wins
-from discreet.output.statement import write_statement
+from discreet.models.noisy import pairs as comparison_fit
+from discreet.models.noisy.pairs import fit_net_wins
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms.comparisons import (
@@ -31,6 +30,7 @@ from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import ComparedPublic
 from discreet.publishing.release import release_comparisons
 from discreet.publishing.verification import read_released_ranking
+from discreet.report.statement import write_statement
 from discreet.results.kinds import KINDS
 from discreet.secure import SeededSource
 from discreet.simulation import simulate_comparisons

@@ -10,10 +10,10 @@ from scipy.optimize import minimize
 
 import discreet
 from discreet.errors import BadUsage, DisconnectedItems
-from discreet.models.conditional import find_maximum
-from discreet.models.patterns import group_patterns
-from discreet.models.score_groups import plan_batches
-from discreet.models.score_maximum import evaluate_conditional
+from discreet.models.conditional.groups import plan_batches
+from discreet.models.conditional.maximise import evaluate_conditional
+from discreet.models.conditional.patterns import group_patterns
+from discreet.models.conditional.rasch import find_maximum
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).parents[1].parent / "shared" / "data"

@@ -13,10 +13,10 @@ from scipy.optimize import minimize
 import discreet
 from discreet.answers.steps import store_codes
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
-from discreet.models.conditional import find_maximum
-from discreet.models.conditional_steps import collect_steps, maximise_steps
-from discreet.models.score_groups import plan_batches
-from discreet.models.score_maximum import evaluate_conditional
+from discreet.models.conditional.groups import plan_batches
+from discreet.models.conditional.maximise import evaluate_conditional
+from discreet.models.conditional.rasch import find_maximum
+from discreet.models.conditional.steps import collect_steps, maximise_steps
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).parents[1].parent / "shared" / "data" / "polytomous"

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.dif import find_dif, run_wald
-from discreet.analysis.groups import adjust
 from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.items.dif import find_dif, run_wald
+from discreet.items.groups import adjust
 
 
 def draw(rng, effect, size=500, items=30, moved=3, gap=0.0):

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.analysis import find_dimensions
-from discreet.analysis.diagnostics import diagnose, read_diagnostics
-from discreet.analysis.dimensionality import draw_answers_given_scores
-from discreet.analysis.findings import find_problems
-from discreet.analysis.rules import Severity
 from discreet.errors import BadUsage
-from discreet.output.steward import judge, write_steward_page
+from discreet.items.dimensionality import draw_answers_given_scores
+from discreet.report.findings.items import find_problems
+from discreet.report.page import judge, write_steward_page
+from discreet.report.summary import diagnose, read_diagnostics
+from discreet.results.limits import Severity
 
 
 def draw_two(persons, items, correlation, seed, missing=0.0):
@@ -75,7 +75,7 @@ def test_eigenvalues_are_those_of_the_correlations_of_standardised_residuals():
 
 
 def test_more_items_than_persons_give_the_same_components_either_way():
-    from discreet.analysis.dimensionality import _eigenvalues, _split_components
+    from discreet.items.dimensionality import _eigenvalues, _split_components
 
     wide = np.random.default_rng(2).normal(size=(20, 50))
     values, loading = _split_components(wide)

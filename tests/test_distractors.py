@@ -10,11 +10,11 @@ import pytest
 from commandline import discreet
 from discreet import Responses, fit, read_responses, score, simulate
 from discreet.analysis import analyse_distractors
-from discreet.analysis.calibration_file import read_document
-from discreet.analysis.diagnostics import diagnose
-from discreet.analysis.distractors import option_map
 from discreet.errors import BadUsage
-from discreet.output.figures import option_plot
+from discreet.figures import option_plot
+from discreet.items.distractors import option_map
+from discreet.report.calibration_file import read_document
+from discreet.report.summary import diagnose
 
 KEY = "ABCDABCDAB"
 TRUE = simulate(persons=500, items=10, rng=np.random.default_rng(11))

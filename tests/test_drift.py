@@ -10,12 +10,12 @@ from scipy.stats import ttest_ind_from_stats
 
 import discreet
 from commandline import discreet as command
-from discreet.analysis.drift import Drift, adjust_holm, find_drift
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage, DisconnectedItems, ItemsLeftOut
 from discreet.models.calibrate import fit
 from discreet.results.estimate import Estimate, Solution, Status, WarningKind
+from discreet.scales.drift import Drift, adjust_holm, find_drift
 
 
 def draw(seed, difficulty, persons=800, answered=0.7, mean=0.0, slope=1.0):
@@ -303,7 +303,7 @@ def test_too_few_persons_and_too_many_items_are_refused_with_a_remedy(monkeypatc
     few = [day.select_persons(slice(0, 10)) for day in days]
     with pytest.raises(BadUsage, match="needs more persons than that, found 20"):
         find_drift(few)
-    monkeypatch.setattr("discreet.analysis.drift.MEMORY", 1e3)
+    monkeypatch.setattr("discreet.scales.drift.MEMORY", 1e3)
     with pytest.raises(BadUsage, match="compare the calibrations"):
         find_drift(days)
 

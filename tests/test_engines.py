@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from discreet import jit as compiling
 from discreet import jit as threads
 from discreet.answers import pairs as memory
-from discreet.answers import planes as store
 from discreet.answers.opening import count_pairs
 from discreet.answers.pack import build_rows, pack_rows
 from discreet.answers.responses import Responses
@@ -23,6 +22,7 @@ from discreet.counts import (
 from discreet.counts import (
     bit_planes as weighted,
 )
+from discreet.counts import planes as store
 from discreet.counts import (
     sparse_rows as sparse,
 )

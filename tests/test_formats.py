@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.analysis.persons import PersonStatus
 from discreet.errors import BadResponses, BadUsage
-from discreet.output.formats import (
+from discreet.persons.scoring import PersonStatus
+from discreet.report.formats import (
     read_jsonl,
     read_parameters,
     read_warehouse,
@@ -18,7 +18,7 @@ from discreet.output.formats import (
     write_table,
     write_warehouse,
 )
-from discreet.output.winsteps import (
+from discreet.report.winsteps import (
     read_item_file,
     read_person_file,
     write_item_file,

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.analysis.equate import _robust_centre
 from discreet.privacy import noise
 from discreet.privacy.accounting import Budget, Neighbours, moves
 from discreet.privacy.accounting.gaussian import GaussianBound, gaussian_delta, round_up
@@ -31,6 +30,7 @@ from discreet.privacy.mechanisms.margins import Margins
 from discreet.privacy.protocol import ComparedPublic, NoiseLaw, Public
 from discreet.results.estimate import Estimate, Solution, Status, two_sided_quantile
 from discreet.results.ranking import rank
+from discreet.scales.linking import _robust_centre
 from discreet.secure import SeededSource
 from reference_accounting import bound_rounded_move, shuffled_epsilon_closed_form
 

@@ -9,9 +9,9 @@ from tests.commandline import discreet as typed
 import discreet
 from discreet import Budget, Ledger
 from discreet.errors import BadResponses, BadUsage
-from discreet.output.points import list_nist_points
 from discreet.publishing.bundle import hash_source, seal_record
 from discreet.publishing.identity import Identity, make_identity
+from discreet.report.statement_points import list_nist_points
 
 BUDGET = Budget(epsilon=0.5, delta=1e-6)
 FIRST = {

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.dif import run_wald
-from discreet.analysis.groups import run_andersen
-from discreet.analysis.item_fit import measure_fit
-from discreet.analysis.persons import score
-from discreet.analysis.residuals import correlate_residuals, trace_information
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.items.dif import run_wald
+from discreet.items.fit import measure_fit
+from discreet.items.groups import run_andersen
+from discreet.items.residuals import correlate_residuals, trace_information
+from discreet.persons.scoring import score
 
 DATA = Path(__file__).parent / "data"
 

@@ -17,8 +17,9 @@ from discreet.answers.streamed import counting as checkpoint
 from discreet.answers.streamed.counting import count_source, count_stream
 from discreet.answers.streamed.passes import stream_responses
 from discreet.errors import BadResponses
-from discreet.tables import dataset, jsonl
+from discreet.tables import dataset
 from discreet.tables import resources as limits
+from discreet.tables.formats import jsonl
 from discreet.tables.roles import Reading
 from test_duckdb_engine import Stop, make_small, same, stop_after
 

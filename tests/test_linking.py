@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.analysis.anchoring import fit_anchored
-from discreet.analysis.bank import create_bank, grow_bank, read_bank, write_bank
-from discreet.analysis.equate import link_calibrations
 from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.privacy.noise import ExactNoise
 from discreet.results.estimate import Estimate, Solution, Status, WarningKind
+from discreet.scales.anchoring import fit_anchored
+from discreet.scales.bank import create_bank, grow_bank, read_bank, write_bank
+from discreet.scales.linking import link_calibrations
 from discreet.secure import SeededSource
 from discreet.simulation import simulate
 
@@ -772,7 +772,7 @@ def test_abilities_are_linked_to_abilities_only():
 
 def test_the_command_line_links_by_persons(tmp_path):
     from commandline import discreet as run
-    from discreet.output.formats import write_warehouse
+    from discreet.report.formats import write_warehouse
 
     for name, form in zip("ab", two_forms(4), strict=True):
         write_warehouse(tmp_path / f"{name}.csv", form)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis import many
-from discreet.analysis.item_fit import measure_fit
-from discreet.answers.planes import BitPlanes, SparseRows
 from discreet.answers.responses import Responses
+from discreet.counts.planes import BitPlanes, SparseRows
+from discreet.items.fit import measure_fit
+from discreet.persons import large
 from stepped import hold
 
 
@@ -24,9 +24,9 @@ def simulate(seed=0, n=1500, m=30, given=0.5, spread=1.0):
 
 def both_ways(monkeypatch, compute):
     plain = compute()
-    monkeypatch.setattr(many, "MANY_ANSWERS", 0)
-    monkeypatch.setattr(many, "SLAB_CELLS", 1)
-    monkeypatch.setattr(many, "TASK_PERSONS", 100)
+    monkeypatch.setattr(large, "MANY_ANSWERS", 0)
+    monkeypatch.setattr(large, "SLAB_CELLS", 1)
+    monkeypatch.setattr(large, "TASK_PERSONS", 100)
     return compute(), plain
 
 
@@ -65,14 +65,14 @@ def test_fit_is_that_of_tables(monkeypatch, given):
 
 
 def test_answers_with_steps_stay_with_tables(monkeypatch):
-    monkeypatch.setattr(many, "MANY_ANSWERS", 0)
+    monkeypatch.setattr(large, "MANY_ANSWERS", 0)
     answers, thresholds = hold(1, 50, (2, 3))
-    assert not many.is_many(answers.store, thresholds)
-    assert many.is_many(simulate()[0].store, thresholds[:, :1])
+    assert not large.is_many(answers.store, thresholds)
+    assert large.is_many(simulate()[0].store, thresholds[:, :1])
 
 
 def test_few_answers_stay_with_tables():
     answers, _ = simulate()
-    assert not many.is_many(answers.store, np.zeros((answers.n_items, 1)))
-    assert many.is_varied(answers.store)
-    assert not many.is_varied(Responses.from_array(np.eye(4)).store)
+    assert not large.is_many(answers.store, np.zeros((answers.n_items, 1)))
+    assert large.is_varied(answers.store)
+    assert not large.is_varied(Responses.from_array(np.eye(4)).store)

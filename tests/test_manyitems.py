@@ -23,12 +23,12 @@ from discreet.counts.folds import PersonWeight
 from discreet.counts.matrix import prefers_sparse
 from discreet.errors import BadResponses, BadUsage, NoStandardErrors, NotConverged
 from discreet.models import laplacian as hierarchy
-from discreet.models import random_sign_se as columns
-from discreet.models import random_sign_se as multipliers
-from discreet.models import uncertainty as sandwich
 from discreet.models.calibrate import fit
 from discreet.models.laplacian import build_laplacian
 from discreet.models.refined import solve_refined
+from discreet.models.standard_errors import random_signs as columns
+from discreet.models.standard_errors import random_signs as multipliers
+from discreet.models.standard_errors import sandwich as sandwich
 
 CASES = st.tuples(
     st.integers(0, 60), st.integers(1, 90), st.sampled_from([0.3, 0.8, 0.97]), st.integers(0, 9)

@@ -6,10 +6,10 @@ from bench.mislabelled import WORLDS, plant, search
 
 import discreet
 from discreet.analysis import find_mislabelled
-from discreet.analysis.diagnosis import remarks_on_items
-from discreet.analysis.diagnostics import diagnose, read_diagnostics
-from discreet.analysis.findings import find_problems
 from discreet.errors import BadUsage
+from discreet.report.findings.diagnosis import remarks_on_items
+from discreet.report.findings.items import find_problems
+from discreet.report.summary import diagnose, read_diagnostics
 
 
 @pytest.fixture(scope="module")

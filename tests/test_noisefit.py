@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BadUsage
-from discreet.models.noisefit import (
+from discreet.models.noisy import (
     TRIDIAGONAL_ITEMS,
     LinearView,
     laplacian,
@@ -15,14 +15,14 @@ from discreet.models.noisefit import (
     solve_posterior,
     tanh_differences,
 )
-from discreet.models.noisefit.disagreements import (
+from discreet.models.noisy.disagreements import (
     PairLayout,
     denoise_disagreements,
     disagreement_probability,
     keep_eigenvectors,
 )
-from discreet.models.noisefit.margins import MarginsNoise, fit_margins
-from discreet.models.noisefit.pairs import fit_noisy_pairs
+from discreet.models.noisy.margins import MarginsNoise, fit_margins
+from discreet.models.noisy.pairs import fit_noisy_pairs
 from discreet.models.released import estimate_release
 from discreet.privacy.mechanisms import mechanisms_for
 

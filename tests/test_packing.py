@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.answers import pack as packing
-from discreet.answers import planes as store
 from discreet.answers.pack import BadCell, Repeated
+from discreet.counts import planes as store
 
 EDGES = [0, 1, 63, 64, 65, 127, 200, 513, 600]
 

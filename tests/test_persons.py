@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import discreet
-from discreet.analysis.abilities import NormalPrior, abilities
-from discreet.analysis.persons import score, tabulate_scores
 from discreet.errors import BadResponses, BadUsage
+from discreet.persons.measures import NormalPrior, abilities
+from discreet.persons.scoring import score, tabulate_scores
 
 DATA = Path(__file__).parent / "data"
 SIMULATED = DATA / "simulated_300x12.csv"
@@ -246,6 +246,6 @@ def test_posterior_means_do_not_depend_on_how_many_are_worked_on_together(monkey
     sim = discreet.simulate(200, 12, 0.5, rng=np.random.default_rng(7))
     truth = dict(zip(sim.responses.items, sim.difficulty, strict=True))
     one = score(sim.responses, truth, method="posterior", prior=NormalPrior(0, 1))
-    monkeypatch.setattr("discreet.analysis.abilities.CHUNK_PATTERNS", 7)
+    monkeypatch.setattr("discreet.persons.measures.CHUNK_PATTERNS", 7)
     two = score(sim.responses, truth, method="posterior", prior=NormalPrior(0, 1))
     assert one.ability == pytest.approx(two.ability, nan_ok=True, abs=1e-12)

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, t
 
-from discreet.analysis.placing import (
+from discreet.models.calibrate import fit
+from discreet.scales.placing import (
     _allow_for_slopes,
     _estimate_tau,
     _square_rate,
     find_mean_ability,
     spread_errors,
 )
-from discreet.models.calibrate import fit
 from test_drift import draw_cohorts, draw_steps
 
 

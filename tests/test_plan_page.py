@@ -7,7 +7,7 @@ import pytest
 
 import discreet
 from browser import needs_browser, visit
-from discreet.analysis.plan_table import (
+from discreet.planning.table import (
     WITHOUT,
     Grid,
     cubic_weights,
@@ -15,7 +15,7 @@ from discreet.analysis.plan_table import (
     measure_interpolation,
     tabulate,
 )
-from discreet.output.pages import make_page
+from discreet.report.pages import make_page
 
 SMALL = Grid(
     persons=tuple(300 * 10 ** (k / 3) for k in range(6)),

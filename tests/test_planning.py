@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 
 import discreet
 from commandline import discreet as discreet_command
-from discreet.analysis import given_together
-from discreet.analysis.planning import clear_gap, order_probability, plannable, top_overlap
-from discreet.analysis.predict import (
+from discreet.errors import BadUsage
+from discreet.planning import co_occurrence
+from discreet.planning.forecast import (
     predict_rmse,
     predict_rmse_without_privacy,
     predict_threshold_rmse,
 )
-from discreet.analysis.setting import (
+from discreet.planning.plan import clear_gap, order_probability, plannable, top_overlap
+from discreet.planning.study import (
     Setting,
     check_setting,
 )
-from discreet.errors import BadUsage
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import find_mechanism, totals
 from discreet.privacy.mechanisms.margin_moves import (
@@ -83,7 +83,7 @@ def test_a_long_list_is_looked_at_through_a_few_items(monkeypatch):
     for name in ("margins", "pairs", "randomized-response"):
         setting = Setting(20_000, 300, 40, 1.0, mechanism=name)
         thin = predict_rmse(setting)
-        monkeypatch.setattr(given_together, "THIN_ITEMS", 300)
+        monkeypatch.setattr(co_occurrence, "THIN_ITEMS", 300)
         assert thin == pytest.approx(predict_rmse(setting), rel=0.07)
         monkeypatch.undo()
 
@@ -376,7 +376,7 @@ def test_the_command_checks_a_plan_by_simulation_and_says_how_far_it_is():
 
 
 def test_the_command_writes_the_page_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("discreet.output.pages.make_page", lambda plan: f"page {plan.persons}")
+    monkeypatch.setattr("discreet.report.pages.make_page", lambda plan: f"page {plan.persons}")
     page = tmp_path / "plan.html"
     arguments = ["plan", "--persons", 200, "--items", 5, "--epsilon", 2, "--page", page]
     assert discreet_command(*arguments).code == 0
@@ -414,7 +414,7 @@ def test_booklets_that_hold_all_items_are_a_complete_test():
 
 @pytest.mark.parametrize(("items", "answers"), [(6, 4), (30, 12), (31, 7), (12, 12), (9, 2)])
 def test_two_items_are_given_together_as_often_as_simulated_booklets_have_them(items, answers):
-    from discreet.analysis.given_together import give_booklets
+    from discreet.planning.co_occurrence import give_booklets
 
     drawn = discreet.simulate(
         20_000, items, answers / items, design="booklets", rng=np.random.default_rng(2)
@@ -426,7 +426,7 @@ def test_two_items_are_given_together_as_often_as_simulated_booklets_have_them(i
 
 
 def test_a_long_list_in_booklets_keeps_its_blocks():
-    from discreet.analysis.given_together import BOOKLET_ITEMS, give_booklets
+    from discreet.planning.co_occurrence import BOOKLET_ITEMS, give_booklets
 
     found = give_booklets(600, 60)
     assert found.size == BOOKLET_ITEMS

@@ -6,10 +6,10 @@ from scipy.optimize import minimize
 
 import discreet
 from commandline import discreet as run
-from discreet.analysis import persons
-from discreet.analysis.abilities import NormalPrior
-from discreet.analysis.plausible import code_columns
 from discreet.errors import BadUsage
+from discreet.persons import scoring
+from discreet.persons.measures import NormalPrior
+from discreet.persons.plausible import code_columns
 
 ITEMS = 8
 DIFFICULTY = np.linspace(-1.5, 1.5, ITEMS)
@@ -17,11 +17,11 @@ KNOWN = {str(item): b for item, b in enumerate(DIFFICULTY)}
 MEANS, SD = np.array([-0.7, 0.0, 0.9]), 0.8
 
 
-def draw(persons, seed, missing=0.0):
+def draw(scoring, seed, missing=0.0):
     """Persons of three grades, and their answers to a short test."""
     rng = np.random.default_rng(seed)
-    grade = np.arange(persons) % 3
-    ability = MEANS[grade] + SD * rng.normal(size=persons)
+    grade = np.arange(scoring) % 3
+    ability = MEANS[grade] + SD * rng.normal(size=scoring)
     away = ability[:, None] - DIFFICULTY
     answers = (rng.random(away.shape) < 1 / (1 + np.exp(-away))).astype(float)
     answers[rng.random(away.shape) < missing] = np.nan
@@ -79,10 +79,10 @@ def test_plausible_values_recover_means_and_variances_that_posterior_means_shrin
     A plausible value varies by SD around the group's mean; the test's errors leave about half of
     that as information, so that the variance of a group's mean is about doubled.
     """
-    persons = 6000
-    answers, grade, _ = draw(persons, 3)
+    scoring = 6000
+    answers, grade, _ = draw(scoring, 3)
     scores = discreet.score(answers, KNOWN, plausible=20, regress={"grade": grade})
-    size = persons / 3
+    size = scoring / 3
     for group, mean in enumerate(MEANS):
         mine = scores.plausible[grade == group]
         assert mine.mean() == pytest.approx(mean, abs=4 * SD * np.sqrt(2 / size))
@@ -198,7 +198,7 @@ def test_more_terms_than_persons_are_refused():
 
 def test_more_plausible_values_than_fit_into_memory_are_refused(monkeypatch):
     answers, _, _ = draw(30, 3)
-    monkeypatch.setattr(persons, "MOST_DRAWN", 299)
+    monkeypatch.setattr(scoring, "MOST_DRAWN", 299)
     assert discreet.score(answers, KNOWN, plausible=9).plausible.shape == (30, 9)
     with pytest.raises(BadUsage, match="10 plausible values for each of 30 persons are 300"):
         discreet.score(answers, KNOWN, plausible=10)
@@ -209,8 +209,8 @@ def test_the_command_line_has_the_same_limit_and_says_it(tmp_path):
     (tmp_path / "a.csv").write_text("".join(f"{','.join(map(str, row))}\n" for row in rows))
     assert run("fit", tmp_path / "a.csv", "--out", tmp_path / "fitted").code == 0
     asked = ["score", tmp_path / "a.csv", "--with", tmp_path / "fitted", "--plausible"]
-    assert run(*asked, persons.MOST_PLAUSIBLE).code == 0
-    ended = run(*asked, persons.MOST_PLAUSIBLE + 1)
+    assert run(*asked, scoring.MOST_PLAUSIBLE).code == 0
+    ended = run(*asked, scoring.MOST_PLAUSIBLE + 1)
     assert (ended.code, ended.out) == (2, "")
     assert "less than or equal to 1000" in ended.err or "0<=x<=1000" in ended.err
     assert "at most 1,000" in " ".join(run("score", "--help").out.split())

@@ -5,17 +5,11 @@ import sys
 import numpy as np
 import pytest
 
-from discreet.analysis.binning import BIN, bin_abilities, bin_answers
-from discreet.analysis.dif import find_dif
-from discreet.analysis.figures import CONTEXT, wright_map
-from discreet.analysis.item_fit import measure_fit
-from discreet.analysis.persons import score
 from discreet.answers.opening import count_pairs
 from discreet.answers.responses import Responses
 from discreet.datasets import lsat
 from discreet.errors import BadUsage, MissingExtra
-from discreet.models.calibrate import fit
-from discreet.output.figures import (
+from discreet.figures import (
     curve_plot,
     dif_plot,
     difficulty_plot,
@@ -26,8 +20,14 @@ from discreet.output.figures import (
     privacy_plot,
     wright_plot,
 )
-from discreet.output.figures.items import NAMED
-from discreet.output.wright import draw_wright
+from discreet.figures.items import NAMED
+from discreet.items.ability_groups import BIN, bin_abilities, bin_answers
+from discreet.items.dif import find_dif
+from discreet.items.fit import measure_fit
+from discreet.models.calibrate import fit
+from discreet.persons.scoring import score
+from discreet.report.pictures import CONTEXT, wright_map
+from discreet.report.wright import draw_wright
 from discreet.results.ranking import rank
 from discreet.simulation import simulate
 
@@ -270,10 +270,10 @@ def test_the_privacy_curve_draws_every_mechanism_and_the_floor():
 
 
 def test_every_public_picture_is_listed_and_documented():
-    import discreet.output.figures
+    import discreet.figures
 
-    for name in discreet.output.figures.__all__:
-        assert "Returns" in getattr(discreet.output.figures, name).__doc__
+    for name in discreet.figures.__all__:
+        assert "Returns" in getattr(discreet.figures, name).__doc__
 
 
 def test_a_page_and_a_plot_show_the_same_wright_map(answers, estimate, scores):

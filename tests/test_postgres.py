@@ -32,10 +32,10 @@ from discreet.errors import BadResponses, BadUsage, DiscreetError, MissingExtra
 from discreet.models.calibrate import fit
 from discreet.publishing.release import release
 from discreet.simulation import simulate
-from discreet.tables import postgres
 from discreet.tables import resources as limits
 from discreet.tables.dataset import is_too_large, open_dataset
-from discreet.tables.postgres import parse_address
+from discreet.tables.formats import postgres
+from discreet.tables.formats.postgres import parse_address
 from discreet.tables.resources import Resources
 from discreet.tables.roles import Reading
 from postgres_server import ENCODED, PASSWORD, running_server
@@ -568,7 +568,7 @@ def test_ctrl_c_stops_a_query_that_takes_long(server, tmp_path):
 PEAK = """
 import resource, sys
 import adbc_driver_postgresql.dbapi
-from discreet.tables.postgres import open_server
+from discreet.tables.formats.postgres import open_server
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

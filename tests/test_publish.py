@@ -24,11 +24,11 @@ from discreet.errors import (
     BudgetExceeded,
     LedgerError,
 )
-from discreet.output.statement import write_statement
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing.bundle import bundle_files, write_bundle
+from discreet.report.statement import write_statement
 from discreet.secure import SeededSource
 
 MECHANISMS = mechanisms_for("answers")

@@ -18,10 +18,10 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from discreet.analysis.abilities import abilities
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, BudgetExceeded
 from discreet.models.calibrate import fit
+from discreet.persons.measures import abilities
 from discreet.simulation import simulate
 from discreet.sklearn import PrivateRasch, Rasch, SpectralRasch
 

@@ -27,8 +27,9 @@ from discreet.answers.streamed import open_stream
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.mechanisms.pairs import DensePairs
 from discreet.publishing.listing import make_listing, open_listed
-from discreet.tables import detected, jsonl, labelled, order, scales, sources, workbook
+from discreet.tables import detected, order, scales, sources
 from discreet.tables.detected import UNSTATED
+from discreet.tables.formats import jsonl, labelled, workbook
 from spreadsheet_files import write_xlsx
 
 OPTIONS = set(inspect.signature(read_responses).parameters) - {"path", "progress"}

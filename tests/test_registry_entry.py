@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 import discreet
 from commandline import LSAT_ITEMS
 from discreet.datasets import lsat
-from discreet.output.statement import write_registry_entry
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms.response import RandomizedResponse
 from discreet.privacy.noise import ExactNoise
+from discreet.report.statement import write_registry_entry
 from discreet.secure import SeededSource
 
 yaml = pytest.importorskip("yaml")

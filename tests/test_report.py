@@ -13,19 +13,19 @@ import pytest
 import discreet
 from browser import add_script, needs_browser, visit
 from commandline import discreet as run
-from discreet.analysis.diagnosis import remarks_on_items
-from discreet.analysis.diagnostics import diagnose, read_diagnostics
-from discreet.analysis.findings import find_problems
-from discreet.analysis.residuals import correlate_residuals
-from discreet.analysis.rules import Severity
 from discreet.answers.responses import Responses
 from discreet.datasets import lsat
+from discreet.items.residuals import correlate_residuals
 from discreet.markup import TEMPLATES, HtmlColumn, html_table, name_some
 from discreet.models.calibrate import fit
 from discreet.models.methods import METHOD_WORDS, METHODS
-from discreet.output.sheet import round_ticks, shorten_label, text_width
-from discreet.output.steward import write_steward_page
+from discreet.report.findings.diagnosis import remarks_on_items
+from discreet.report.findings.items import find_problems
+from discreet.report.page import write_steward_page
+from discreet.report.summary import diagnose, read_diagnostics
+from discreet.report.svg_canvas import round_ticks, shorten_label, text_width
 from discreet.results.estimate import FitWarning, Status, WarningKind
+from discreet.results.limits import Severity
 from discreet.simulation import simulate
 
 TIMSS = Path(__file__).parents[1].parent / "shared" / "data" / "timss2011_aut_math_long.csv.gz"
@@ -280,7 +280,7 @@ def test_every_person_is_in_the_histogram_or_has_no_answers(broken):
 
 
 def test_very_many_persons_are_sampled_and_the_report_says_so(monkeypatch):
-    monkeypatch.setattr("discreet.analysis.evidence.CELL_LIMIT", 2000)
+    monkeypatch.setattr("discreet.report.evidence.CELL_LIMIT", 2000)
     answers = lsat()
     estimate = fit(answers)
     diagnostics = diagnose(answers, estimate)
@@ -306,7 +306,7 @@ def test_a_file_with_a_sample_of_the_persons_is_named_so(monkeypatch, tmp_path):
     out = tmp_path / "out"
     assert run("fit", path, "--out", out).code == 0
     assert len((out / "persons.confidential.csv").read_text().splitlines()) == 1001
-    monkeypatch.setattr("discreet.analysis.evidence.CELL_LIMIT", 2000)
+    monkeypatch.setattr("discreet.report.evidence.CELL_LIMIT", 2000)
     ended = run("fit", path, "--out", out, "--force")
     assert "334 evenly chosen of 1,000 persons" in ended.err
     assert not (out / "persons.confidential.csv").exists()

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from discreet.answers.planes import BitPlanes, SparseRows
 from discreet.answers.responses import Responses
+from discreet.counts.planes import BitPlanes, SparseRows
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import SeededSource
 

@@ -11,15 +11,15 @@ from bench.felt import run_task, write
 import discreet
 from discreet import jit
 from discreet.answers.opening import open_answers
-from discreet.answers.planes import SparseRows
 from discreet.answers.responses import Responses
 from discreet.answers.steps import store_codes
 from discreet.answers.streamed import batches
 from discreet.answers.thinning import draw_persons, hash_texts, stand_for, thin_persons
-from discreet.models import score_plan
+from discreet.counts.planes import SparseRows
 from discreet.models.refined import RefinedScoring
-from discreet.models.score_plan import ScorePlan, plan_draw
-from discreet.models.uncertainty import SumProducts
+from discreet.models.standard_errors import person_scores
+from discreet.models.standard_errors.person_scores import ScorePlan, plan_draw
+from discreet.models.standard_errors.sandwich import SumProducts
 from stepped import hold
 
 
@@ -36,7 +36,7 @@ def simulate(seed=0, n=30_000, m=20, given=1.0, rare=0):
 @pytest.fixture
 def few(monkeypatch):
     """Let 1,000 takers of an item be enough, so that small data is sampled."""
-    monkeypatch.setattr(score_plan, "ENOUGH", 1000)
+    monkeypatch.setattr(person_scores, "ENOUGH", 1000)
 
 
 def root_mean_square(ours, theirs):
@@ -46,7 +46,7 @@ def root_mean_square(ours, theirs):
 def compare(monkeypatch, cells, enough, method="refined"):
     """Fit with all persons and with a sample of them."""
     whole = discreet.fit(cells, method=method)
-    monkeypatch.setattr(score_plan, "ENOUGH", enough)
+    monkeypatch.setattr(person_scores, "ENOUGH", enough)
     return discreet.fit(cells, method=method), whole
 
 
@@ -250,7 +250,7 @@ def test_a_sample_serves_answers_with_steps_also_without_unused_categories(monke
         codes = answers.to_array()
     stepped = Responses.from_store(store_codes(codes, steps))
     whole = discreet.fit(stepped, method="refined", model=model)
-    monkeypatch.setattr(score_plan, "ENOUGH", 1000)
+    monkeypatch.setattr(person_scores, "ENOUGH", 1000)
     ours = discreet.fit(stepped, method="refined", model=model)
     assert "a sample of" in ours.se_method
     assert root_mean_square(ours, whole) < 0.04

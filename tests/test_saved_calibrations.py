@@ -7,11 +7,11 @@ import pytest
 
 import discreet as library
 from commandline import discreet
-from discreet.analysis.diagnostics import diagnose
-from discreet.analysis.dif import find_dif
-from discreet.analysis.item_fit import measure_fit
 from discreet.cli.calibrations import CALIBRATION_FILE, read_calibration
 from discreet.datasets import lsat
+from discreet.items.dif import find_dif
+from discreet.items.fit import measure_fit
+from discreet.report.summary import diagnose
 from discreet.simulation import simulate
 
 OLD_CALIBRATION = """{

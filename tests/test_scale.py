@@ -8,9 +8,9 @@ import pytest
 
 import discreet as library
 from commandline import LSAT_ITEMS, discreet
-from discreet.analysis.persons import tabulate_scores
-from discreet.analysis.scale import ScaleTarget, parse_scale
 from discreet.errors import BadUsage
+from discreet.persons.scoring import tabulate_scores
+from discreet.scales.reported import ScaleTarget, parse_scale
 
 
 @pytest.fixture(scope="module")

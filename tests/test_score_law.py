@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.models import score_groups
-from discreet.models.patterns import group_patterns
-from discreet.models.score_groups import conditional_work, find_tilt, plan_batches
-from discreet.models.score_law import AbilityBatch, ConditionalSums, add_batch
-from discreet.models.score_maximum import evaluate_conditional
+from discreet.models.conditional import groups
+from discreet.models.conditional.groups import conditional_work, find_tilt, plan_batches
+from discreet.models.conditional.maximise import evaluate_conditional
+from discreet.models.conditional.moments import AbilityBatch, ConditionalSums, add_batch
+from discreet.models.conditional.patterns import group_patterns
 
 ROUTES = ["shared", "alone", "narrow"]
 
@@ -186,9 +186,9 @@ def test_all_ways_of_grouping_persons_give_the_same_sums(share, monkeypatch):
     found = []
     for wide, sharing in ((True, 2), (True, 10**9), (False, 2)):
         monkeypatch.setattr(
-            score_groups, "_is_wide", lambda p, _, wide=wide: np.full(len(p.lengths), wide)
+            groups, "_is_wide", lambda p, _, wide=wide: np.full(len(p.lengths), wide)
         )
-        monkeypatch.setattr(score_groups, "WORTH_SHARING", sharing)
+        monkeypatch.setattr(groups, "WORTH_SHARING", sharing)
         found.append(evaluate_conditional(plan_batches(patterns, b), b))
     for other in found[1:]:
         assert other.log_norm == pytest.approx(found[0].log_norm, abs=1e-9)
@@ -209,8 +209,8 @@ def test_a_plan_serves_near_the_place_it_was_made_for():
 
 
 def test_threads_change_nothing_but_rounding(monkeypatch):
-    monkeypatch.setattr(score_groups, "BATCH_CELLS", 1 << 14)
-    monkeypatch.setattr(score_groups, "CHEAP_PAIRS", 0)
+    monkeypatch.setattr(groups, "BATCH_CELLS", 1 << 14)
+    monkeypatch.setattr(groups, "CHEAP_PAIRS", 0)
     b, patterns = answers_with_gaps(400, 30, 0.3, seed=7)
     plan = plan_batches(patterns, b)
     assert len(plan.batches) > 3

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.answers.planes import BitPlanes, SparseRows
+from discreet.counts.planes import BitPlanes, SparseRows
 from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
 from discreet.simulation import BLOCK_PERSONS, simulate

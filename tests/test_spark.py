@@ -45,7 +45,7 @@ from discreet.counts import PairCounts
 from discreet.counts.sql import read_counts, write_query
 from discreet.errors import BadResponses, BadUsage, MissingExtra, OutOfReach
 from discreet.jit import set_threads
-from discreet.models import score_plan
+from discreet.models.standard_errors import person_scores
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.mechanisms.totals import Totals
 from discreet.privacy.protocol import Public
@@ -971,7 +971,7 @@ def test_fit_equals_memory(spark, many_tasks, method):
 
 
 def test_standard_errors_come_from_the_sample_of_memory(spark, monkeypatch):
-    monkeypatch.setattr(score_plan, "ENOUGH", 200)
+    monkeypatch.setattr(person_scores, "ENOUGH", 200)
     table = answers_table(1500, 5)
     ours = discreet.fit(spark.createDataFrame(table).repartition(3), method="refined")
     theirs = discreet.fit(in_memory(table, ours.items), method="refined")
@@ -983,7 +983,7 @@ def test_without_ids_everybody_is_scored(spark, monkeypatch):
     cells = np.random.default_rng(5).integers(0, 2, (1500, 4))
     table = pa.table({f"q{j}": cells[:, j] for j in range(4)})
     theirs = discreet.fit(cells, method="refined")
-    monkeypatch.setattr(score_plan, "ENOUGH", 200)
+    monkeypatch.setattr(person_scores, "ENOUGH", 200)
     ours = discreet.fit(spark.createDataFrame(table), method="refined")
     assert ours.se_method.endswith("over all 1,500 persons.")
     np.testing.assert_allclose(ours.se, theirs.se, rtol=1e-9)

@@ -10,7 +10,7 @@ import discreet as library
 from commandline import LSAT_ITEMS, discreet
 from discreet.datasets import lsat
 from discreet.errors import BadResponses, BadUsage, NotAllowed
-from discreet.models.noisefit.pairs import PairMatrix
+from discreet.models.noisy.pairs import PairMatrix
 from discreet.models.noisy_chain import FLOOR_LIMIT, Crowd, fit_spectral
 from discreet.models.released import count_raised, estimate_release
 from discreet.privacy.ledger.request import Request

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis import standing as made
-from discreet.analysis.standing import find_standing, list_groups, say_extremes, show_ranks
+from discreet.results import standing as made
 from discreet.results.estimate import Estimate, Solution, Status
 from discreet.results.kinds import KINDS
+from discreet.results.standing import find_standing, list_groups, say_extremes, show_ranks
 
 
 def make(difficulty, se=0.1, covariance=None):

@@ -12,7 +12,7 @@ import pytest
 from commandline import discreet
 from discreet import read_responses
 from discreet.errors import BadResponses, BadUsage, MissingExtra
-from discreet.tables import labelled
+from discreet.tables.formats import labelled
 
 FRAME = pd.DataFrame(
     {"id": ["a", "b", "c", "d"], "Q1": [1.0, 0.0, 1.0, np.nan], "Q2": [0.0, 1.0, 1.0, 0.0]}

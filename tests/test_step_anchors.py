@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.anchoring import fit_anchored
-from discreet.analysis.bank import create_bank
 from discreet.answers.steps import store_codes
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
+from discreet.scales.anchoring import fit_anchored
+from discreet.scales.bank import create_bank
 
 STEPS = (1, 2, 3, 3, 2, 4, 3, 3)
 

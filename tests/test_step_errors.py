@@ -18,7 +18,7 @@ from discreet.answers.steps import store_codes
 from discreet.counts import folds as fold_counts
 from discreet.counts.nodes import Locations
 from discreet.errors import NoStandardErrors, NotConverged
-from discreet.models import jackknife, random_sign_se, uncertainty
+from discreet.models.standard_errors import folds, random_signs, sandwich
 from discreet.results.estimate import WarningKind
 from stepped import draw_answers, draw_thresholds, hold
 
@@ -31,10 +31,10 @@ CASES = {"partial-credit": UNEQUAL, "rating-scale": [3] * 24}
 def limit(monkeypatch):
     """Set how many items, or steps, may have a covariance."""
 
-    def set_limit(items, persons=random_sign_se.EXACT_PERSONS):
-        monkeypatch.setattr(uncertainty, "COVARIANCE_LIMIT", items)
-        monkeypatch.setattr(jackknife, "COVARIANCE_LIMIT", items)
-        monkeypatch.setattr(random_sign_se, "EXACT_PERSONS", persons)
+    def set_limit(items, persons=random_signs.EXACT_PERSONS):
+        monkeypatch.setattr(sandwich, "COVARIANCE_LIMIT", items)
+        monkeypatch.setattr(folds, "COVARIANCE_LIMIT", items)
+        monkeypatch.setattr(random_signs, "EXACT_PERSONS", persons)
 
     return set_limit
 
@@ -99,10 +99,10 @@ def test_thin_answers_give_the_same_covariance_of_locations(limit, model):
 def test_both_ways_to_sum_thin_scores_agree(monkeypatch, limit):
     answers = answer("partial-credit", persons=4000, missing=0.96)
     limit(40, 10)
-    monkeypatch.setattr(random_sign_se, "SPARSE_GAIN", 0)
+    monkeypatch.setattr(random_signs, "SPARSE_GAIN", 0)
     sparse = discreet.fit(answers, method="refined").covariance
-    monkeypatch.setattr(random_sign_se, "SPARSE_GAIN", 1e9)
-    monkeypatch.setattr(random_sign_se, "COLUMN_CELLS", 500)
+    monkeypatch.setattr(random_signs, "SPARSE_GAIN", 1e9)
+    monkeypatch.setattr(random_signs, "COLUMN_CELLS", 500)
     dense = discreet.fit(answers, method="refined").covariance
     assert dense == pytest.approx(sparse, rel=1e-9, abs=1e-15)
 
@@ -213,13 +213,13 @@ def test_batches_of_persons_give_the_errors_of_all(monkeypatch, limit):
     """A stream is scored part by part; the signs go on from part to part."""
     codes = draw_answers(np.random.default_rng(7), 600, draw_steps(), missing=0.2)
     steps = [1, 3, 2, 4, 2, 1]
-    seen, choose = {}, random_sign_se.ManyPlan.choose_job
+    seen, choose = {}, random_signs.ManyPlan.choose_job
 
     def keep(plan, n_persons):
         seen.update(plan=plan)
         return choose(plan, n_persons)
 
-    monkeypatch.setattr(random_sign_se.ManyPlan, "choose_job", keep)
+    monkeypatch.setattr(random_signs.ManyPlan, "choose_job", keep)
     parts = [store_codes(codes[start : start + 250], steps) for start in (0, 250, 500)]
     for items in (8, 3):
         limit(items, 10)
@@ -241,7 +241,7 @@ def test_errors_that_no_solver_vouches_for_are_missed_with_a_warning(monkeypatch
 
     answers = answer("partial-credit", persons=400, missing=0.0)
     limit(40, persons)
-    monkeypatch.setattr(random_sign_se, "_choose_solver", fail)
+    monkeypatch.setattr(random_signs, "_choose_solver", fail)
     with pytest.warns(NoStandardErrors, match="no standard errors: planted|no solver vouches"):
         estimate = discreet.fit(answers, method="refined")
     assert np.isnan(estimate.se).all()

@@ -5,9 +5,9 @@ import pytest
 
 import discreet
 from discreet import adaptive
-from discreet.analysis.bank import create_bank
 from discreet.answers.steps import store_codes
 from discreet.errors import BadResponses, BadUsage
+from discreet.scales.bank import create_bank
 from discreet.sklearn import PrivateRasch, Rasch
 
 ITEMS = {"one": 0.3, "two": [-1.0, 1.5], "three": [-0.5, 0.0, 0.8]}

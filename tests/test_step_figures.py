@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.binning import bin_answers, trace_curves, trace_shares
-from discreet.analysis.curves import item_curves, mark_disordered, threshold_rows
-from discreet.analysis.figures import wright_map
 from discreet.errors import BadUsage
-from discreet.output.curves import draw_categories, draw_curve, draw_thresholds
-from discreet.output.figures import category_plot, curve_plot, threshold_plot
-from discreet.output.svg import PICTURE_ITEMS
-from discreet.output.wright import draw_wright
+from discreet.figures import category_plot, curve_plot, threshold_plot
+from discreet.items.ability_groups import bin_answers, trace_curves, trace_shares
+from discreet.items.curves import item_curves, mark_disordered, threshold_rows
+from discreet.report.curve_figures import draw_categories, draw_curve, draw_thresholds
+from discreet.report.pictures import wright_map
+from discreet.report.svg import PICTURE_ITEMS
+from discreet.report.wright import draw_wright
 from stepped import chances, hold
 
 

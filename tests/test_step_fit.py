@@ -18,13 +18,13 @@ from discreet.analysis import (
     run_andersen,
     run_martin_loef,
 )
-from discreet.analysis.dimensionality import draw_answers_given_scores as draw_given_scores
-from discreet.analysis.evidence import gather_evidence
-from discreet.analysis.residuals import prepare
-from discreet.analysis.tables import list_evidence_tables, tabulate_categories
 from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage, DisconnectedItems
+from discreet.items.dimensionality import draw_answers_given_scores as draw_given_scores
+from discreet.items.residuals import prepare
 from discreet.models.categories import category_chances, score_moments, slope_terms
+from discreet.report.evidence import gather_evidence
+from discreet.report.tables import list_evidence_tables, tabulate_categories
 from stepped import SETS, draw_answers_given_scores, draw_thresholds, hold, load_reference, load_set
 
 STEPS = (1, 3, 2, 4)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.analysis.bank import create_bank, grow_bank, read_bank, write_bank
-from discreet.analysis.drift import find_drift
-from discreet.analysis.equate import link_calibrations
 from discreet.answers.steps import store_codes
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.results.estimate import WarningKind
 from discreet.results.ranking import rank
+from discreet.scales.bank import create_bank, grow_bank, read_bank, write_bank
+from discreet.scales.drift import find_drift
+from discreet.scales.linking import link_calibrations
 
 TRUTH = discreet.simulate(1, 18, steps=3, rng=np.random.default_rng(3)).thresholds
 

@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import discreet
-from discreet.analysis.abilities import NormalPrior, abilities
-from discreet.analysis.bank import create_bank
-from discreet.analysis.known import known_thresholds
-from discreet.analysis.persons import score, tabulate_scores
-from discreet.analysis.residuals import trace_information
 from discreet.answers.steps import store_codes
 from discreet.errors import BadResponses, BadUsage
+from discreet.items.residuals import trace_information
+from discreet.models.item_parameters import known_thresholds
+from discreet.persons.measures import NormalPrior, abilities
+from discreet.persons.scoring import score, tabulate_scores
 from discreet.results.calibrated import as_estimate
+from discreet.scales.bank import create_bank
 from stepped import (
     SETS,
     chances,

@@ -12,8 +12,8 @@ from tests.commandline import discreet as typed
 import discreet
 from discreet import Budget, PrivateRasch
 from discreet.errors import BadResponses, BadUsage
-from discreet.output.statement import make_statement, write_registry_entry
 from discreet.publishing.bundle import seal_record
+from discreet.report.statement import make_statement, write_registry_entry
 
 STEPS = {"a": 3, "b": 3, "c": 2, "d": 1, "e": 3}
 BUDGET = Budget(epsilon=3.0, delta=1e-6)

@@ -10,20 +10,20 @@ import pytest
 import discreet
 from browser import needs_browser, visit
 from commandline import discreet as run
-from discreet.analysis.before_after import compare_fit
-from discreet.analysis.check import check_model
-from discreet.analysis.curves import threshold_rows
-from discreet.analysis.diagnosis import diagnose_test
-from discreet.analysis.diagnostics import diagnose, read_diagnostics
-from discreet.analysis.findings import STEP_CHECKS, find_problems
-from discreet.analysis.martin_loef import measure_alpha
-from discreet.analysis.rules import FEW_IN_CATEGORY, Severity
 from discreet.answers.steps import store_codes
 from discreet.cli.calibrations import CALIBRATION_FILE, read_calibration, write_calibration
 from discreet.cli.documents import calibration_document
 from discreet.errors import BadResponses, BadUsage
+from discreet.items.curves import threshold_rows
+from discreet.items.martin_loef import measure_alpha
 from discreet.models.calibrate import fit
-from discreet.output.steward import write_steward_page
+from discreet.report.before_after import compare_fit
+from discreet.report.findings.diagnosis import diagnose_test
+from discreet.report.findings.items import STEP_CHECKS, find_problems
+from discreet.report.page import write_steward_page
+from discreet.report.summary import diagnose, read_diagnostics
+from discreet.report.tests import check_model
+from discreet.results.limits import FEW_IN_CATEGORY, Severity
 from stepped import chances, draw_codes, hold
 
 VERBAL = Path(__file__).parents[1].parent / "shared/data/polytomous/verbal_aggression.csv"

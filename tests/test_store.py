@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.answers import planes as store
 from discreet.answers.pack import build_rows, pack_rows
-from discreet.answers.planes import SparseRows, block_shape, prefers_planes
+from discreet.counts import planes as store
+from discreet.counts.planes import SparseRows, block_shape, prefers_planes
 
 
 def make_both(answers):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commandline import discreet, environment
-from discreet.analysis.planning import plan
+from discreet.planning.plan import plan
 from discreet.privacy.ledger import Ledger
 
 webdriver = pytest.importorskip("selenium.webdriver")

@@ -7,8 +7,8 @@ from html import unescape
 import pytest
 
 from commandline import discreet as run
-from discreet.analysis.planning import plan
 from discreet.errors import BadUsage
+from discreet.planning.plan import plan
 from discreet.studio.forms import read_whole
 from discreet.studio.home import Home
 from discreet.studio.pages.plan import FIELDS

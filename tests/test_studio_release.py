@@ -15,16 +15,16 @@ import pytest
 
 import studio_tasks
 from commandline import discreet
-from discreet.analysis.bank import create_bank, write_bank
 from discreet.datasets import lsat, wellbeing
 from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
-from discreet.output.statement import write_statement
 from discreet.privacy.accounting import Budget
 from discreet.privacy.accounting.moves import calibrate_counts
 from discreet.privacy.ledger import Ledger
 from discreet.publishing.release import release
 from discreet.publishing.verification import read_release
+from discreet.report.statement import write_statement
+from discreet.scales.bank import create_bank, write_bank
 from discreet.studio import pages
 from discreet.studio.examples import EXAMPLES
 from discreet.studio.home import Home

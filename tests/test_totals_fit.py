@@ -17,14 +17,14 @@ from tests.totals_statistics import (
 )
 
 from discreet.errors import BadUsage
-from discreet.models.noisefit.totals.covariance import Shared
-from discreet.models.noisefit.totals.equations import count_takers
-from discreet.models.noisefit.totals.fit import fit_totals
-from discreet.models.noisefit.totals.forecast import assume_thresholds, forecast_totals
-from discreet.models.noisefit.totals.iterate import linearise, pose_problem, settle, start_state
-from discreet.models.noisefit.totals.model import describe_items
-from discreet.models.noisefit.totals.moments import elementary_sums
-from discreet.models.noisefit.totals.takers import Shifts, Slope
+from discreet.models.noisy.totals.covariance import Shared
+from discreet.models.noisy.totals.equations import count_takers
+from discreet.models.noisy.totals.fit import fit_totals
+from discreet.models.noisy.totals.forecast import assume_thresholds, forecast_totals
+from discreet.models.noisy.totals.iterate import linearise, pose_problem, settle, start_state
+from discreet.models.noisy.totals.model import describe_items
+from discreet.models.noisy.totals.moments import elementary_sums
+from discreet.models.noisy.totals.takers import Shifts, Slope
 
 ABILITY, WEIGHT = np.polynomial.hermite_e.hermegauss(61)
 WEIGHT = WEIGHT / WEIGHT.sum()

@@ -8,13 +8,12 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import discreet
-from discreet import adaptive, analysis, datasets, types
-from discreet.analysis.anchoring import METHODS_WITH_ANCHORS
+from discreet import adaptive, analysis, datasets, figures, types
 from discreet.answers.opening import ENGINES, SYNONYMS
 from discreet.models.methods import AUTO, METHODS, PAIR_METHODS
-from discreet.output import figures
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import mechanisms_for
+from discreet.scales.anchoring import METHODS_WITH_ANCHORS
 from discreet.simulation.designs import DESIGNS
 from discreet.tables.words import ReadingWords
 

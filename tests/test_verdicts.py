@@ -9,21 +9,22 @@ import pytest
 
 import discreet
 from commandline import discreet as run
-from discreet.analysis import abilities, check_model
-from discreet.analysis.diagnosis import diagnose_test, remarks_on_items
-from discreet.analysis.diagnostics import diagnose, read_diagnostics
-from discreet.analysis.dif import run_wald
-from discreet.analysis.dimensionality import find_dimensions
-from discreet.analysis.equate import link_calibrations
-from discreet.analysis.evidence import gather_evidence
-from discreet.analysis.findings import find_problems
-from discreet.analysis.groups import run_andersen, split_groups
-from discreet.analysis.item_fit import measure_fit
-from discreet.analysis.rules import Severity
-from discreet.analysis.tables import list_evidence_tables
+from discreet.analysis import check_model
 from discreet.answers.steps import store_codes
-from discreet.output.methods import write_methods
-from discreet.output.steward import judge, write_steward_page
+from discreet.items.dif import run_wald
+from discreet.items.dimensionality import find_dimensions
+from discreet.items.fit import measure_fit
+from discreet.items.groups import run_andersen, split_groups
+from discreet.persons import measures
+from discreet.report.evidence import gather_evidence
+from discreet.report.findings.diagnosis import diagnose_test, remarks_on_items
+from discreet.report.findings.items import find_problems
+from discreet.report.methods import write_methods
+from discreet.report.page import judge, write_steward_page
+from discreet.report.summary import diagnose, read_diagnostics
+from discreet.report.tables import list_evidence_tables
+from discreet.results.limits import Severity
+from discreet.scales.linking import link_calibrations
 from stepped import chances
 
 SKEWED = Path(__file__).with_name("data") / "skewed_400x5.csv"
@@ -510,7 +511,7 @@ def test_the_test_of_halves_is_that_of_its_definition():
     for row, own in enumerate(thresholds):
         padded[row, : len(own)] = own
     se = rng.uniform(0.05, 0.3, 9)
-    found = abilities.compare_halves(codes.astype(np.int8), padded, ability, se)
+    found = measures.compare_halves(codes.astype(np.int8), padded, ability, se)
     location = np.array([np.mean(own) for own in thresholds])
     easier = location <= np.median(location)
     mean, variance = np.empty((2, 80, 9))
@@ -541,6 +542,6 @@ def test_few_items_or_persons_say_nothing_about_errors_of_abilities():
     rng = np.random.default_rng(21)
     code = rng.integers(0, 2, (100, 8)).astype(np.int8)
     ability, b, se = rng.normal(size=100), np.linspace(-1, 1, 8)[:, None], np.zeros(8)
-    assert abilities.compare_halves(code, b, ability, se) is not None
-    assert abilities.compare_halves(code[:, :7], b[:7], ability, se[:7]) is None
-    assert abilities.compare_halves(code[:29], b, ability[:29], se) is None
+    assert measures.compare_halves(code, b, ability, se) is not None
+    assert measures.compare_halves(code[:, :7], b[:7], ability, se[:7]) is None
+    assert measures.compare_halves(code[:29], b, ability[:29], se) is None

@@ -10,10 +10,10 @@ import pytest
 
 import discreet as library
 from commandline import discreet
-from discreet.analysis.persons import PersonScores
 from discreet.cli.calibrations import CALIBRATION_FILE
 from discreet.errors import BadUsage, LedgerError, NotAllowed
 from discreet.keeping import read_result
+from discreet.persons.scoring import PersonScores
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger import values as ledger_values
 from discreet.privacy.ledger.approvers import Approver

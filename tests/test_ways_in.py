@@ -17,10 +17,10 @@ import scipy.sparse
 import discreet
 from commandline import discreet as run_command
 from discreet import Responses, analysis
-from discreet.analysis.diagnostics import diagnose
 from discreet.answers.opening import load_answers
 from discreet.answers.spark.workers import check_workers
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
+from discreet.report.summary import diagnose
 
 PERSONS, ITEMS = 120, 5
 CELLS = discreet.simulate(PERSONS, ITEMS, rng=np.random.default_rng(3)).responses.to_array()

@@ -16,11 +16,11 @@ from tools.words import find_sentences
 import discreet
 from discreet import Budget, Ledger
 from discreet.errors import BadUsage
-from discreet.output.pages import write_public_page
-from discreet.output.spending import describe_spending, write_spending_page, write_spending_text
-from discreet.output.statement import write_statement
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing.notices import correction_notice, withdrawal_notice
+from discreet.report.pages import write_public_page
+from discreet.report.spending import describe_spending, write_spending_page, write_spending_text
+from discreet.report.statement import write_statement
 from discreet.results.kinds import KINDS
 from discreet.secure import SeededSource
 from discreet.words import LANGUAGES, SOURCE, Language, load_words
@@ -154,7 +154,7 @@ def check_bracketed(text, items=LSAT_ITEMS):
 @pytest.fixture
 def bracketed(monkeypatch):
     tell = Language("xx", Bracketed())
-    for module in ("words", "output.spending"):
+    for module in ("words", "report.spending"):
         monkeypatch.setattr(f"discreet.{module}.load_words", lambda _: tell)
     monkeypatch.setattr("discreet.words.check_language", lambda language: language)
 

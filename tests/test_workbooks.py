@@ -9,7 +9,7 @@ import pytest
 from commandline import discreet
 from discreet import fit_anchored, read_comparisons, read_responses
 from discreet.errors import BadResponses, BadUsage, MissingExtra
-from discreet.tables import workbook
+from discreet.tables.formats import workbook
 from discreet.tables.lists import read_list
 from spreadsheet_files import write_ods, write_xlsx
 

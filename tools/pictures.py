@@ -11,7 +11,7 @@ from pathlib import Path
 from PIL import Image
 
 import discreet
-from discreet.output.figures import difficulty_plot
+from discreet.figures import difficulty_plot
 
 __all__ = ["PICTURE", "describe", "draw", "numbers_of"]
 

@@ -15,13 +15,6 @@ from discreet._moved import install
 if TYPE_CHECKING:
     from discreet import adaptive, datasets, errors
     from discreet.adaptive import item_information, next_item
-    from discreet.analysis.anchoring import Anchored, fit_anchored
-    from discreet.analysis.bank import Bank, create_bank, grow_bank, read_bank, write_bank
-    from discreet.analysis.drift import Drift, find_drift
-    from discreet.analysis.equate import Link, link_calibrations
-    from discreet.analysis.persons import PersonScores, score
-    from discreet.analysis.planning import Plan, plan
-    from discreet.analysis.scale import Scale
     from discreet.answers.judges import Comparisons
     from discreet.answers.opening import count_pairs
     from discreet.answers.read_judges import read_comparisons
@@ -30,6 +23,8 @@ if TYPE_CHECKING:
     from discreet.counts import PairCounts
     from discreet.models.calibrate import fit
     from discreet.models.compared import count_comparisons, rank_comparisons
+    from discreet.persons.scoring import PersonScores, score
+    from discreet.planning.plan import Plan, plan
     from discreet.privacy.accounting import Budget, Guarantee
     from discreet.privacy.ledger import Ledger
     from discreet.publishing.bundle import Published, PublishedRanking
@@ -52,6 +47,11 @@ if TYPE_CHECKING:
         rank_ranges,
     )
     from discreet.results.ranking import Ranking, Strengths, rank
+    from discreet.scales.anchoring import Anchored, fit_anchored
+    from discreet.scales.bank import Bank, create_bank, grow_bank, read_bank, write_bank
+    from discreet.scales.drift import Drift, find_drift
+    from discreet.scales.linking import Link, link_calibrations
+    from discreet.scales.reported import Scale
     from discreet.simulation import simulate, simulate_comparisons
     from discreet.sklearn import PrivateRasch, Rasch, SpectralRasch
     from discreet.tables.words import ReadingWords
@@ -60,13 +60,13 @@ __version__ = "0.2.0"
 
 _NAMES = {
     "adaptive": "item_information next_item",
-    "analysis.anchoring": "Anchored fit_anchored",
-    "analysis.bank": "Bank create_bank grow_bank read_bank write_bank",
-    "analysis.drift": "Drift find_drift",
-    "analysis.equate": "Link link_calibrations",
-    "analysis.persons": "PersonScores score",
-    "analysis.planning": "Plan plan",
-    "analysis.scale": "Scale",
+    "scales.anchoring": "Anchored fit_anchored",
+    "scales.bank": "Bank create_bank grow_bank read_bank write_bank",
+    "scales.drift": "Drift find_drift",
+    "scales.linking": "Link link_calibrations",
+    "persons.scoring": "PersonScores score",
+    "planning.plan": "Plan plan",
+    "scales.reported": "Scale",
     "answers.judges": "Comparisons",
     "answers.opening": "count_pairs",
     "answers.read_judges": "read_comparisons",

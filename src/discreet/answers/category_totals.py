@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.answers.person_chunks import Cells, Chunk, cut_chunks
-from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import SumJob
 from discreet.answers.score_moments import contribute, multiply_means, power_table
+from discreet.counts.planes import AnswerStore
 from discreet.jit import map_tasks
 from discreet.types import BoolArray, IndexArray, Int64Array
 

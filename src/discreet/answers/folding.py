@@ -14,7 +14,6 @@ import numpy as np
 
 from discreet.answers.pack import pack_rows
 from discreet.answers.pairs import SLICE_BYTES, count_store
-from discreet.answers.planes import AnswerStore, SparseRows
 from discreet.answers.steps import StepStore
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import (
@@ -26,6 +25,7 @@ from discreet.counts.folds import (
     join_sketches,
     sketch_persons,
 )
+from discreet.counts.planes import AnswerStore, SparseRows
 from discreet.types import IndexArray, UInt64Array
 
 

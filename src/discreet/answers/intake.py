@@ -16,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.pack import Repeated, pack_rows
-from discreet.answers.planes import (
+from discreet.answers.select import flip_answers
+from discreet.answers.steps import Nodes, list_category_answers, pack_steps, step_store, store_steps
+from discreet.counts.planes import (
     BLOCK_WORDS,
     AnswerStore,
     BitPlanes,
@@ -24,8 +26,6 @@ from discreet.answers.planes import (
     join_rows,
     prefers_planes,
 )
-from discreet.answers.select import flip_answers
-from discreet.answers.steps import Nodes, list_category_answers, pack_steps, step_store, store_steps
 from discreet.errors import BadResponses, Remedy
 from discreet.tables.advice import refuse_wide
 from discreet.tables.detected import Detected, join_detected

@@ -21,8 +21,8 @@ from discreet.answers.pack import (
     pack_rows,
     store_long,
 )
-from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.answers.steps import store_steps
+from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.errors import BadResponses
 from discreet.tables.advice import Found, list_scale_remedies
 from discreet.tables.roles import Reading

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.planes import (
+from discreet.counts.planes import (
     BitPlanes,
     SparseRows,
     empty_planes,
@@ -66,7 +66,7 @@ def _pack_row_block(
     cells: npt.NDArray[Any], first_row: int, right: UInt64Array, wrong: UInt64Array
 ) -> None:
     """Pack one block with the compiled loop, which may read 63 cells past a word's end."""
-    from discreet.answers.pack_kernels import pack_words
+    from discreet.counts.pack_kernels import pack_words
 
     number = cells.view(np.uint8) if cells.dtype == np.bool_ else cells
     number = _read_only(np.ascontiguousarray(number))
@@ -122,7 +122,7 @@ def pack_long(
 def _fill_planes(
     person: Codes, item: Codes, right: npt.NDArray[np.bool_], n_persons: int, n_items: int
 ) -> BitPlanes:
-    from discreet.answers.pack_kernels import fill_planes
+    from discreet.counts.pack_kernels import fill_planes
 
     planes = empty_planes(n_persons, n_items)
     if fill_planes(_codes(person), _codes(item), _read_only(right), *planes) >= 0:
@@ -153,7 +153,7 @@ def build_rows(
     """
     if not worth_compiling(PLAIN_ROW * len(person)):
         return sort_rows(person, item, right, n_persons, n_items)
-    from discreet.answers.pack_kernels import order_rows
+    from discreet.counts.pack_kernels import order_rows
 
     indptr = np.zeros(n_persons + 1, dtype=np.int64)
     np.cumsum(np.bincount(person, minlength=n_persons), out=indptr[1:])
@@ -382,7 +382,7 @@ def _number_bits(values: npt.NDArray[Any]) -> tuple[Bits, Bits, Bits]:
     """Return right, wrong and bad bits of a vector of numbers."""
     if values.dtype.str not in COMPILED_TYPES or not worth_compiling(COLUMN_CELL * len(values)):
         return pack_cells(values)
-    from discreet.answers.pack_kernels import pack_values
+    from discreet.counts.pack_kernels import pack_values
 
     numbers = np.ascontiguousarray(values.view(np.uint8) if values.dtype == np.bool_ else values)
     numbers = numbers.view()

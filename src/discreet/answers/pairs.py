@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.counts import matrix
 from discreet.counts.bit_planes import (
     count_both,
@@ -22,6 +21,7 @@ from discreet.counts.bit_planes import (
 )
 from discreet.counts.matrix import check_room, expect_pairs, fits_dense, prefers_sparse
 from discreet.counts.nodes import clear_within
+from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.counts.sparse_rows import count_compressed, count_rows, list_rows, pack_sparse
 from discreet.errors import BadUsage
 from discreet.jit import worth_compiling

@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.planes import (
+from discreet.counts.nodes import item_of_nodes
+from discreet.counts.planes import (
     PLAIN_PERSON_WORD,
     AnswerStore,
     SparseRows,
     add_up_bits,
 )
-from discreet.counts.nodes import item_of_nodes
 from discreet.jit import worth_compiling
 from discreet.types import BoolArray, IndexArray, Int64Array, UInt64Array
 
@@ -129,7 +129,7 @@ class PlaneChunk:
         total = np.zeros(64 * plane.shape[1], dtype=np.int64)
         count: Any = add_up_bits
         if self.compiled:
-            from discreet.answers.pack_kernels import count_persons as count
+            from discreet.counts.pack_kernels import count_persons as count
         count(np.ascontiguousarray(plane), total)
         return total[: self.persons]
 
@@ -156,7 +156,7 @@ class PlaneChunk:
     def _add(self, plane: UInt64Array, rows: IndexArray, values: Int64Array) -> Int64Array:
         totals = np.zeros(len(rows), dtype=np.int64)
         if self.compiled:
-            from discreet.answers.pack_kernels import add_values
+            from discreet.counts.pack_kernels import add_values
 
             add_values(plane, rows, values, totals)
             return totals

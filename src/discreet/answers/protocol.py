@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
-from discreet.answers.planes import AnswerStore
 from discreet.answers.select import CELLS, digest_ids
 from discreet.answers.steps import join_sparse
 from discreet.answers.thinning import stand_for, thin_persons
+from discreet.counts.planes import AnswerStore
 from discreet.errors import OutOfReach
 from discreet.secure import RandomSource
 from discreet.tables.detected import Detected

@@ -13,9 +13,9 @@ import numpy as np
 
 from discreet.answers.choices import join_choices
 from discreet.answers.pack import pack_rows, store_long
-from discreet.answers.planes import AnswerStore, SparseRows, join_rows
 from discreet.answers.select import select_columns
 from discreet.answers.steps import Nodes, StepStore, store_long_codes
+from discreet.counts.planes import AnswerStore, SparseRows, join_rows
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import make_frame, name_some
 from discreet.names import restore_ids

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.pack import Repeated, store_long
-from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import AnswerSource, Job, fold_blocks
 from discreet.answers.select import (
     ABSENT,
@@ -24,6 +23,7 @@ from discreet.answers.select import (
     digest_store,
     select_columns,
 )
+from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses
 from discreet.names import name_id
 from discreet.secure import RandomSource
@@ -58,7 +58,7 @@ class Responses(AnswerSource):
     persons
         One id per person, all different; None numbers them "0", "1", ...
     store
-        The answers (see :mod:`discreet.answers.planes`).
+        The answers (see :mod:`discreet.counts.planes`).
     groups
         Further facts, one text per person ("" where unknown), by column name.
     choices

@@ -16,9 +16,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows, narrow_items
 from discreet.answers.steps import StepStore, step_store
 from discreet.counts.nodes import nodes_of
+from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, narrow_items
 from discreet.errors import BadUsage
 from discreet.jit import worth_compiling
 from discreet.secure import RandomSource
@@ -128,7 +128,7 @@ def keep_entries(starts: Int64Array, most: int, draw: Draw) -> npt.NDArray[np.bo
     def cap(persons: Int64Array, keys: npt.NDArray[np.uint32]) -> Int64Array:
         if not compiled:
             return _cap_plain(starts, persons, keys, most, keep)
-        from discreet.answers.row_kernels import cap_entries
+        from discreet.counts.row_kernels import cap_entries
 
         return np.asarray(cap_entries(starts, persons, _read_only(keys), most, keep))
 
@@ -189,8 +189,8 @@ def _cap_planes(store: BitPlanes, max_answers: int, source: RandomSource) -> Bit
 
 def _cap_words(answered: UInt64Array, most: int, source: RandomSource) -> UInt64Array:
     """Clear bits of ``answered[item, word]`` until nobody has more than ``most``."""
-    from discreet.answers.pack_kernels import count_persons
-    from discreet.answers.row_kernels import cap_bits, turn_back, turn_plane
+    from discreet.counts.pack_kernels import count_persons
+    from discreet.counts.row_kernels import cap_bits, turn_back, turn_plane
 
     items, words = answered.shape
     numbers = np.empty(64 * words, dtype=np.int64)

@@ -1,6 +1,6 @@
 """Answers with steps: an item's highest category may be more than one.
 
-In: whole numbers from 0. Out: a store with the interface of :mod:`discreet.answers.planes`. A
+In: whole numbers from 0. Out: a store with the interface of :mod:`discreet.counts.planes`. A
 **node** is an item's step: of somebody in category x, the step x counts as right and the step x + 1
 as wrong, the others as missing. So a store of nodes is one of right and wrong answers, every kernel
 that counts pairs of those counts pairs of nodes, and an item of one step is its own node.
@@ -24,7 +24,8 @@ from discreet.answers.pack import (
     pack_columns,
     store_long,
 )
-from discreet.answers.planes import (
+from discreet.counts.nodes import Recoding, item_of_nodes
+from discreet.counts.planes import (
     MISSING,
     AnswerStore,
     BitPlanes,
@@ -33,7 +34,6 @@ from discreet.answers.planes import (
     join_rows,
     narrow_items,
 )
-from discreet.counts.nodes import Recoding, item_of_nodes
 from discreet.jit import map_tasks
 from discreet.types import BoolArray, IndexArray, Int8Array, Int64Array
 
@@ -45,7 +45,7 @@ MOST_STEPS = 9
 
 @dataclass(frozen=True, eq=False)
 class StepStore:
-    """Whole numbers from 0 to an item's steps; see :class:`discreet.answers.planes.AnswerStore`.
+    """Whole numbers from 0 to an item's steps; see :class:`discreet.counts.planes.AnswerStore`.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.planes import AnswerStore, BitPlanes
+from discreet.counts.planes import AnswerStore, BitPlanes
 from discreet.types import BoolArray, Int64Array, UInt64Array
 
 Store = TypeVar("Store", bound=AnswerStore)

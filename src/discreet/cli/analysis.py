@@ -31,10 +31,10 @@ from discreet.cli.scaling import (
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
-    from discreet.analysis.dif import DifTable
-    from discreet.analysis.mislabelled import Mislabelled
-    from discreet.analysis.persons import PersonScores
-    from discreet.analysis.scale import Scale
+    from discreet.items.dif import DifTable
+    from discreet.items.mislabelled import Mislabelled
+    from discreet.persons.scoring import PersonScores
+    from discreet.scales.reported import Scale
     from discreet.types import ScoreMethod
 
 
@@ -59,7 +59,7 @@ def mislabelled(
     check_method(method)
     check_writable(out, [LABELS_FILE], force=force)
     responses = read_answers(file, reading)
-    from discreet.analysis.mislabelled import find_mislabelled
+    from discreet.items.mislabelled import find_mislabelled
     from discreet.models.calibrate import fit
 
     with working("Looking for mislabelled items"):
@@ -130,7 +130,7 @@ def score(
     responses = read_answers(file, replace(reading, group=groups or None))
     import numpy as np
 
-    from discreet.analysis.persons import score as estimate_abilities
+    from discreet.persons.scoring import score as estimate_abilities
 
     with working("Estimating abilities"):
         scores = estimate_abilities(
@@ -160,7 +160,7 @@ def _spread_of(scores: PersonScores) -> Any:
 def _write_scores(
     folder: Path, scores: PersonScores, known: Any, scale: Scale | None
 ) -> list[Path]:
-    from discreet.analysis.persons import tabulate_scores
+    from discreet.persons.scoring import tabulate_scores
 
     tables = {ABILITIES_FILE: confidential(add_scaled(scores.to_dict(), scale))}
     if scores.regression is not None:
@@ -232,7 +232,7 @@ def dif(
     check_method(method)
     check_writable(out, [DIF_FILE], force=force)
     responses = read_answers(file, reading)
-    from discreet.analysis.dif import find_dif
+    from discreet.items.dif import find_dif
 
     with working("Comparing groups"):
         table = find_dif(

@@ -17,13 +17,13 @@ from discreet.errors import BadUsage
 from discreet.names import spell_path
 
 if TYPE_CHECKING:
-    from discreet.analysis.diagnosis import Diagnosis
-    from discreet.analysis.diagnostics import Diagnostics
-    from discreet.analysis.evidence import Evidence
-    from discreet.analysis.scale import Scale
-    from discreet.analysis.tables import AnalysisTable
     from discreet.answers.responses import Responses
+    from discreet.report.evidence import Evidence
+    from discreet.report.findings.diagnosis import Diagnosis
+    from discreet.report.summary import Diagnostics
+    from discreet.report.tables import AnalysisTable
     from discreet.results.estimate import Estimate
+    from discreet.scales.reported import Scale
     from discreet.types import Method
 
 
@@ -110,9 +110,9 @@ def write_calibration(
     scale
         On which numbers are reported too.
     """
-    from discreet.analysis.diagnosis import diagnose_test
-    from discreet.output.formats import write_csv
-    from discreet.output.steward import write_diagnosis
+    from discreet.report.findings.diagnosis import diagnose_test
+    from discreet.report.formats import write_csv
+    from discreet.report.page import write_diagnosis
 
     evidence = None if responses is None else gather_answers(responses, estimate)
     _note_sample(evidence, estimate)
@@ -143,7 +143,7 @@ def title_of(name: str) -> str:
 
 def _list_tables(test: Diagnosis, evidence: Evidence | None) -> list[AnalysisTable]:
     """Return the tables that get a file, in their order."""
-    from discreet.analysis.tables import list_evidence_tables
+    from discreet.report.tables import list_evidence_tables
 
     found = {**test.tables}
     if evidence is not None:
@@ -163,7 +163,7 @@ def _note_sample(evidence: Evidence | None, estimate: Estimate) -> None:
 
 def _can_write_workbook() -> bool:
     from discreet.errors import MissingExtra
-    from discreet.output.workbook import can_write_workbooks
+    from discreet.report.workbook import can_write_workbooks
 
     if can_write_workbooks():
         return True
@@ -172,14 +172,14 @@ def _can_write_workbook() -> bool:
 
 
 def _write_workbook(path: Path, tables: list[AnalysisTable]) -> None:
-    from discreet.output.workbook import write_workbook
+    from discreet.report.workbook import write_workbook
 
     write_workbook(path, tables, warning=CONFIDENTIAL[:1].upper() + CONFIDENTIAL[1:])
 
 
 def gather_answers(responses: Responses, estimate: Estimate) -> Evidence | None:
     """Return all analyses of a calibration, or ``None`` where the answers allow none."""
-    from discreet.analysis.evidence import gather_evidence
+    from discreet.report.evidence import gather_evidence
 
     try:
         return gather_evidence(responses, estimate)
@@ -189,7 +189,7 @@ def gather_answers(responses: Responses, estimate: Estimate) -> Evidence | None:
 
 
 def _summarise(evidence: Evidence | None) -> Diagnostics | None:
-    from discreet.analysis.diagnostics import summarise_evidence
+    from discreet.report.summary import summarise_evidence
 
     return None if evidence is None else summarise_evidence(evidence)
 
@@ -203,7 +203,7 @@ def read_calibration(path: Path) -> Any:
     """Return the estimate, the release or the bank at ``path``."""
     if path.is_dir():
         return _read_folder(path)
-    from discreet.analysis.bank import is_bank, read_bank
+    from discreet.scales.bank import is_bank, read_bank
 
     if is_bank(path):
         return read_bank(path)
@@ -211,7 +211,7 @@ def read_calibration(path: Path) -> Any:
     if start.startswith("{"):
         return _read_estimate(path)
     if start.lstrip('; "').upper().startswith(("ENTRY", "ITEM")) and "difficulty" not in start:
-        from discreet.output.winsteps import read_item_file
+        from discreet.report.winsteps import read_item_file
 
         return read_item_file(path)
     raise BadUsage(
@@ -234,7 +234,7 @@ def find_calibration(path: Path) -> Any:
 
 
 def _is_calibration(path: Path) -> bool:
-    from discreet.analysis.bank import is_bank
+    from discreet.scales.bank import is_bank
 
     if path.name == CALIBRATION_FILE or is_bank(path):
         return True
@@ -269,7 +269,7 @@ def name_calibration(path: Path) -> str:
 
 def read_anchors(path: Path) -> Any:
     """Return anchors: a calibration, or the path of a table with item and difficulty."""
-    from discreet.analysis.bank import is_bank
+    from discreet.scales.bank import is_bank
     from discreet.tables.paths import read_head, sniff
 
     if path.is_dir() or is_bank(path):
@@ -306,7 +306,7 @@ def _read_estimate(path: Path) -> Estimate:
 
     if is_saved_result(path):
         return Estimate.load(path)
-    from discreet.analysis.calibration_file import explaining_damage, read_document
+    from discreet.report.calibration_file import explaining_damage, read_document
 
     document = read_document(path)
     with explaining_damage(path):

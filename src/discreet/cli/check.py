@@ -11,7 +11,7 @@ from discreet.cli.options import AsJson, Method
 from discreet.cli.output import conclude, list_rows, note, print_columns, print_json, say, working
 
 if TYPE_CHECKING:
-    from discreet.analysis.check import ModelCheck, ModelTest
+    from discreet.report.tests import ModelCheck, ModelTest
 
 
 def check(
@@ -36,8 +36,8 @@ def check(
 
 def _check(file: str, method: str, reading: ReadingOptions) -> ModelCheck:
     responses = read_answers(file, reading)
-    from discreet.analysis.check import check_model
     from discreet.models.calibrate import fit
+    from discreet.report.tests import check_model
 
     with working("Testing the model"):
         estimate = fit(responses, method=check_method(method), model=reading.model)
@@ -48,7 +48,7 @@ def _compare(
     file: str, method: str, reading: ReadingOptions, found: ModelCheck
 ) -> dict[str, list[Any]]:
     """Return the fit before categories were merged beside that afterwards."""
-    from discreet.analysis.before_after import compare_fit
+    from discreet.report.before_after import compare_fit
 
     return compare_fit(_check(file, method, replace(reading, merge=None)), found).to_dict()
 

@@ -1,7 +1,7 @@
 """The document of a calibration: what ``fit --json`` prints and ``fit --out`` keeps.
 
 In: an estimate. Out: plain values, or a file, which
-:mod:`discreet.analysis.calibration_file` reads back. Confidential.
+:mod:`discreet.report.calibration_file` reads back. Confidential.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from discreet.cli.output import json_text, list_rows
 from discreet.cli.scaling import add_scaled, name_scale
 
 if TYPE_CHECKING:
-    from discreet.analysis.diagnostics import Diagnostics
-    from discreet.analysis.scale import Scale
+    from discreet.report.summary import Diagnostics
     from discreet.results.estimate import Estimate
+    from discreet.scales.reported import Scale
     from discreet.types import FloatArray
 
 COVARIANCE_ITEMS = 100
@@ -58,7 +58,7 @@ def write_document(
 ) -> None:
     """Write the file that a report can be made from again, and persons scored with."""
     from discreet import __version__
-    from discreet.analysis.calibration_file import FORMAT, VERSION
+    from discreet.report.calibration_file import FORMAT, VERSION
 
     steps = {} if estimate.ladder is None else {
         "threshold_covariance": _keep_covariance(estimate.threshold_covariance)

@@ -50,11 +50,11 @@ from discreet.cli.scaling import (
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:
-    from discreet.analysis.anchoring import Anchored
-    from discreet.analysis.diagnostics import Diagnostics
-    from discreet.analysis.scale import Scale, ScaleTarget
     from discreet.answers.responses import Responses
+    from discreet.report.summary import Diagnostics
     from discreet.results.estimate import Estimate
+    from discreet.scales.anchoring import Anchored
+    from discreet.scales.reported import Scale, ScaleTarget
     from discreet.types import AnchorMethod
 
 
@@ -135,7 +135,7 @@ def fit(
 
 
 def _hold(anchors: Path, responses: Responses, method: str, model: str) -> Anchored:
-    from discreet.analysis.anchoring import fit_anchored, refuse_rating_scale
+    from discreet.scales.anchoring import fit_anchored, refuse_rating_scale
 
     refuse_rating_scale(model)
     known = cast("AnchorMethod", method)  # another name is refused there
@@ -202,9 +202,9 @@ def report(
 
 
 def _report_release(bundle: Path, out: Path | None, *, force: bool) -> None:
-    from discreet.output.pages import write_public_page
     from discreet.publishing.bundle import hash_content, seal_record
     from discreet.publishing.verification import read_published
+    from discreet.report.pages import write_public_page
 
     _check_place(bundle, out, PUBLIC_FILE, force=force)
     published = read_published(bundle)
@@ -229,7 +229,7 @@ def _report_calibration(
     *,
     force: bool,
 ) -> None:
-    from discreet.analysis.calibration_file import explaining_damage, read_document
+    from discreet.report.calibration_file import explaining_damage, read_document
     from discreet.tables.paths import settle_path
 
     file = place if place.is_file() else place / CALIBRATION_FILE
@@ -247,7 +247,7 @@ def _report_calibration(
 
 
 def _settle(wanted: Scale | ScaleTarget, diagnostics: Diagnostics | None) -> Scale:
-    from discreet.analysis.scale import Scale
+    from discreet.scales.reported import Scale
 
     if isinstance(wanted, Scale):
         return wanted
@@ -288,8 +288,8 @@ def _finish(
     heading: dict[str, str],
     scale: Scale | None,
 ) -> None:
-    from discreet.analysis.findings import find_problems
-    from discreet.output.steward import judge, write_steward_page
+    from discreet.report.findings.items import find_problems
+    from discreet.report.page import judge, write_steward_page
 
     path = out / REPORT_FILE
     write_text(path, write_steward_page(estimate, diagnostics, **heading, scale=scale))

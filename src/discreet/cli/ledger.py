@@ -122,8 +122,8 @@ def declare_population(
     ] = False,
 ) -> None:
     """Declare whom data is about. What is not declared disjoint counts as overlapping."""
-    from discreet.output.spending import explain_relations
     from discreet.privacy.ledger import Ledger
+    from discreet.report.spending import explain_relations
 
     ledger = Ledger.open(file)
     known = ledger.declare(
@@ -150,8 +150,8 @@ def _split_names(text: str) -> list[str]:
 
 def show_ledger(file: LedgerFile, *, as_json: AsJson = False) -> None:
     """Show what has been spent and what is left. For the steward's eyes."""
-    from discreet.output.spending import describe_largest, list_populations
     from discreet.privacy.ledger import Ledger
+    from discreet.report.spending import describe_largest, list_populations
 
     ledger = Ledger.open(file)
     history = ledger.history()
@@ -192,7 +192,7 @@ def _say_largest(largest: dict[str, Any]) -> str:
 
 
 def _print_populations(known: Populations, rows: list[dict[str, Any]]) -> None:
-    from discreet.output.spending import explain_relations
+    from discreet.report.spending import explain_relations
 
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     columns["declared"] = [explain_relations(known, row["population"]) for row in rows]
@@ -211,8 +211,8 @@ def report_spending(
     as_json: AsJson = False,
 ) -> None:
     """Report what was spent, for publication. Prints Markdown where there is no --out."""
-    from discreet.output.spending import describe_spending, write_spending_page, write_spending_text
     from discreet.privacy.ledger import Ledger
+    from discreet.report.spending import describe_spending, write_spending_page, write_spending_text
 
     ways: dict[str, Callable[[Mapping[str, Any]], str]]
     ways = {".html": write_spending_page, ".md": write_spending_text, ".json": json_text}

@@ -33,9 +33,9 @@ from discreet.errors import BadUsage
 from discreet.markup import minus, name_some
 
 if TYPE_CHECKING:
-    from discreet.analysis.bank import Bank
-    from discreet.analysis.drift import Drift
-    from discreet.analysis.equate import Link
+    from discreet.scales.bank import Bank
+    from discreet.scales.drift import Drift
+    from discreet.scales.linking import Link
 
 
 LINK_FILE = "link.confidential.csv"
@@ -70,11 +70,11 @@ def link(
         )
     check_writable(out, (*CALIBRATION_FILES, LINK_FILE), force=force)
     first, second = read_calibration(base), read_calibration(new)
-    from discreet.analysis.equate import link_calibrations
+    from discreet.scales.linking import link_calibrations
 
     pair = first, second
     if answers_a is not None and answers_b is not None:
-        from discreet.analysis.persons import score
+        from discreet.persons.scoring import score
 
         pair = (
             score(read_answers(answers_a, reading), first),
@@ -135,7 +135,7 @@ def drift(
     names = tuple(name_calibration(file) for file in files)
     if len(set(names)) < len(names):
         names = tuple(map(str, files))
-    from discreet.analysis.drift import find_drift
+    from discreet.scales.drift import find_drift
 
     sources = [_read_period(file, reading) for file in files]
     with working("Comparing"):
@@ -232,8 +232,8 @@ def create_bank(
 ) -> None:
     """Start a bank with the items of a calibration, whose scale becomes that of the bank."""
     check_writable(file.parent, [file.name], force=force)
-    from discreet.analysis.bank import create_bank as create
-    from discreet.analysis.bank import write_bank
+    from discreet.scales.bank import create_bank as create
+    from discreet.scales.bank import write_bank
 
     known = read_calibration(calibration)
     bank = create(known, scale=scale, source=source or name_calibration(calibration))
@@ -252,7 +252,7 @@ def add_to_bank(
     as_json: AsJson = False,
 ) -> None:
     """Link a calibration to a bank and add its new items. Values in the bank do not change."""
-    from discreet.analysis.bank import grow_bank, read_bank, write_bank
+    from discreet.scales.bank import grow_bank, read_bank, write_bank
 
     bank = read_bank(file)
     known = read_calibration(calibration)
@@ -272,7 +272,7 @@ def add_to_bank(
 
 def show_bank(file: BankFile, *, as_json: AsJson = False) -> None:
     """Show the items of a bank."""
-    from discreet.analysis.bank import read_bank
+    from discreet.scales.bank import read_bank
 
     bank = read_bank(file)
     columns = bank.to_dict()

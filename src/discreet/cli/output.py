@@ -273,7 +273,7 @@ def confidential(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
 
 def write_tables(folder: Path, tables: Mapping[str, dict[str, list[Any]]]) -> list[Path]:
     """Write confidential tables as CSV, all or none, and return where they are."""
-    from discreet.output.formats import write_csv
+    from discreet.report.formats import write_csv
 
     with staged(folder, [*tables]) as stage:
         for name, columns in tables.items():

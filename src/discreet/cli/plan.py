@@ -39,7 +39,7 @@ from discreet.errors import BadUsage
 from discreet.markup import show_predicted_share
 
 if TYPE_CHECKING:
-    from discreet.analysis.planning import Plan
+    from discreet.planning.plan import Plan
     from discreet.privacy.accounting import Budget
     from discreet.privacy.audit import AuditReport
     from discreet.privacy.audit.attacks import Size
@@ -92,7 +92,7 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Predict what privacy costs. Leave out one of persons, items, epsilon and the target."""
-    from discreet.analysis.planning import plan as make
+    from discreet.planning.plan import plan as make
 
     if target_top is not None and top is None:
         raise BadUsage("--target-top needs --top K: the share of which items is meant?")
@@ -190,7 +190,7 @@ def _show_comparison(plans: dict[str, Plan]) -> None:
 
 
 def _check(made: Plan, runs: int) -> tuple[float, float]:
-    from discreet.analysis.setting import check_setting
+    from discreet.planning.study import check_setting
 
     def progress(done: int) -> None:
         if runs >= 10 and done % max(1, runs // 10) == 0:
@@ -201,7 +201,7 @@ def _check(made: Plan, runs: int) -> tuple[float, float]:
 
 
 def _write_page(made: Plan, page: Path) -> None:
-    from discreet.output.pages import make_page
+    from discreet.report.pages import make_page
 
     with working("Computing the table behind the page"):
         text = make_page(made)

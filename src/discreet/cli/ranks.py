@@ -115,7 +115,7 @@ def _top_document(estimate: Estimate, ranking: Ranking, ranges: RankRanges) -> d
 def _print_ranking(
     estimate: Estimate, ranking: Ranking, ranges: RankRanges, kind: ReleaseKind
 ) -> None:
-    from discreet.analysis.standing import show_ranks
+    from discreet.results.standing import show_ranks
 
     best, most = set(ranking.top), kind.least if ranking.easiest else kind.most
     rivals = [item for item in ranking.possibly_in if item not in best]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from discreet.cli.options import option
 
 if TYPE_CHECKING:
-    from discreet.analysis.scale import Scale, ScaleTarget
+    from discreet.scales.reported import Scale, ScaleTarget
 
 
 ScaleText = Annotated[
@@ -26,7 +26,7 @@ def read_wanted(text: str | None) -> Scale | ScaleTarget | None:
     """Return the scale that was typed, or refuse it before anything else is done."""
     if text is None:
         return None
-    from discreet.analysis.scale import parse_scale
+    from discreet.scales.reported import parse_scale
 
     return parse_scale(text)
 
@@ -35,7 +35,7 @@ def needs_persons(wanted: Scale | ScaleTarget | None) -> bool:
     """Say whether abilities must be known before the scale is."""
     if wanted is None:
         return False
-    from discreet.analysis.scale import ScaleTarget  # loads SciPy
+    from discreet.scales.reported import ScaleTarget  # loads SciPy
 
     return isinstance(wanted, ScaleTarget)
 
@@ -48,15 +48,15 @@ def settle_scale(
         return None
     if not needs_persons(wanted):
         return wanted.settle(())
-    from discreet.analysis.persons import score
+    from discreet.persons.scoring import score
 
     return wanted.settle(score(responses, calibration).ability)
 
 
 def stored_scale(calibration: Path) -> Scale | None:
     """Return the scale of a calibration of ``fit --out --scale``; other ones have none."""
-    from discreet.analysis.calibration_file import read_document
     from discreet.cli.calibrations import CALIBRATION_FILE, is_saved_result
+    from discreet.report.calibration_file import read_document
 
     file = calibration / CALIBRATION_FILE if calibration.is_dir() else calibration
     if file.suffix != ".json" or not file.is_file() or is_saved_result(file):

@@ -17,7 +17,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from discreet.answers.row_kernels import ones_in
+from discreet.counts.row_kernels import ones_in
 from discreet.jit import compiled_loop
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped"

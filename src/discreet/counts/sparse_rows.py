@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.planes import BitPlanes, SparseRows, empty_planes, narrow_items
+from discreet.counts.planes import BitPlanes, SparseRows, empty_planes, narrow_items
 from discreet.jit import map_tasks, worth_compiling
 from discreet.types import Int64Array
 
@@ -101,7 +101,7 @@ def list_rows(planes: BitPlanes) -> SparseRows:
 
 def pack_sparse(rows: SparseRows, start: int, stop: int) -> BitPlanes:
     """Turn the sparse rows of some persons into bit planes."""
-    from discreet.answers.pack_kernels import fill_planes
+    from discreet.counts.pack_kernels import fill_planes
 
     stop = min(stop, rows.n_persons)
     span = slice(rows.indptr[start], rows.indptr[stop])

@@ -12,11 +12,11 @@ import numpy as np
 from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.errors import DisconnectedItems, NotConverged
-from discreet.models.conditional import assemble_conditional, maximise_conditional
-from discreet.models.conditional_steps import maximise_steps
+from discreet.models.conditional.groups import SOLVE_SECONDS, conditional_work
+from discreet.models.conditional.patterns import GroupPatterns, Patterns
+from discreet.models.conditional.rasch import assemble_conditional, maximise_conditional
+from discreet.models.conditional.steps import maximise_steps
 from discreet.models.connection import Chain, ItemFacts
-from discreet.models.patterns import GroupPatterns, Patterns
-from discreet.models.score_groups import SOLVE_SECONDS, conditional_work
 from discreet.models.steps import StepPlan, assemble_steps, count_reached
 from discreet.results.estimate import Estimate
 from discreet.types import FloatArray, IndexArray

@@ -21,18 +21,18 @@ from discreet.counts.matrix import DENSE_FITTING, FITTING, planning
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, name_source
 from discreet.markup import count_of
+from discreet.models.conditional.patterns import GroupPatterns
 from discreet.models.connection import Chain, ItemFacts, doubt_shape
-from discreet.models.jackknife import leave_folds_out
 from discreet.models.methods import ANSWER_METHODS, AUTO, METHOD_WORDS, METHODS, PAIR_METHODS
-from discreet.models.patterns import GroupPatterns
-from discreet.models.steps import RATING_SCALE, plan_steps
-from discreet.models.uncertainty import (
+from discreet.models.standard_errors.folds import leave_folds_out
+from discreet.models.standard_errors.sandwich import (
     COVARIANCE_LIMIT,
     Sandwich,
     Uncertainty,
     plan_sandwich,
     simulate_uncertainty,
 )
+from discreet.models.steps import RATING_SCALE, plan_steps
 from discreet.models.unused import call_categories
 from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
 from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind

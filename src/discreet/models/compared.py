@@ -21,7 +21,7 @@ from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.connection import Chain, build_chain
 from discreet.models.laplacian import Laplacian, invert
 from discreet.models.methods import PAIR_METHODS, Method
-from discreet.models.uncertainty import COVARIANCE_LIMIT, Uncertainty
+from discreet.models.standard_errors.sandwich import COVARIANCE_LIMIT, Uncertainty
 from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
 from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
 from discreet.results.ranking import STATUS_WORDS, Strengths, explain_left_out
@@ -131,8 +131,8 @@ def _judge_errors(
     """Sandwich over judges: ``pinv(L) (sum over judges of s s') pinv(L)``.
 
     A comparison adds its residual to the loser's score and takes it from the winner's. As for
-    persons (:mod:`discreet.models.uncertainty`), a judge's score is divided by one minus the
-    judge's leverage, because residuals at the estimate are smaller than at the truth.
+    persons (:mod:`discreet.models.standard_errors.sandwich`), a judge's score is divided by one
+    minus the judge's leverage, because residuals at the estimate are smaller than at the truth.
     """
     from scipy.sparse import csr_array
 

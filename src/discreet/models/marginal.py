@@ -22,6 +22,7 @@ from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage, DisconnectedItems, NotConverged
 from discreet.markup import name_some
+from discreet.models.conditional.patterns import GroupPatterns, Patterns
 from discreet.models.connection import build_chain, classify
 from discreet.models.mixture import (
     MarginalFit,
@@ -31,7 +32,6 @@ from discreet.models.mixture import (
     evaluate_mixture,
     information_about_difficulty,
 )
-from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.models.refined import solve_refined
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
 from discreet.types import FloatArray, IndexArray, Int64Array

@@ -15,7 +15,8 @@ from discreet.answers.protocol import Answers
 from discreet.counts import PairCounts
 from discreet.counts.nodes import item_of_nodes
 from discreet.errors import BadUsage
-from discreet.models.conditional_steps import rating_basis
+from discreet.models.conditional.patterns import GroupPatterns, Patterns
+from discreet.models.conditional.steps import rating_basis
 from discreet.models.marginal import (
     DISTRIBUTIONS,
     check_patterns,
@@ -23,7 +24,6 @@ from discreet.models.marginal import (
     maximise_marginal,
     start_marginal,
 )
-from discreet.models.patterns import GroupPatterns, Patterns
 from discreet.models.steps import StepPlan, plan_steps
 from discreet.results.estimate import Estimate
 from discreet.types import FloatArray, IndexArray, Int64Array

@@ -22,7 +22,7 @@ from discreet.counts.folds import PersonWeight
 from discreet.errors import BadUsage
 from discreet.models.laplacian import Laplacian, build_laplacian, symmetrise_flow
 from discreet.models.refined import RefinedScoring, curvature, solve_refined, solve_within
-from discreet.models.score_plan import PairContribution
+from discreet.models.standard_errors.person_scores import PairContribution
 from discreet.models.stationary import solve_stationary
 from discreet.results.estimate import Estimate, Solution
 from discreet.types import FloatArray
@@ -106,7 +106,7 @@ def _conditional(responses: Answers, *, ability: str, model: str) -> Estimate:
         from discreet.models.steps import fit_conditional_steps
 
         return fit_conditional_steps(responses, model)
-    from discreet.models.conditional import fit_conditional
+    from discreet.models.conditional.rasch import fit_conditional
 
     return fit_conditional(responses)
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from discreet.models.categories import log_weights
-from discreet.models.patterns import Patterns
+from discreet.models.conditional.patterns import Patterns
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray, IndexArray, Int64Array
 

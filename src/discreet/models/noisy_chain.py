@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from discreet.models.noisefit import NoiseFit
-from discreet.models.noisefit.disagreements import right_wrong_probability
-from discreet.models.noisefit.margins import PUBLIC_SEED
-from discreet.models.noisefit.pairs import PairMatrix
+from discreet.models.noisy import NoiseFit
+from discreet.models.noisy.disagreements import right_wrong_probability
+from discreet.models.noisy.margins import PUBLIC_SEED
+from discreet.models.noisy.pairs import PairMatrix
 from discreet.models.stationary import solve_stationary
 from discreet.results.estimate import Solution
 from discreet.types import FloatArray

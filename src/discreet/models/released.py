@@ -17,8 +17,8 @@ import numpy as np
 
 from discreet.errors import BadUsage
 from discreet.jit import one_blas_thread
-from discreet.models.noisefit import NoiseFit
-from discreet.models.noisefit.totals import TotalsFit
+from discreet.models.noisy import NoiseFit
+from discreet.models.noisy.totals import TotalsFit
 from discreet.models.noisy_chain import (
     FLOOR_LIMIT,
     SpectralFit,

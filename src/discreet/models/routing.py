@@ -27,9 +27,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from discreet.answers.planes import AnswerStore, SparseRows
 from discreet.answers.protocol import Answers, Job
-from discreet.models.score_plan import restrict_rows
+from discreet.counts.planes import AnswerStore, SparseRows
+from discreet.models.standard_errors.person_scores import restrict_rows
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.types import FloatArray, IndexArray
 

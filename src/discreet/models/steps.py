@@ -18,16 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Answers, Job
 from discreet.answers.reshaping import join_stores
 from discreet.answers.responses import Responses
 from discreet.answers.steps import StepStore
 from discreet.counts import PairCounts
 from discreet.counts.nodes import Locations, Recoding, item_of_nodes, keep_used
+from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage, DisconnectedItems
 from discreet.markup import count_of, name_some
-from discreet.models.conditional_steps import (
+from discreet.models.conditional.patterns import GroupPatterns, Patterns
+from discreet.models.conditional.steps import (
     StepFit,
     StepModel,
     StepPatterns,
@@ -36,8 +37,7 @@ from discreet.models.conditional_steps import (
 )
 from discreet.models.connection import Chain, build_chain, regularise
 from discreet.models.methods import Method
-from discreet.models.patterns import GroupPatterns, Patterns
-from discreet.models.uncertainty import Uncertainty
+from discreet.models.standard_errors.sandwich import Uncertainty
 from discreet.models.unused import tell_unused
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status
 from discreet.results.thresholds import Thresholds
@@ -398,7 +398,7 @@ def _sum_up(status: Sequence[Status]) -> Status:
 def collect_patterns(answers: Answers, plan: StepPlan, **options: Any) -> StepPatterns:
     """Group persons by the items they answered and their total score.
 
-    ``options`` are those of :class:`~discreet.models.patterns.GroupPatterns`.
+    ``options`` are those of :class:`~discreet.models.conditional.patterns.GroupPatterns`.
     """
     job = GroupPatterns(np.arange(len(plan.items)), **options)
     return count_reached(job.collect(answers.reduce(plan.wrap(job))), plan)

@@ -29,8 +29,6 @@ from discreet.atomic import PRIVACY_FILE, as_bytes, hold_place
 from discreet.errors import DiscreetError, escape_json
 from discreet.markup import brief_repr, spreadsheet_cell
 from discreet.models.released import count_raised
-from discreet.output.pages import write_public_page
-from discreet.output.statement import REFERENCE, write_registry_entry, write_statement
 from discreet.privacy.accounting import Guarantee
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.protocol import Order, Public
@@ -41,6 +39,8 @@ from discreet.publishing.noisy import (
     may_show_values,
     noisy_bytes,
 )
+from discreet.report.pages import write_public_page
+from discreet.report.statement import REFERENCE, write_registry_entry, write_statement
 from discreet.results.estimate import Estimate
 from discreet.results.kinds import KINDS, find_kind
 from discreet.results.ranking import Strengths

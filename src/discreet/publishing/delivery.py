@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Unpack
 
-from discreet.analysis.standing import PAIRED_ITEMS
 from discreet.answers.protocol import Contributions
 from discreet.atomic import StagedFolder, hold_place
 from discreet.errors import BadResponses, BadUsage, DiscreetError
@@ -44,6 +43,7 @@ from discreet.publishing.listing import (
     read_public_listing,
 )
 from discreet.publishing.noisy import COVARIANCE_ITEMS
+from discreet.results.standing import PAIRED_ITEMS
 from discreet.tables.words import ListedWords
 from discreet.types import Engine
 

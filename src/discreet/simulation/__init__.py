@@ -24,15 +24,15 @@ import numpy.typing as npt
 
 from discreet.answers.judges import Comparisons
 from discreet.answers.pack import pack_rows
-from discreet.answers.planes import (
+from discreet.answers.responses import Responses
+from discreet.answers.steps import Nodes, step_store
+from discreet.counts.planes import (
     BLOCK_WORDS,
     MISSING,
     BitPlanes,
     SparseRows,
     prefers_planes,
 )
-from discreet.answers.responses import Responses
-from discreet.answers.steps import Nodes, step_store
 from discreet.errors import BadUsage
 from discreet.markup import brief_repr
 from discreet.simulation.designs import DESIGNS, Design, SimulatedAnswers

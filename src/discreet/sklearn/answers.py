@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, issparse
 
-from discreet.analysis.abilities import abilities
 from discreet.answers.responses import Responses
 from discreet.errors import MissingExtra
 from discreet.models.steps import match_categories
+from discreet.persons.measures import abilities
 from discreet.results.estimate import Estimate
 from discreet.tables.values import Codes, ValueScoring, make_scoring
 from discreet.tables.words import StepWords

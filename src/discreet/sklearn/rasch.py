@@ -12,8 +12,9 @@ import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from discreet.analysis.abilities import NormalPrior
-from discreet.analysis.prediction import (
+from discreet.answers.responses import Responses
+from discreet.errors import BadUsage
+from discreet.items.predictive_fit import (
     describe_persons,
     log_likelihood,
     predict_answers,
@@ -21,10 +22,9 @@ from discreet.analysis.prediction import (
     smooth_categories,
     smooth_shares,
 )
-from discreet.answers.responses import Responses
-from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
 from discreet.models.steps import match_categories
+from discreet.persons.measures import NormalPrior
 from discreet.sklearn.answers import AnswerEstimator
 from discreet.tables.values import Codes
 from discreet.tables.words import StepWords

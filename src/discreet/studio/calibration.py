@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.analysis.diagnosis import Diagnosis, diagnose_test
-from discreet.analysis.diagnostics import summarise_evidence
-from discreet.analysis.evidence import Evidence, gather_evidence
-from discreet.analysis.persons import score
-from discreet.analysis.scale import Scale, parse_scale
-from discreet.analysis.tables import AnalysisTable, list_evidence_tables
 from discreet.answers.responses import Responses
 from discreet.atomic import staged
 from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
-from discreet.output.formats import write_csv
-from discreet.output.steward import list_report_values, write_diagnosis
-from discreet.output.workbook import can_write_workbooks, write_workbook
+from discreet.persons.scoring import score
+from discreet.report.evidence import Evidence, gather_evidence
+from discreet.report.findings.diagnosis import Diagnosis, diagnose_test
+from discreet.report.formats import write_csv
+from discreet.report.page import list_report_values, write_diagnosis
+from discreet.report.summary import summarise_evidence
+from discreet.report.tables import AnalysisTable, list_evidence_tables
+from discreet.report.workbook import can_write_workbooks, write_workbook
 from discreet.results.estimate import Estimate
+from discreet.scales.reported import Scale, parse_scale
 from discreet.studio.worker import TaskProgress, load_kept
 
 # The word is part of the names: a file that leaves the studio still says what it is.

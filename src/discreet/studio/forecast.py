@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from discreet.analysis.planning import Plan, make_plan, plan, plannable
-from discreet.analysis.setting import Setting
 from discreet.errors import DiscreetError
 from discreet.markup import HtmlColumn, count_of, show_predicted_share
+from discreet.planning.plan import Plan, make_plan, plan, plannable
+from discreet.planning.study import Setting
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.protocol import Order
 from discreet.studio.session import StudioSession, Work

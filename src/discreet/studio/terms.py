@@ -12,7 +12,6 @@ from filecmp import cmp
 from pathlib import Path
 from typing import Any
 
-from discreet.analysis.bank import CONFIDENTIAL, is_bank, read_bank
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget
 from discreet.privacy.ledger import Ledger
@@ -23,6 +22,7 @@ from discreet.publishing.listing import Items, Listing, make_listing
 from discreet.publishing.preview import Preview, preview_release
 from discreet.publishing.release import DeliveryTerms
 from discreet.publishing.wanted import ReleaseSpec
+from discreet.scales.bank import CONFIDENTIAL, is_bank, read_bank
 from discreet.studio.forms import Field, read_fields, read_number, read_whole, write_number
 from discreet.tables.lists import read_items
 from discreet.words import LANGUAGES

@@ -18,7 +18,7 @@ from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.tables.detected import DeclaredSource
-from discreet.tables.jsonl import JsonLinesSource
+from discreet.tables.formats.jsonl import JsonLinesSource
 from discreet.tables.key import settle_key
 from discreet.tables.opener import Encodings, Source, open_table_file, plan_source
 from discreet.tables.paths import (
@@ -108,7 +108,7 @@ def describe_source(source: str | os.PathLike[str]) -> str:
     text = os.fspath(source)
     if is_query(text) or not names_server(text):
         return text
-    from discreet.tables.postgres import parse_address
+    from discreet.tables.formats.postgres import parse_address
 
     return parse_address(text).name
 
@@ -143,7 +143,7 @@ def open_dataset(
     if is_query(source):
         return _open_query(str(source), resources)
     if names_server(source):
-        from discreet.tables.postgres import open_server
+        from discreet.tables.formats.postgres import open_server
 
         return open_server(os.fspath(source))
     if names_database(source):

@@ -23,11 +23,11 @@ from discreet.errors import BadResponses, BadUsage
 from discreet.tables.advice import refuse_long
 from discreet.tables.cells import write_cell
 from discreet.tables.detected import Detected, join_detected, refuse_detected
-from discreet.tables.evaluations import KINDS as LOGS
-from discreet.tables.evaluations import EvaluationSource
 from discreet.tables.form import Form
+from discreet.tables.formats.evaluations import KINDS as LOGS
+from discreet.tables.formats.evaluations import EvaluationSource
+from discreet.tables.formats.jsonl import JsonLinesSource
 from discreet.tables.ids import IdCodes, read_ids, spell_ids
-from discreet.tables.jsonl import JsonLinesSource
 from discreet.tables.order import OrderKeys
 from discreet.tables.paths import find_files, read_head, sniff, warn_encoding
 from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
@@ -186,7 +186,7 @@ def open_table_file(
     if kind == "parquet":
         return ParquetSource(file, progress)
     if kind not in ("text", "workbook"):
-        from discreet.tables.labelled import LabelledSource
+        from discreet.tables.formats.labelled import LabelledSource
 
         return LabelledSource(file, kind, reading, progress)
     source = (
@@ -202,7 +202,7 @@ def open_table_file(
 
 
 def _open_workbook(file: Path, form: Form, progress: Progress | None) -> Source:
-    from discreet.tables.workbook import WorkbookSource
+    from discreet.tables.formats.workbook import WorkbookSource
 
     return WorkbookSource(file, form.sheet, header=form.header, progress=progress)
 

@@ -21,7 +21,13 @@ from discreet.words.catalogue import (
     write_entries,
 )
 
-FIXED = ("output/points.py", "output/spending.py", "output/statement.py", "privacy/", "publishing/")
+FIXED = (
+    "report/statement_points.py",
+    "report/spending.py",
+    "report/statement.py",
+    "privacy/",
+    "publishing/",
+)
 """Where the sentences of the promise are said."""
 OWN_LETTERS = 100_000
 """Longest catalogue of an agency."""

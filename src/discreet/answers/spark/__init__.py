@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.pairs import Weighting
-from discreet.answers.planes import AnswerStore, SparseRows, narrow_items
 from discreet.answers.protocol import AnswerSource, ItemTotals, Job, refuse_travel
 from discreet.answers.select import ABSENT, CELLS, add_digests, check_cap, digest_store
 from discreet.answers.spark.layout import NAME, FrameRows, plan_frame
@@ -45,6 +44,7 @@ from discreet.answers.steps import step_store
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import FoldCounts, Tally, afford_folds, join_sketches
 from discreet.counts.matrix import check_room
+from discreet.counts.planes import AnswerStore, SparseRows, narrow_items
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource
 from discreet.tables.detected import Detected

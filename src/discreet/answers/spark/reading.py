@@ -19,10 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.answers.intake import WideTable
-from discreet.answers.planes import AnswerStore
 from discreet.answers.spark.layout import NAME, RowLayout
 from discreet.answers.streamed.batches import store_rows
 from discreet.answers.streamed.blocks import ItemNames, LongRows
+from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.tables.dataset import Shard
 from discreet.tables.detected import DeclaredSource

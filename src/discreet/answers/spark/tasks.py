@@ -25,7 +25,6 @@ import pyarrow as pa
 
 from discreet.answers.folding import count_folds
 from discreet.answers.pairs import Weighting, count_store
-from discreet.answers.planes import AnswerStore, BitPlanes, SparseRows, narrow_items
 from discreet.answers.protocol import Job
 from discreet.answers.select import keep_entries, select_columns
 from discreet.answers.spark.layout import RowLayout
@@ -33,6 +32,7 @@ from discreet.answers.spark.reading import Persons, read_task_persons
 from discreet.answers.steps import StepStore
 from discreet.answers.thinning import thin_persons
 from discreet.counts.folds import Tally, hash_persons, sketch_persons
+from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, narrow_items
 from discreet.counts.sparse_rows import list_rows
 from discreet.errors import BadResponses, BadUsage, DiscreetError
 from discreet.jit import load_kernels, set_threads, worth_compiling

@@ -19,7 +19,6 @@ from typing import Any, TypeVar, cast
 from discreet.answers.choices import take_choices
 from discreet.answers.intake import RawTable, WideTable, pack_table
 from discreet.answers.pairs import Weighting
-from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import AnswerSource, Job, fold_blocks
 from discreet.answers.reading import name_answers, read_steps
 from discreet.answers.responses import Responses
@@ -42,6 +41,7 @@ from discreet.answers.streamed.counting import (
 from discreet.answers.streamed.passes import Passes, as_texts
 from discreet.counts import PairCounts
 from discreet.counts.folds import Tally
+from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage, DiscreetError
 from discreet.secure import RandomSource
 from discreet.tables.dataset import Shard, no_rows, open_dataset, settle_reading

@@ -19,12 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.answers.intake import store_answers
-from discreet.answers.planes import AnswerStore, BitPlanes, empty_planes, prefers_planes
 from discreet.answers.select import flip_answers
 from discreet.answers.steps import step_store
 from discreet.answers.streamed.blocks import Block, ItemNames, LongRows
 from discreet.answers.streamed.buckets import Buckets
 from discreet.counts.nodes import item_of_nodes
+from discreet.counts.planes import AnswerStore, BitPlanes, empty_planes, prefers_planes
 from discreet.jit import worth_compiling
 from discreet.tables.resources import run_ahead
 from discreet.tables.roles import Reading

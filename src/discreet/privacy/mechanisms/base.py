@@ -18,10 +18,10 @@ import numpy.typing as npt
 from discreet.answers.pairs import Weighting
 from discreet.counts.matrix import RELEASING, planning
 from discreet.errors import BadUsage
-from discreet.models.noisefit import NoiseFit
-from discreet.models.noisefit.pairs import PairMatrix
-from discreet.models.noisefit.totals import TotalsFit
-from discreet.models.noisefit.totals.forecast import TotalsForecast
+from discreet.models.noisy import NoiseFit
+from discreet.models.noisy.pairs import PairMatrix
+from discreet.models.noisy.totals import TotalsFit
+from discreet.models.noisy.totals.forecast import TotalsForecast
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.protocol import NoiseCalibration, NoiselessValues, Public
 from discreet.privacy.wall import Release, add_noise

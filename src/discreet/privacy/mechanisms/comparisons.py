@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.models.noisefit import NoiseFit
-from discreet.models.noisefit.pairs import fit_net_wins, fit_win_pairs
+from discreet.models.noisy import NoiseFit
+from discreet.models.noisy.pairs import fit_net_wins, fit_win_pairs
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.moves import calibrate_blocks, calibrate_counts, round_ratio
 from discreet.privacy.mechanisms.base import (

@@ -19,8 +19,8 @@ import numpy as np
 
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
-from discreet.models.noisefit import NoiseFit
-from discreet.models.noisefit.margins import MarginsNoise, fit_margins
+from discreet.models.noisy import NoiseFit
+from discreet.models.noisy.margins import MarginsNoise, fit_margins
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_laplace
 from discreet.privacy.accounting.moves import calibrate_blocks, round_ratio

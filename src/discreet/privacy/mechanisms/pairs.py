@@ -28,8 +28,8 @@ import numpy.typing as npt
 
 from discreet.counts import PairCounts
 from discreet.errors import BadUsage
-from discreet.models.noisefit import NoiseFit
-from discreet.models.noisefit.pairs import PairMatrix, fit_noisy_pairs
+from discreet.models.noisy import NoiseFit
+from discreet.models.noisy.pairs import PairMatrix, fit_noisy_pairs
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_laplace
 from discreet.privacy.accounting.moves import calibrate_counts

@@ -22,11 +22,11 @@ import numpy.typing as npt
 
 from discreet.answers.pack import pack_rows
 from discreet.answers.pairs import count_joint
-from discreet.answers.planes import AnswerStore
 from discreet.answers.protocol import Answers, Job
+from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage
-from discreet.models.noisefit import NoiseFit
-from discreet.models.noisefit.margins import MarginsNoise, fit_margins
+from discreet.models.noisy import NoiseFit
+from discreet.models.noisy.margins import MarginsNoise, fit_margins
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.accounting.local import calibrate_local
 from discreet.privacy.mechanisms.base import (

@@ -1,6 +1,6 @@
 """Released totals as numbers for the fit, and exact ones of simulated persons in the same form.
 
-In: a release, or made-up answers. Out: :class:`~discreet.models.noisefit.totals.FormTotals`, in
+In: a release, or made-up answers. Out: :class:`~discreet.models.noisy.totals.FormTotals`, in
 units of one answer. Nothing here sees real answers.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.answers.steps import store_codes
-from discreet.models.noisefit.totals import FormTotals
+from discreet.models.noisy.totals import FormTotals
 from discreet.privacy.mechanisms.total_tables import (
     GRID,
     MOMENT_GRID,

@@ -19,9 +19,9 @@ import numpy as np
 
 from discreet.answers.category_totals import CategoryTotals
 from discreet.errors import BadResponses, BadUsage
-from discreet.models.noisefit.totals import TotalsFit
-from discreet.models.noisefit.totals.fit import fit_totals
-from discreet.models.noisefit.totals.forecast import (
+from discreet.models.noisy.totals import TotalsFit
+from discreet.models.noisy.totals.fit import fit_totals
+from discreet.models.noisy.totals.forecast import (
     TotalsForecast,
     assume_thresholds,
     forecast_totals,

@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.analysis.scale import parse_scale
 from discreet.errors import BadUsage
 from discreet.markup import HtmlColumn
+from discreet.scales.reported import parse_scale
 from discreet.studio.calibration import CalibrationSummary, calibrate
 from discreet.studio.commands import Same, write_call, write_same
 from discreet.studio.forms import Field, read_fields, write_fields

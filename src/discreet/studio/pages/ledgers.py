@@ -15,12 +15,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import BadUsage, DiscreetError
-from discreet.output.spending import (
-    describe_spending,
-    list_spending_values,
-    write_spending_page,
-    write_spending_text,
-)
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.history import History
 from discreet.privacy.ledger.populations import (
@@ -30,6 +24,12 @@ from discreet.privacy.ledger.populations import (
     read_declarations,
 )
 from discreet.publishing.delivery import explain_resuming, list_waiting
+from discreet.report.spending import (
+    describe_spending,
+    list_spending_values,
+    write_spending_page,
+    write_spending_text,
+)
 from discreet.studio.commands import Same
 from discreet.studio.forms import (
     Field,

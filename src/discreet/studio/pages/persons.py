@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.analysis.tables import AnalysisTable
-from discreet.output.steward import MISFIT_COLUMNS, SCORE_COLUMNS, list_html_columns
+from discreet.report.page import MISFIT_COLUMNS, SCORE_COLUMNS, list_html_columns
+from discreet.report.tables import AnalysisTable
 from discreet.studio.calibration import CalibrationSummary
 from discreet.studio.commands import Same
 from discreet.studio.frame import Secrecy, show, work_of

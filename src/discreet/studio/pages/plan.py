@@ -14,13 +14,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.analysis.planning import CLEARLY, ORDERED_GAP, Plan, plan, plannable
 from discreet.errors import BadUsage
 from discreet.markup import HtmlColumn, show_predicted_share
-from discreet.output.pages import list_beliefs
-from discreet.output.planned import draw_epsilons
+from discreet.planning.plan import CLEARLY, ORDERED_GAP, Plan, plan, plannable
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import MECHANISMS
+from discreet.report.pages import list_beliefs
+from discreet.report.plan_figure import draw_epsilons
 from discreet.studio.commands import Same
 from discreet.studio.forms import (
     Field,

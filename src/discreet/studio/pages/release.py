@@ -17,15 +17,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.analysis.planning import Plan
 from discreet.errors import BadUsage, DiscreetError
-from discreet.output.points import list_nist_points
-from discreet.output.statement import make_statement
+from discreet.planning.plan import Plan
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.history import LedgerEntry
 from discreet.privacy.protocol import Order
 from discreet.publishing.delivery import find_charged
+from discreet.report.statement import make_statement
+from discreet.report.statement_points import list_nist_points
 from discreet.studio.commands import Same, write_same
 from discreet.studio.forecast import list_costs, predict, say_costs, say_looked
 from discreet.studio.forms import (

@@ -19,11 +19,11 @@ from starlette.routing import Route
 from discreet.atomic import RELEASE_FILES
 from discreet.errors import BadUsage, DiscreetError
 from discreet.markup import HtmlColumn
-from discreet.output.statement import make_statement
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.history import LedgerEntry
 from discreet.publishing.delivery import list_waiting
 from discreet.publishing.verification import check_bundle, read_published
+from discreet.report.statement import make_statement
 from discreet.results.kinds import find_kind
 from discreet.studio.commands import Same
 from discreet.studio.forms import find_path, taking_form

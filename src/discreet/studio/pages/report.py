@@ -10,21 +10,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.analysis.curves import observed_curve
-from discreet.analysis.distractors import option_map
-from discreet.analysis.scale import Scale
-from discreet.analysis.tables import AnalysisTable
-from discreet.analysis.words import words_for
+from discreet.items.curves import observed_curve
+from discreet.items.distractors import option_map
 from discreet.markup import HtmlColumn
-from discreet.output.curves import draw_categories, draw_curve
-from discreet.output.steward import (
+from discreet.report.curve_figures import draw_categories, draw_curve
+from discreet.report.findings.words import words_for
+from discreet.report.page import (
     CATEGORY_COLUMNS,
     GROUP_COLUMNS,
     list_html_columns,
     show_options,
 )
-from discreet.output.svg import draw_options
+from discreet.report.svg import draw_options
+from discreet.report.tables import AnalysisTable
 from discreet.results.thresholds import THRESHOLD_COLUMNS
+from discreet.scales.reported import Scale
 from discreet.studio.calibration import CalibrationSummary
 from discreet.studio.forms import read_index
 from discreet.studio.frame import Secrecy, run_of, send_bytes, show, show_job, work_of

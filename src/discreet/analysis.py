@@ -1,0 +1,74 @@
+"""What answers and a calibration say beyond difficulties: persons, fit, groups, links, plans.
+
+In: answers and a calibration. Out: tables about items, persons and groups. Confidential: all of
+it is computed from the answers without any protection, and stays with the data steward; only
+plans, which never see data, and links between releases may be shown.
+"""
+
+from discreet.items.category_fit import CategoryFit
+from discreet.items.dif import DifTable, WaldTest, find_dif, run_wald
+from discreet.items.dimensionality import Contrast, Dimensionality, find_dimensions
+from discreet.items.distractors import Distractors, analyse_distractors
+from discreet.items.fit import (
+    FitStatistics,
+    ItemFit,
+    PersonFit,
+    Reliability,
+    measure_fit,
+)
+from discreet.items.groups import ADJUSTMENTS, AndersenTest, adjust, run_andersen
+from discreet.items.martin_loef import Alpha, MartinLoefTest, measure_alpha, run_martin_loef
+from discreet.items.mislabelled import Mislabelled, find_mislabelled
+from discreet.items.residuals import (
+    InformationCurve,
+    ResidualCorrelations,
+    correlate_residuals,
+    trace_information,
+)
+from discreet.items.scalogram import Scalogram, order_answers
+from discreet.items.step_models import StepModelTest, compare_step_models
+from discreet.persons.plausible import LatentRegression
+from discreet.report.before_after import FitChange, compare_fit
+from discreet.report.tests import ModelCheck, ModelTest, check_model
+
+__all__ = [
+    "ADJUSTMENTS",
+    "Alpha",
+    "AndersenTest",
+    "CategoryFit",
+    "Contrast",
+    "DifTable",
+    "Dimensionality",
+    "Distractors",
+    "FitChange",
+    "FitStatistics",
+    "InformationCurve",
+    "ItemFit",
+    "LatentRegression",
+    "MartinLoefTest",
+    "Mislabelled",
+    "ModelCheck",
+    "ModelTest",
+    "PersonFit",
+    "Reliability",
+    "ResidualCorrelations",
+    "Scalogram",
+    "StepModelTest",
+    "WaldTest",
+    "adjust",
+    "analyse_distractors",
+    "check_model",
+    "compare_fit",
+    "compare_step_models",
+    "correlate_residuals",
+    "find_dif",
+    "find_dimensions",
+    "find_mislabelled",
+    "measure_alpha",
+    "measure_fit",
+    "order_answers",
+    "run_andersen",
+    "run_martin_loef",
+    "run_wald",
+    "trace_information",
+]

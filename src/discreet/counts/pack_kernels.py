@@ -1,0 +1,359 @@
+"""Compiled loops that pack answers; imported only where the input is large.
+
+In: blocks of answers in the layout they came in. Out: words of bit planes. Nothing here
+raises: a loop reports that something is wrong, and the caller finds the place with NumPy.
+Arrays that are only read are passed read-only, so that each loop is compiled once a type.
+
+The vector instructions, 64 answers at a time, are written as LLVM code: left to itself the
+compiler uses half-width vectors and falls back to single cells at the end of every row; spelled
+out, packing runs at the speed of memory. LLVM turns these vectors into whatever the processor
+has, so nothing here depends on AVX-512.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from discreet.counts.row_kernels import ones_in
+from discreet.jit import compiled_loop
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, import-untyped"
+# ruff: noqa: ARG001 - numba reads the arguments of an intrinsic from its signature
+
+
+LANES = 64
+LINE = 8  # words of 8 bytes in a cache line
+
+OCTET, WORD, INDEX = ir.IntType(8), ir.IntType(64), ir.IntType(32)
+
+
+def _splat(element, value, lanes=LANES):
+    return ir.Constant(ir.VectorType(element, lanes), [value] * lanes)
+
+
+def _load(builder, base, offset, element, lanes=LANES):
+    vector = ir.VectorType(element, lanes)
+    pointer = builder.bitcast(builder.gep(base, [offset]), vector.as_pointer())
+    loaded = builder.load(pointer)
+    loaded.align = 1
+    return loaded
+
+
+def _array(context, builder, array_type, value):
+    return context.make_array(array_type)(context, builder, value)
+
+
+def _weave(builder, low, high):
+    """Take the lanes of two vectors in turn."""
+    lanes = low.type.count
+    order = [k // 2 + (lanes if k % 2 else 0) for k in range(2 * lanes)]
+    picks = ir.Constant(ir.VectorType(INDEX, 2 * lanes), order)
+    return builder.shuffle_vector(low, high, picks)
+
+
+def _compare(builder, cells, number):
+    """Return masks: the cell is 1, it is 0, and it is neither of them nor missing."""
+    element = cells.type.element
+    if isinstance(number, types.Float):
+        right = builder.fcmp_ordered("==", cells, _splat(element, 1.0))
+        wrong = builder.fcmp_ordered("==", cells, _splat(element, 0.0))
+        minus = builder.fcmp_ordered("==", cells, _splat(element, -1.0))
+        missing = builder.or_(minus, builder.fcmp_unordered("uno", cells, cells))
+        fine = builder.or_(missing, builder.or_(right, wrong))
+        return right, wrong, builder.not_(fine)
+    right = builder.icmp_unsigned("==", cells, _splat(element, 1))
+    wrong = builder.icmp_unsigned("==", cells, _splat(element, 0))
+    # -1, 0 and 1 become 0, 1 and 2; everything else is larger as an unsigned number.
+    shift = 1 if number.signed else 0
+    moved = builder.add(cells, _splat(element, shift))
+    return right, wrong, builder.icmp_unsigned(">", moved, _splat(element, 1 + shift))
+
+
+def _pack_eight_rows(builder, base, offsets, number, element):
+    """Return bytes of 8 persons for 64 items, right and wrong, and a mask of bad items."""
+    right = wrong = _splat(OCTET, 0)
+    bad = _splat(ir.IntType(1), 0)
+    for k, offset in enumerate(offsets):
+        masks = _compare(builder, _load(builder, base, offset, element), number)
+        bit = _splat(OCTET, 1 << k if k < 7 else -128)
+        zero = _splat(OCTET, 0)
+        right = builder.or_(right, builder.select(masks[0], bit, zero))
+        wrong = builder.or_(wrong, builder.select(masks[1], bit, zero))
+        bad = builder.or_(bad, masks[2])
+    return right, wrong, bad
+
+
+def _join_octets(builder, octets):
+    """Turn 8 vectors of bytes into one vector of words."""
+    while len(octets) > 1:
+        joined = []
+        for k in range(0, len(octets), 2):
+            wide = ir.IntType(2 * octets[k].type.element.width)
+            woven = _weave(builder, octets[k], octets[k + 1])
+            joined.append(builder.bitcast(woven, ir.VectorType(wide, LANES)))
+        octets = joined
+    return octets[0]
+
+
+@intrinsic
+def pack_strip(_typing, cells, first, right, wrong):
+    """Pack 64 persons x 64 items from flat index ``first``; return a mask of bad items."""
+
+    def generate(context, builder, signature, args):
+        number = signature.args[0].dtype
+        element = context.get_data_type(number)
+        source = _array(context, builder, signature.args[0], args[0])
+        stride = builder.extract_value(source.shape, 1)
+        offset, bad = args[1], _splat(ir.IntType(1), 0)
+        octets: tuple[list[ir.Value], list[ir.Value]] = ([], [])
+        for _ in range(8):
+            offsets = []
+            for _ in range(8):
+                offsets.append(offset)
+                offset = builder.add(offset, stride)
+            *packed, odd = _pack_eight_rows(builder, source.data, offsets, number, element)
+            bad = builder.or_(bad, odd)
+            octets[0].append(packed[0])
+            octets[1].append(packed[1])
+        for k in range(2):
+            target = _array(context, builder, signature.args[2 + k], args[2 + k])
+            words = _join_octets(builder, octets[k])
+            stored = builder.store(words, builder.bitcast(target.data, words.type.as_pointer()))
+            stored.align = 8
+        return builder.bitcast(bad, WORD)
+
+    return types.uint64(cells, types.int64, right, wrong), generate
+
+
+@intrinsic
+def pack_vector(_typing, values, first):
+    """Pack 64 consecutive values; return the words of right, wrong and bad ones."""
+
+    def generate(context, builder, signature, args):
+        number = signature.args[0].dtype
+        source = _array(context, builder, signature.args[0], args[0])
+        cells = _load(builder, source.data, args[1], context.get_data_type(number))
+        words = [builder.bitcast(mask, WORD) for mask in _compare(builder, cells, number)]
+        return context.make_tuple(builder, signature.return_type, words)
+
+    return types.UniTuple(types.uint64, 3)(values, types.int64), generate
+
+
+@intrinsic
+def write_lines(_typing, lines, item, plane, word):
+    """Turn 8 words x 8 items around and write one cache line per item, past the cache.
+
+    A plain store would first read the line that it is about to overwrite.
+    """
+
+    def generate(context, builder, signature, args):
+        source = _array(context, builder, signature.args[0], args[0])
+        target = _array(context, builder, signature.args[2], args[2])
+        width = builder.extract_value(source.shape, 1)
+        words = builder.extract_value(target.shape, 1)
+        rows = [builder.add(builder.mul(width, ir.Constant(WORD, k)), args[1]) for k in range(LINE)]
+        parts = [_load(builder, source.data, row, WORD, LINE) for row in rows]
+        while len(parts) > 1:
+            half = len(parts) // 2
+            parts = [_weave(builder, parts[k], parts[k + half]) for k in range(half)]
+        past_cache = builder.module.add_metadata([ir.Constant(INDEX, 1)])
+        for k in range(LINE):
+            picks = ir.Constant(ir.VectorType(INDEX, LINE), [LINE * k + q for q in range(LINE)])
+            line = builder.shuffle_vector(parts[0], parts[0], picks)
+            row = builder.mul(builder.add(args[1], ir.Constant(WORD, k)), words)
+            place = builder.gep(target.data, [builder.add(row, args[3])])
+            stored = builder.store(line, builder.bitcast(place, line.type.as_pointer()))
+            stored.align = 64
+            stored.set_metadata("nontemporal", past_cache)
+        return context.get_dummy_value()
+
+    return types.void(lines, types.int64, plane, types.int64), generate
+
+
+DIGITS = 32
+"""Binary digits of a number of items."""
+
+
+@compiled_loop
+def pack_words(cells, words, at, right, wrong, aligned):
+    """Pack ``words`` times 64 persons into the planes from word ``at`` on.
+
+    Reads up to 63 cells past the last person, which must exist. Returns non-zero if a cell
+    is not 0, 1 or missing. ``aligned``: every 8 words of a plane are one cache line.
+    """
+    items = cells.shape[1]
+    width = (items + LANES - 1) // LANES * LANES
+    lines_right = np.empty((LINE, width), dtype=np.uint64)
+    lines_wrong = np.empty((LINE, width), dtype=np.uint64)
+    bad = np.uint64(0)
+    for start in range(0, words, LINE):
+        stop = min(start + LINE, words)
+        for word in range(start, stop):
+            for item in range(0, items, LANES):
+                bad |= pack_strip(
+                    cells,
+                    LANES * word * items + item,
+                    lines_right[word - start, item:],
+                    lines_wrong[word - start, item:],
+                )
+        whole = items // LINE * LINE if aligned and stop - start == LINE else 0
+        for item in range(0, whole, LINE):
+            write_lines(lines_right, item, right, at + start)
+            write_lines(lines_wrong, item, wrong, at + start)
+        for item in range(whole, items):
+            for word in range(start, stop):
+                right[item, at + word] = lines_right[word - start, item]
+                wrong[item, at + word] = lines_wrong[word - start, item]
+    return bad
+
+
+@compiled_loop
+def pack_values(values, right, wrong, bad):
+    """Pack whole words of 64 values of one column."""
+    for word in range(len(right)):
+        right[word], wrong[word], bad[word] = pack_vector(values, LANES * word)
+
+
+@compiled_loop
+def fill_planes(person, item, is_right, right, wrong):
+    """Set the bit of every long row; return the index of the first repeated one, or -1."""
+    words = right.shape[2]
+    for row in range(len(person)):
+        word = person[row] // 64
+        block = word // words
+        bit = np.uint64(1) << np.uint64(person[row] % 64)
+        old = right[block, item[row], word % words] | wrong[block, item[row], word % words]
+        if old & bit:
+            return row
+        if is_right[row]:
+            right[block, item[row], word % words] |= bit
+        else:
+            wrong[block, item[row], word % words] |= bit
+    return -1
+
+
+@compiled_loop
+def order_rows(person, item, is_right, place, items_out, right_out):
+    """Sort long rows by person, then item; return whether a pair occurs twice.
+
+    ``place`` holds the start of every person and ends holding the start of the next one.
+    """
+    for row in range(len(person)):
+        spot = place[person[row]]
+        items_out[spot] = item[row]
+        right_out[spot] = is_right[row]
+        place[person[row]] = spot + 1
+    start = 0
+    for stop in place[:-1]:
+        for spot in range(start + 1, stop):
+            key, flag, back = items_out[spot], right_out[spot], spot
+            while back > start and items_out[back - 1] > key:
+                items_out[back] = items_out[back - 1]
+                right_out[back] = right_out[back - 1]
+                back -= 1
+            items_out[back] = key
+            right_out[back] = flag
+            if back > start and items_out[back - 1] == key:
+                return True
+        start = stop
+    return False
+
+
+@compiled_loop
+def count_ones(plane, total):
+    """Add the bits that are set in ``plane[item, word]`` to ``total[item]``."""
+    for item in range(plane.shape[0]):
+        found = np.uint64(0)
+        for word in range(plane.shape[1]):
+            found += ones_in(plane[item, word])
+        total[item] += found
+
+
+@compiled_loop
+def _add_three(one, two, three):
+    """Add three bits in all 64 positions: sum and carry, as in hardware."""
+    either = one ^ two
+    return either ^ three, (one & two) | (either & three)
+
+
+@compiled_loop
+def count_persons(plane, total):
+    """Set ``total[person]`` to the number of bits of a person in ``plane[item, word]``.
+
+    Eight items are added at a time to binary digits that are kept for 64 persons a word; what
+    comes out of the third digit goes on to the higher ones.
+    """
+    items, words = plane.shape
+    digits = np.zeros((DIGITS, words), dtype=np.uint64)
+    carry = np.empty(words, dtype=np.uint64)
+    for first in range(0, items - items % 8, 8):
+        eight = plane[first : first + 8]
+        for word in range(words):
+            ones, a = _add_three(digits[0, word], eight[0, word], eight[1, word])
+            ones, b = _add_three(ones, eight[2, word], eight[3, word])
+            twos, c = _add_three(digits[1, word], a, b)
+            ones, a = _add_three(ones, eight[4, word], eight[5, word])
+            ones, b = _add_three(ones, eight[6, word], eight[7, word])
+            twos, d = _add_three(twos, a, b)
+            digits[0, word], digits[1, word] = ones, twos
+            digits[2, word], carry[word] = _add_three(digits[2, word], c, d)
+        _add_carry(digits, 3, first // 8, carry)
+    for item in range(items - items % 8, items):
+        carry[:] = plane[item]
+        _add_carry(digits, 0, item, carry)
+    _read_digits(digits, items, total)
+
+
+@compiled_loop
+def _add_carry(digits, lowest, before, carry):
+    """Add one bit to the digits from ``lowest`` on, which so far hold at most ``before``."""
+    digit = lowest
+    while before:
+        _half_add(digits[digit], carry)
+        digit += 1
+        before >>= 1
+    digits[digit] |= carry
+
+
+@compiled_loop
+def _half_add(digit, carry):
+    for word in range(len(digit)):
+        both = digit[word] & carry[word]
+        digit[word] ^= carry[word]
+        carry[word] = both
+
+
+@compiled_loop
+def _read_digits(digits, largest, total):
+    """Write the numbers that the binary digits stand for."""
+    for word in range(digits.shape[1]):
+        start = 64 * word
+        for bit in range(min(64, len(total) - start)):
+            total[start + bit] = 0
+        digit = 0
+        while largest >> digit:
+            bits = digits[digit, word]
+            for bit in range(min(64, len(total) - start)):
+                total[start + bit] += np.int64((bits >> np.uint64(bit)) & np.uint64(1)) << digit
+            digit += 1
+
+
+@compiled_loop
+def add_values(plane, rows, values, total):
+    """Set ``total`` to the sum of the values of the persons whose bits are set in some rows.
+
+    ``plane[row, word]``; ``values[person]``; ``total[k]`` is for ``rows[k]``.
+    """
+    for place in range(len(rows)):
+        row = plane[rows[place]]
+        found = 0
+        for word in range(len(row)):
+            left = row[word]
+            while left:
+                others = left & (left - np.uint64(1))
+                found += values[64 * word + np.int64(ones_in((left ^ others) - np.uint64(1)))]
+                left = others
+        total[place] = found

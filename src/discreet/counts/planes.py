@@ -1,0 +1,358 @@
+"""How answers are held in memory.
+
+In: validated answers. Out: two immutable forms with one small interface. Dense data is held
+as bit planes (2 bits a cell), sparse data as rows of (item, right) pairs (3 to 5 bytes an
+answer). Nothing here knows item names, files or privacy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.jit import map_tasks, worth_compiling
+from discreet.types import IndexArray, Int8Array, Int64Array, UInt64Array
+
+BLOCK_WORDS = 256
+"""Words of 64 persons in a block: 16,384 persons, so that a tile of items stays in cache."""
+
+MISSING = np.int8(-1)
+
+PLAIN_WORD = 3e-9
+"""Seconds that NumPy needs to count the bits of one word and add them up."""
+
+PLAIN_PERSON_WORD = 2e-8
+"""Seconds that NumPy needs to add one word to the totals of its 64 persons."""
+
+
+class AnswerStore(Protocol):
+    """What all forms offer. Persons are rows, items are columns, -1 is missing.
+
+    With steps (:mod:`discreet.answers.steps`) answers are whole numbers from 0, and totals of
+    right answers are totals of these numbers.
+    """
+
+    @property
+    def n_persons(self) -> int: ...
+    @property
+    def n_items(self) -> int: ...
+    @property
+    def n_answers(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def nodes(self) -> BitPlanes | SparseRows:
+        """Right and wrong answers to steps of items; of items with one step, to the items."""
+        ...
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Per item, its highest category: 1 for right and wrong."""
+        ...
+
+    def rows(self, start: int, stop: int) -> Int8Array:
+        """Answers of the persons ``start`` to ``stop`` as a dense matrix."""
+        ...
+
+    def take(self, persons: IndexArray) -> AnswerStore:
+        """Answers of these persons, given by their numbers in ascending order, as sparse rows."""
+        ...
+
+    def pick(self, persons: IndexArray) -> AnswerStore:
+        """Answers of these persons, in ascending order, in the form in which they are."""
+        ...
+
+    def item_totals(self) -> tuple[Int64Array, Int64Array]:
+        """Per item, how many persons answered it and how many of them had it right."""
+        ...
+
+    def person_totals(self) -> tuple[Int64Array, Int64Array]:
+        """Per person, how many items were answered and how many of them right."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class BitPlanes:
+    """One bit plane for "right" and one for "wrong"; a missing answer is in neither.
+
+    Attributes
+    ----------
+    right, wrong
+        ``uint64[block, item, word]``. Person ``l`` is bit ``l % 64`` of word
+        ``l // 64 % words`` in block ``l // (64 * words)``; bits past the last person are 0.
+    n_persons
+        How many of the bits are persons.
+    """
+
+    right: UInt64Array
+    wrong: UInt64Array
+    n_persons: int
+
+    def __post_init__(self) -> None:
+        for name in ("right", "wrong"):
+            # The compiled loops go through whole blocks; an indexed array may lie otherwise.
+            plane = np.ascontiguousarray(getattr(self, name))
+            plane.setflags(write=False)
+            object.__setattr__(self, name, plane)
+
+    @property
+    def n_items(self) -> int:
+        return int(self.right.shape[1])
+
+    @property
+    def n_answers(self) -> int:
+        return int(self.item_totals()[0].sum())
+
+    @property
+    def nbytes(self) -> int:
+        return self.right.nbytes + self.wrong.nbytes
+
+    @property
+    def nodes(self) -> BitPlanes:
+        return self
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        return (1,) * self.n_items
+
+    @property
+    def block_persons(self) -> int:
+        """Persons in a full block."""
+        return 64 * int(self.right.shape[2])
+
+    def rows(self, start: int, stop: int) -> Int8Array:
+        stop = min(stop, self.n_persons)
+        out = np.full((max(stop - start, 0), self.n_items), MISSING, dtype=np.int8)
+        size = self.block_persons
+        for block in range(start // size, -(-stop // size) if out.size else 0):
+            first = block * size
+            low, high = max(start, first), min(stop, first + size)
+            right = _unpack(self.right[block])[low - first : high - first]
+            wrong = _unpack(self.wrong[block])[low - first : high - first]
+            out[low - start : high - start] = np.where(right | wrong, right, MISSING)
+        return out
+
+    def take(self, persons: IndexArray) -> SparseRows:
+        first, last = (int(persons[0]), int(persons[-1])) if len(persons) else (0, -1)
+        if last - first + 1 == len(persons):
+            cells = self.rows(first, last + 1)
+        else:
+            cells = self.pick(persons).rows(0, len(persons))
+        item = narrow_items(np.nonzero(cells >= 0)[1], self.n_items)
+        starts = np.concatenate([[0], np.cumsum((cells >= 0).sum(axis=1))]).astype(np.int64)
+        return SparseRows(starts, item, cells[cells >= 0] == 1, self.n_items)
+
+    def pick(self, persons: IndexArray) -> BitPlanes:
+        planes = empty_planes(len(persons), self.n_items)
+        size = 64 * planes[0].shape[2]
+
+        def copy(block: int) -> None:
+            some = persons[block * size : (block + 1) * size]
+            for plane, out in zip((self.right, self.wrong), planes, strict=True):
+                bits = np.packbits(_pick_bits(plane, some), axis=1, bitorder="little")
+                out[block].view(np.uint8)[:, : bits.shape[1]] = bits
+
+        list(map_tasks(copy, range(planes[0].shape[0])))
+        return BitPlanes(*planes, len(persons))
+
+    def item_totals(self) -> tuple[Int64Array, Int64Array]:
+        right, wrong = (_item_counts(plane) for plane in (self.right, self.wrong))
+        return right + wrong, right
+
+    def person_totals(self) -> tuple[Int64Array, Int64Array]:
+        right, wrong = (self.count_bits(plane) for plane in (self.right, self.wrong))
+        return right + wrong, right
+
+    def count_bits(self, plane: UInt64Array) -> Int64Array:
+        """Count the bits of each person in a plane of these persons, 64 of them to a word."""
+        counts = np.zeros(plane.shape[0] * self.block_persons, dtype=np.int64)
+        by_block = counts.reshape(plane.shape[0], self.block_persons)
+        count = add_up_bits
+        if worth_compiling(PLAIN_PERSON_WORD * plane.size):
+            from discreet.counts.pack_kernels import count_persons as count
+        list(map_tasks(lambda block: count(plane[block], by_block[block]), range(plane.shape[0])))
+        return counts[: self.n_persons]
+
+
+def _item_counts(plane: UInt64Array) -> Int64Array:
+    """Count the bits of each item in one plane."""
+    if not worth_compiling(PLAIN_WORD * plane.size):
+        return np.asarray(np.bitwise_count(plane).sum(axis=(0, 2), dtype=np.int64))
+    from discreet.counts.pack_kernels import count_ones
+
+    totals = np.zeros((len(plane), plane.shape[1]), dtype=np.int64)
+    list(map_tasks(lambda block: count_ones(plane[block], totals[block]), range(len(plane))))
+    return np.asarray(totals.sum(axis=0))
+
+
+def add_up_bits(plane: UInt64Array, total: Int64Array) -> None:
+    """Set ``total[person]`` to the number of bits of a person, with NumPy alone."""
+    total[:] = 0
+    for power, digit in enumerate(_add_bits(plane)):
+        bits = np.unpackbits(digit.view(np.uint8), bitorder="little")
+        total += bits.astype(np.int64) << power
+
+
+def _add_bits(plane: UInt64Array) -> list[UInt64Array]:
+    """Add up the items of ``[item, word]`` in every bit position; return binary digits.
+
+    Half of the numbers is added to the other half until one is left. All 64 persons of a
+    word are added at once, with the logic of a hardware adder: sum is XOR, carry is majority.
+    """
+    digits, left = [plane], len(plane)
+    while left > 1:
+        half = left // 2
+        odd = [digit[2 * half : left] for digit in digits]
+        carry = np.zeros((half, plane.shape[1]), dtype=np.uint64)
+        added = []
+        for digit in digits:
+            one, two = digit[:half], digit[half : 2 * half]
+            either = one ^ two
+            added.append(either ^ carry)
+            carry = (one & two) | (either & carry)
+        added.append(carry)
+        odd.append(np.zeros_like(carry[: left - 2 * half]))
+        digits = [np.concatenate(pair) for pair in zip(added, odd, strict=True)]
+        left -= half
+    return [digit[0].copy() for digit in digits] if left else []
+
+
+def _unpack(plane: UInt64Array) -> Int8Array:
+    """Turn ``uint64[item, word]`` into 0/1 ``int8[person, item]``."""
+    octets = np.ascontiguousarray(plane).view(np.uint8)
+    return np.unpackbits(octets, axis=1, bitorder="little").T.view(np.int8)
+
+
+def _pick_bits(plane: UInt64Array, persons: IndexArray) -> npt.NDArray[np.uint8]:
+    """Return 0 and 1, ``[item, person]``, of persons in ascending order."""
+    block, inside = np.divmod(persons, 64 * plane.shape[2])
+    octet, bit = inside >> 3, (inside & 7).astype(np.uint8)
+    out = np.empty((plane.shape[1], len(persons)), dtype=np.uint8)
+    starts = np.searchsorted(block, np.arange(plane.shape[0] + 1))
+    for number, (low, high) in enumerate(pairwise(starts)):
+        np.take(plane[number].view(np.uint8), octet[low:high], axis=1, out=out[:, low:high])
+    out >>= bit
+    out &= np.uint8(1)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Only the answers that were given, person after person.
+
+    Attributes
+    ----------
+    indptr
+        ``int64[n + 1]``; person ``l`` owns the entries ``indptr[l]`` to ``indptr[l + 1]``.
+    item
+        Column of each answer, increasing within a person (``uint16`` up to 65,536 items).
+    right
+        Whether the answer was 1.
+    """
+
+    indptr: Int64Array
+    item: npt.NDArray[np.uint16] | npt.NDArray[np.int32]
+    right: npt.NDArray[np.bool_]
+    n_items: int
+
+    def __post_init__(self) -> None:
+        for array in (self.indptr, self.item, self.right):
+            array.setflags(write=False)
+
+    @property
+    def n_persons(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def n_answers(self) -> int:
+        return len(self.item)
+
+    @property
+    def nbytes(self) -> int:
+        return self.indptr.nbytes + self.item.nbytes + self.right.nbytes
+
+    @property
+    def nodes(self) -> SparseRows:
+        return self
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        return (1,) * self.n_items
+
+    def rows(self, start: int, stop: int) -> Int8Array:
+        stop = min(stop, self.n_persons)
+        out = np.full((max(stop - start, 0), self.n_items), MISSING, dtype=np.int8)
+        if out.shape[0]:
+            span = slice(self.indptr[start], self.indptr[stop])
+            person = np.repeat(np.arange(stop - start), np.diff(self.indptr[start : stop + 1]))
+            out[person, self.item[span]] = self.right[span]
+        return out
+
+    def take(self, persons: IndexArray) -> SparseRows:
+        lengths = np.diff(self.indptr)[persons]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        cell = np.repeat(self.indptr[persons] - starts[:-1], lengths) + np.arange(starts[-1])
+        return SparseRows(starts, self.item[cell], self.right[cell], self.n_items)
+
+    def pick(self, persons: IndexArray) -> SparseRows:
+        return self.take(persons)
+
+    def item_totals(self) -> tuple[Int64Array, Int64Array]:
+        answers = np.bincount(self.item, minlength=self.n_items)
+        right = np.bincount(self.item[self.right], minlength=self.n_items)
+        return answers.astype(np.int64), right.astype(np.int64)
+
+    def person_totals(self) -> tuple[Int64Array, Int64Array]:
+        running = np.concatenate([[0], np.cumsum(self.right, dtype=np.int64)])
+        return np.diff(self.indptr), running[self.indptr[1:]] - running[self.indptr[:-1]]
+
+
+def join_rows(parts: Sequence[SparseRows]) -> SparseRows:
+    """Return the persons of all parts, which are over the same items."""
+    lengths = np.concatenate([np.diff(part.indptr) for part in parts])
+    return SparseRows(
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([part.item for part in parts]),
+        np.concatenate([part.right for part in parts]),
+        parts[0].n_items,
+    )
+
+
+def block_shape(n_persons: int) -> tuple[int, int]:
+    """Return how many blocks hold the persons, and the words of 64 persons in each."""
+    words = min(BLOCK_WORDS, max(1, -(-n_persons // 64)))
+    return -(-n_persons // (64 * words)), words
+
+
+def prefers_planes(n_persons: int, n_items: int, n_answers: int) -> bool:
+    """Say whether bit planes take less memory than sparse rows.
+
+    Planes take a quarter of a byte a cell, rows about 4 bytes an answer.
+    """
+    return n_persons * n_items <= 16 * n_answers
+
+
+def empty_planes(n_persons: int, n_items: int) -> tuple[UInt64Array, UInt64Array]:
+    """Return two planes with nobody's answers, each starting on a cache line."""
+    blocks, words = block_shape(n_persons)
+    return _aligned_zeros((blocks, n_items, words)), _aligned_zeros((blocks, n_items, words))
+
+
+def _aligned_zeros(shape: tuple[int, int, int]) -> UInt64Array:
+    size = math.prod(shape)
+    room = np.zeros(size + 7, dtype=np.uint64)
+    skip = -(room.ctypes.data // 8) % 8
+    return room[skip : skip + size].reshape(shape)
+
+
+def narrow_items(
+    item: npt.NDArray[Any], n_items: int
+) -> npt.NDArray[np.uint16] | npt.NDArray[np.int32]:
+    """Return item codes in the narrowest type of :class:`SparseRows`."""
+    return item.astype(np.uint16) if n_items <= 1 << 16 else item.astype(np.int32)

@@ -1,0 +1,251 @@
+"""Pictures with one row per item, and of pairs of items; what all pictures share.
+
+In: results. Out: matplotlib Axes. The numbers come from ``report/pictures.py``; here are only
+colours, sizes, words and lines.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec
+
+import numpy as np
+
+from discreet.counts import PairCounts
+from discreet.errors import MissingExtra
+from discreet.report.pictures import (
+    RUNGS,
+    ItemRows,
+    choose_focal,
+    dif_rows,
+    difficulty_rows,
+    ladder_rows,
+    pair_map,
+)
+from discreet.results.estimate import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from discreet.items.dif import DifTable
+    from discreet.results.ranking import Ranking
+
+
+BLUE, ORANGE, VERMILLION, GREEN = "#0072B2", "#E69F00", "#D55E00", "#009E73"
+"""Okabe and Ito (2008), Color Universal Design."""
+GREY = "#767676"
+
+NAMED = 60
+"""Up to this many items each get their name on the axis; more would overlap."""
+
+RUNG_STYLES = (
+    ("o", BLUE, BLUE),
+    ("o", BLUE, "white"),
+    ("s", VERMILLION, VERMILLION),
+    ("x", GREY, GREY),
+)
+"""Marker, colour and filling of every rung of a ladder."""
+ETS_STYLES = {
+    "C": ("s", VERMILLION, VERMILLION, "C: large"),
+    "B": ("D", ORANGE, ORANGE, "B: moderate"),
+    "A": ("o", BLUE, "white", "A: negligible or not significant"),
+}
+"""Marker, colour, filling and label of every class."""
+
+
+def new_axes(width: float = 6.5, height: float = 4.0) -> Axes:
+    """Return the Axes of a new figure (sizes in inches: a page is 6.5 wide between margins)."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise MissingExtra("a plot", "report") from error
+    return Figure(figsize=(width, height), layout="constrained").subplots()
+
+
+Given = ParamSpec("Given")
+
+
+def drawn_on(plot: Callable[Given, Axes]) -> Callable[Given, Axes]:
+    """Let a picture take ``axes=`` too, as ``ax=`` was called in 0.1, with a warning."""
+
+    @wraps(plot)
+    def draw(*given: Given.args, **named: Given.kwargs) -> Axes:
+        if "axes" in named:
+            message = f"{plot.__name__}(axes=) is now ax=; the old name goes in 0.4"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            named["ax"] = named.pop("axes")
+        return plot(*given, **named)
+
+    return draw
+
+
+def clean(axes: Axes, title: str) -> None:
+    """Set the title on the left and take away the frame above and on the right."""
+    axes.set_title(title, loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _new_rows(rows: ItemRows, ax: Axes | None) -> Axes:
+    """Return Axes that are high enough for one line of text per row, unless some are given."""
+    return new_axes(7, max(1.4 + 0.24 * min(len(rows.items), NAMED), 2.6)) if ax is None else ax
+
+
+def label_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Label the rows, first at the top; many items get a plain rank axis instead."""
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    if len(names) <= NAMED:
+        axes.set_yticks(range(len(names)), names)
+    else:
+        axes.set_ylabel("rank")
+
+
+def _draw_kind(
+    axes: Axes, rows: ItemRows, kind: str, style: tuple[str, str, str, str], size: float = 6
+) -> None:
+    """Draw the rows of one kind, with a label for the legend; nothing where there are none."""
+    marker, colour, face, label = style
+    place = np.flatnonzero(np.array(rows.kind, dtype=object) == kind)
+    if len(place):
+        axes.hlines(place, rows.lower[place], rows.upper[place], color=colour, linewidth=1.2)
+        axes.plot(rows.value[place], place, marker, color=colour, label=label, mfc=face, ms=size)
+
+
+@drawn_on
+def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
+    """Draw the items from hardest (top) to easiest with their intervals.
+
+    Items without a number are left out and counted below the picture.
+
+    Parameters
+    ----------
+    estimate
+        A calibration or the estimate of a release.
+    level
+        Confidence level of each item's own interval.
+    ax
+        Draw here; a new figure when left out.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    rows = difficulty_rows(estimate, level)
+    axes = _new_rows(rows, ax)
+    place = np.arange(len(rows.items))
+    axes.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
+    axes.hlines(place, rows.lower, rows.upper, color=BLUE, linewidth=1.2, alpha=0.6)
+    axes.plot(rows.value, place, "o", color=BLUE, markersize=4)
+    label_rows(axes, rows.items)
+    clean(axes, f"Item difficulties with {100 * level:g}% intervals")
+    left_out = len(estimate.items) - len(rows.items)
+    note = f"\n({left_out} without a number, not shown)" if left_out else ""
+    axes.set_xlabel(f"difficulty in logits, harder to the right{note}")
+    return axes
+
+
+@drawn_on
+def ladder_plot(
+    ranking: Ranking, estimate: Estimate, *, level: float = 0.95, ax: Axes | None = None
+) -> Axes:
+    """Draw the top items of a ranking, and who else may belong there.
+
+    Filled circles are surely in the top K, open circles are in it but not surely, squares are
+    outside but possibly in, crosses are out. The dashed line is the cut after rank K.
+
+    Parameters
+    ----------
+    ranking
+        From :func:`discreet.rank`.
+    estimate
+        The estimate that was ranked.
+    level
+        Confidence level of each item's own interval, as a visual aid; the sets come from the
+        ranking.
+    ax
+        Draw here; a new figure when left out.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    rows = ladder_rows(ranking, estimate, level)
+    axes = _new_rows(rows, ax)
+    for kind, style in zip(RUNGS, RUNG_STYLES, strict=True):
+        _draw_kind(axes, rows, kind, (*style, kind))
+    axes.axhline(len(ranking.top) - 0.5, color="black", linewidth=0.9, linestyle="--")
+    label_rows(axes, [f"{name}  (#{place})" for place, name in enumerate(rows.items, start=1)])
+    below = int(estimate.estimated.sum()) - len(rows.items)
+    note = f"\n({below} more below, all out, not shown)" if below else ""
+    axes.set_xlabel(f"difficulty in logits, harder to the right{note}")
+    word = "easiest" if ranking.easiest else "hardest"
+    clean(axes, f"The {len(ranking.top)} {word} items, and how sure that is")
+    axes.legend(loc="best", frameon=False)
+    return axes
+
+
+@drawn_on
+def dif_plot(table: DifTable, *, focal: str | None = None, ax: Axes | None = None) -> Axes:
+    """Draw how much harder items are for one group than its ability explains.
+
+    Items are sorted by the difference, with 95% intervals. Filled squares are class C of ETS
+    (large), diamonds B (moderate), open circles A (negligible or not significant).
+
+    Parameters
+    ----------
+    table
+        From :func:`discreet.items.dif.find_dif`.
+    focal
+        Which group is compared with the reference; needed when the table has several.
+    ax
+        Draw here; a new figure when left out.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    chosen = choose_focal(table, focal)
+    rows = dif_rows(table, chosen)
+    axes = _new_rows(rows, ax)
+    axes.axvline(0, color="black", linewidth=0.8)
+    for kind, style in ETS_STYLES.items():
+        _draw_kind(axes, rows, kind, style, size=5)
+    label_rows(axes, rows.items)
+    axes.set_xlabel(f"logits: easier for {chosen} to the left, harder to the right")
+    clean(axes, f"Item functioning: {chosen} against {table.reference}")
+    axes.legend(frameon=False, loc="best", title="ETS class")
+    return axes
+
+
+@drawn_on
+def pair_plot(counts: PairCounts, *, ax: Axes | None = None) -> Axes:
+    """Draw how many persons disagree on each pair of items: right on one, wrong on the other.
+
+    That number decides how well two items are compared. White: never compared. Items keep the
+    order of the counts; the blocks of a booklet design show up as squares.
+
+    Parameters
+    ----------
+    counts
+        From :func:`discreet.count_pairs`. The picture is confidential.
+    ax
+        Draw here; a new figure when left out. A colour bar is put beside it.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    shown = pair_map(counts)
+    axes = new_axes(6.0, 5.2) if ax is None else ax
+    image = axes.imshow(shown.persons, cmap="cividis_r", interpolation="nearest", vmin=0)
+    m = len(shown.items)
+    # Names of more than this many items would overlap below a picture six inches wide.
+    if m <= NAMED // 2:
+        axes.set_xticks(range(m), shown.items, rotation=90, fontsize="small")
+        axes.set_yticks(range(m), shown.items, fontsize="small")
+    else:
+        axes.set_xlabel("item, in the order of the counts")
+    clean(axes, f"Persons who compare two items ({shown.never:,} of {shown.pairs:,} pairs never)")
+    axes.figure.colorbar(image, ax=axes, label="persons right on one, wrong on the other")
+    return axes

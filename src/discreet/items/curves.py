@@ -1,0 +1,253 @@
+"""Curves of items: what the model expects at each ability, and what groups of persons did.
+
+In: an estimate and, for what was observed, answers and abilities or diagnostics. Out: frozen values
+for whoever draws them: the expected score, and how likely each category is. Of a right/wrong item
+the expected score is the share right. With observed points, confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.errors import BadUsage
+from discreet.items.ability_groups import (
+    GROUPS,
+    Curve,
+    Shares,
+    bin_measured,
+    trace_curves,
+    trace_shares,
+)
+from discreet.models.categories import category_chances, expected_scores
+from discreet.models.steps import match_categories
+from discreet.results.estimate import Estimate
+from discreet.types import FloatArray, Int64Array
+
+if TYPE_CHECKING:
+    from discreet.answers.responses import Responses
+    from discreet.persons.scoring import PersonScores
+    from discreet.report.summary import Diagnostics
+
+CURVES = 5
+"""Item curves that one picture can hold and still be read."""
+CURVE_REACH = 3.5
+"""Logits from the mean that every item curve shows at least, so that curves compare."""
+CURVE_POINTS = 121
+"""Points along a curve of a category, which bends more than that of an expected score."""
+
+
+@dataclass(frozen=True, eq=False)
+class ItemCurve:
+    """The curves that the model expects of an item, and what was observed (or nothing).
+
+    Attributes
+    ----------
+    item, thresholds
+        Of the item; a right/wrong item has one threshold, its difficulty.
+    labels
+        What its categories are called in the answers.
+    points
+        Groups of persons: mean ability, mean score, answers.
+    ability, expected
+        A line along the expected score, over at least :data:`CURVE_REACH` logits to both sides.
+    shares
+        Per point, the share of every category.
+    """
+
+    item: str
+    thresholds: FloatArray
+    labels: tuple[int, ...]
+    points: Curve
+    ability: FloatArray
+    expected: FloatArray
+    shares: Shares = field(default=())
+
+    @property
+    def steps(self) -> int:
+        """The highest score."""
+        return len(self.thresholds)
+
+    @property
+    def difficulty(self) -> float:
+        """The item's location: the mean of its thresholds."""
+        return float(self.thresholds.mean())
+
+    def expect(self, ability: FloatArray) -> FloatArray:
+        """Return the expected score; of a right/wrong item the expected share right."""
+        return _expect(self.thresholds, ability)
+
+    def expect_categories(self, ability: FloatArray) -> FloatArray:
+        """Return how likely every category is, ``[ability, category]``."""
+        return np.asarray(category_chances(ability, self.thresholds[None])[:, 0, :])
+
+    def observe(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return ability, mean score, and a 95% interval of it, for each group of persons."""
+        ability, mean, n = np.array(self.points, dtype=np.float64).reshape(-1, 3).T
+        most = self.steps
+        # Agresti and Coull (1998): the plain interval has no width where all answer alike, so two
+        # answers are added at either end.
+        centre = (mean * n + 2 * most) / (n + 4)
+        square = (self._mean_square() * n + 2 * most**2) / (n + 4)
+        half = 1.96 * np.sqrt((square - centre**2) / (n + 4))
+        return ability, mean, np.maximum(centre - half, 0), np.minimum(centre + half, most)
+
+    def _mean_square(self) -> FloatArray:
+        """Return the mean of the squared scores at every point."""
+        if not self.shares:  # right and wrong: 1 is its own square
+            return np.array([point[1] for point in self.points], dtype=np.float64)
+        shares = np.array(self.shares, dtype=np.float64)
+        return np.asarray(shares @ np.arange(shares.shape[1]) ** 2)
+
+
+def _expect(thresholds: FloatArray, ability: FloatArray) -> FloatArray:
+    if len(thresholds) == 1:
+        return np.asarray(1 / (1 + np.exp(thresholds[0] - ability)))
+    return np.asarray(expected_scores(ability, thresholds[None])[:, 0])
+
+
+def _make_curve(estimate: Estimate, index: int, points: Curve, shares: Shares = ()) -> ItemCurve:
+    steps = estimate.steps[index]
+    thresholds = estimate.thresholds[index, :steps]
+    seen = [point[0] for point in points]
+    low = min(-CURVE_REACH, float(thresholds.min()) - 1, *seen)
+    high = max(CURVE_REACH, float(thresholds.max()) + 1, *seen)
+    ability = np.linspace(low, high, 50 if steps == 1 else CURVE_POINTS)
+    labels = (0, 1) if estimate.ladder is None else estimate.ladder.labels[index]
+    own = tuple(one[: steps + 1] for one in shares)
+    expected = _expect(thresholds, ability)
+    return ItemCurve(estimate.items[index], thresholds, labels, points, ability, expected, own)
+
+
+def item_curves(
+    estimate: Estimate,
+    names: Sequence[str],
+    responses: Responses | None = None,
+    scores: PersonScores | None = None,
+    groups: int = GROUPS,
+) -> list[ItemCurve]:
+    """Return the curves of some items, with what was observed where answers are given."""
+    where = _find_items(estimate, names)
+    if (responses is None) != (scores is None):
+        raise BadUsage("observed points need both responses= and scores=, found one of them")
+    seen: Mapping[str, Curve] = {}
+    shares: Mapping[str, Shares] = {}
+    if responses is not None and scores is not None:
+        chosen = match_categories(responses.select(list(names)), estimate)
+        binned = bin_measured(chosen, scores, groups)
+        seen, shares = trace_curves(binned), trace_shares(binned)
+    return [
+        _make_curve(estimate, i, seen.get(name, ()), shares.get(name, ()))
+        for name, i in zip(names, where, strict=True)
+    ]
+
+
+def _find_items(estimate: Estimate, names: Sequence[str]) -> list[int]:
+    if not 1 <= len(names) <= CURVES:
+        raise BadUsage(f"one picture holds 1 to {CURVES} item curves, found {len(names)} items")
+    place = {name: i for i, name in enumerate(estimate.items)}
+    unknown = [name for name in names if name not in place]
+    if unknown:
+        raise BadUsage(f"there is no item {unknown[0]!r} in this estimate; items go by name")
+    where = [place[name] for name in names]
+    for i in where:
+        if not estimate.estimated[i]:
+            raise BadUsage(
+                f"item {estimate.items[i]!r} has no difficulty ({estimate.status[i]}), so no curve"
+            )
+    return where
+
+
+def worst_curves(estimate: Estimate, diagnostics: Diagnostics, most: int) -> list[ItemCurve]:
+    """Return the observed curves of the items that fit worst, the worst first."""
+    place = {name: i for i, name in enumerate(estimate.items)}
+
+    def distance(name: str) -> float:
+        squares = (diagnostics.infit[place[name]], diagnostics.outfit[place[name]])
+        return max((abs(float(np.log(v))) for v in squares if v), default=0.0)
+
+    worst = sorted(diagnostics.curves, key=distance, reverse=True)[:most]
+    return [observed_curve(estimate, diagnostics, place[name]) for name in worst]
+
+
+def observed_curve(estimate: Estimate, diagnostics: Diagnostics, index: int) -> ItemCurve:
+    """Return the curve of an item with what diagnostics observed of it."""
+    name = estimate.items[index]
+    seen, shares = diagnostics.curves.get(name, ()), diagnostics.shares.get(name, ())
+    return _make_curve(estimate, index, seen, shares)
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdRows:
+    """Items one below the other with all of their thresholds; the hardest on top.
+
+    Attributes
+    ----------
+    items, location
+        Of each row.
+    value, lower, upper
+        ``[row, step]``, NaN where there is none; the interval has no width without an error.
+    labels
+        Per row, what its categories are called in the answers; a step lies between two of them.
+    disordered
+        Whether a threshold lies below the one before it, or above the one after, ``[row][step]``.
+    """
+
+    items: tuple[str, ...]
+    location: FloatArray
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    labels: tuple[tuple[int, ...], ...]
+    disordered: tuple[tuple[bool, ...], ...]
+
+    def take(self, rows: Int64Array) -> ThresholdRows:
+        """Return some of the rows."""
+        chosen = rows.tolist()
+        return ThresholdRows(
+            tuple(self.items[i] for i in chosen),
+            self.location[rows],
+            self.value[rows],
+            self.lower[rows],
+            self.upper[rows],
+            tuple(self.labels[i] for i in chosen),
+            tuple(self.disordered[i] for i in chosen),
+        )
+
+
+def threshold_rows(estimate: Estimate, level: float = 0.95) -> ThresholdRows:
+    """Return the items with thresholds, hardest first, and which thresholds are out of order."""
+    shown = np.flatnonzero(estimate.estimated)
+    if not len(shown):
+        raise BadUsage("no item of this estimate has a number, so there is nothing to draw")
+    order = shown[np.argsort(-estimate.difficulty[shown], kind="stable")]
+    value = estimate.thresholds[order]
+    interval = estimate.threshold_interval(level)[order]
+    interval = np.where(np.isnan(interval), value[:, :, None], interval)
+    labels = [(0, 1)] * len(estimate.items) if estimate.ladder is None else estimate.ladder.labels
+    return ThresholdRows(
+        items=tuple(estimate.items[i] for i in order),
+        location=estimate.difficulty[order],
+        value=value,
+        lower=interval[:, :, 0],
+        upper=interval[:, :, 1],
+        labels=tuple(labels[i] for i in order),
+        disordered=tuple(map(mark_disordered, value)),
+    )
+
+
+def mark_disordered(thresholds: FloatArray) -> tuple[bool, ...]:
+    """Say of each threshold of an item whether it and a neighbour are in the wrong order.
+
+    Examples
+    --------
+    >>> mark_disordered(np.array([-1.0, 0.5, 0.2, 2.0]))
+    (False, True, True, False)
+    """
+    with np.errstate(invalid="ignore"):
+        falls = np.diff(thresholds) < 0
+    edge = np.zeros(1, dtype=np.bool_)
+    return tuple((np.concatenate([edge, falls]) | np.concatenate([falls, edge])).tolist())

@@ -1,0 +1,430 @@
+"""Infit and outfit of items and persons, point-measure correlations, separation, reliability.
+
+In: answers and a calibration. Out: one row per item, one per person, and a few totals.
+Confidential.
+
+With residual ``y = x - p`` and variance ``w = p (1 - p)`` outfit is the mean of ``y^2 / w`` and
+infit is ``sum y^2 / sum w``; both are 1 on average when the model holds. The standardised values
+use the cube root of Wilson and Hilferty with the model variance of each mean square (Wright and
+Masters 1982, ch. 5). The expected point-measure correlation has ``cov(theta, p)`` above and
+``var(p) + mean(w)`` as the variance of the answers below; the discrimination is ``1 + sum y (theta
+- b) / sum w (theta - b)^2``. With steps ``x`` is the category, ``p`` and ``w`` are mean and
+variance of the score, and the discrimination is that of a slope on all thresholds.
+
+One person can make an outfit large: an answer with a chance of 1 in 1000 adds about 1000 to a sum
+that is about the number of persons. The bounded outfit is ``sum min(y^2 / w, 9)`` over its mean by
+the model: no answer counts for more than three standard deviations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Unpack
+
+import numpy as np
+
+from discreet.items.category_fit import CategoryFit, CategorySums, describe_categories
+from discreet.items.residuals import Prepared, ResidualChunk, prepare
+from discreet.markup import Tabular, brief_repr, list_field_columns
+from discreet.models.categories import category_chances, slope_terms
+from discreet.models.item_parameters import known_difficulties
+from discreet.persons.large import is_many, sum_many
+from discreet.persons.scoring import PersonScores
+from discreet.results.estimate import FitWarning
+from discreet.results.limits import FIT_BOUND
+from discreet.tables.words import ReadingWords
+from discreet.types import FloatArray, Int64Array, ScoreMethod
+
+MEASURED = "measured"
+MEAN_SQUARES = ("infit", "infit_t", "outfit", "outfit_t")
+NO_SPREAD = 1e-12
+SLOPES = ("point_measure", "point_measure_expected", "discrimination")
+BOUNDED = ("outfit_bounded", "outfit_bounded_t", "outfit_without_one")
+
+
+@dataclass(frozen=True, eq=False)
+class MeanSquares:
+    """Mean squares and standardised values; NaN where nothing was answered."""
+
+    infit: FloatArray
+    infit_t: FloatArray
+    outfit: FloatArray
+    outfit_t: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ItemFit(Tabular):
+    """Fit of every item of the answers. Confidential.
+
+    Attributes
+    ----------
+    answers
+        Answers of persons with right and wrong answers; extreme scores fit by construction.
+    infit, infit_t, outfit, outfit_t
+        Mean squares and standardised values.
+    outfit_bounded, outfit_bounded_t
+        Outfit in which no answer counts for more than 9, three standard deviations squared.
+    outfit_without_one
+        Outfit without the most unexpected answer.
+    point_measure, point_measure_expected
+        Correlation of the answers with the abilities, and what it is when the model holds.
+    discrimination
+        How steeply the chance rises with ability, as a multiple of what the model says: the
+        first step of a two-parameter model's slope from 1.
+    status
+        ``measured``; ``no_difficulty`` and ``no_answers``, without numbers; ``no_variance``:
+        always right or always wrong among the persons used, without a correlation.
+    """
+
+    items: tuple[str, ...]
+    answers: Int64Array
+    infit: FloatArray
+    infit_t: FloatArray
+    outfit: FloatArray
+    outfit_t: FloatArray
+    point_measure: FloatArray
+    point_measure_expected: FloatArray
+    discrimination: FloatArray
+    status: tuple[str, ...]
+    # Results saved by version 0.2.0 do not hold these; NaN then.
+    outfit_bounded: FloatArray = field(default_factory=lambda: np.empty(0))
+    outfit_bounded_t: FloatArray = field(default_factory=lambda: np.empty(0))
+    outfit_without_one: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        for name in BOUNDED:
+            if getattr(self, name).size == 0:
+                object.__setattr__(self, name, np.full(len(self.items), np.nan))
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column."""
+        columns = list_field_columns(self, "answers", *MEAN_SQUARES, *BOUNDED, *SLOPES, "status")
+        return {"item": list(self.items), **columns}
+
+
+@dataclass(frozen=True, eq=False)
+class PersonFit(Tabular):
+    """Fit of every person, with NaN for those that ``scores.status`` calls extreme or empty."""
+
+    scores: PersonScores
+    infit: FloatArray
+    infit_t: FloatArray
+    outfit: FloatArray
+    outfit_t: FloatArray
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column; the columns of the scores first."""
+        return {**self.scores.to_dict(), **list_field_columns(self, *MEAN_SQUARES)}
+
+
+@dataclass(frozen=True)
+class Reliability(Tabular):
+    """How far the differences between persons, or items, exceed their errors.
+
+    ``reliability = (variance - mse) / variance`` and ``separation = sqrt(variance - mse) /
+    sqrt(mse)``, from persons with right and wrong answers. A negative reliability means errors
+    larger than the spread. NaN where there are fewer than two numbers, or no standard errors.
+    """
+
+    variance: float
+    mse: float
+
+    @property
+    def reliability(self) -> float:
+        return (self.variance - self.mse) / self.variance if self.variance > 0 else float("nan")
+
+    @property
+    def separation(self) -> float:
+        if not self.mse > 0:
+            return float("nan")
+        return float(np.sqrt(max(self.variance - self.mse, 0.0) / self.mse))
+
+    def to_dict(self) -> dict[str, float]:
+        """Variance, mean square error, reliability and separation."""
+        derived = {"reliability": self.reliability, "separation": self.separation}
+        return {"variance": self.variance, "mse": self.mse, **derived}
+
+
+@dataclass(frozen=True, eq=False)
+class FitStatistics(Tabular):
+    """Fit of items and persons, and the reliability of both. Confidential.
+
+    ``categories`` is there where some item has more than one step.
+    """
+
+    items: ItemFit
+    persons: PersonFit
+    person_reliability: Reliability
+    item_reliability: Reliability
+    warnings: tuple[FitWarning, ...] = ()
+    categories: CategoryFit | None = None
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Reliability of persons and of items, one row each; items and persons have their own."""
+        rows = [self.person_reliability.to_dict(), self.item_reliability.to_dict()]
+        numbers = {name: [row[name] for row in rows] for name in rows[0]}
+        return {"of": ["persons", "items"], **numbers}
+
+
+def measure_fit(
+    responses: Any, calibration: Any, *, method: ScoreMethod = "ml", **reading: Unpack[ReadingWords]
+) -> FitStatistics:
+    """Measure how well items and persons fit the model. Confidential.
+
+    Parameters
+    ----------
+    responses, calibration, reading
+        As for :func:`discreet.score`.
+    method
+        How abilities are estimated: ``"ml"`` (as other programs do), ``"warm"`` or
+        ``"posterior"``. Persons with everything right or wrong are left out.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> answers = discreet.datasets.lsat()
+    >>> fit = measure_fit(answers, discreet.fit(answers, method="conditional"))
+    >>> fit.items.infit.round(3).tolist()
+    [0.828, 0.968, 0.973, 0.954, 0.895]
+    """
+    prepared = prepare(responses, calibration, method, reading)
+    sums, persons = _add_up(prepared)
+    used = prepared.used
+    return FitStatistics(
+        items=_spread_items(prepared, sums),
+        persons=PersonFit(prepared.scores, *_columns(persons)),
+        person_reliability=compare_spread(prepared.scores.ability[used], prepared.scores.se[used]),
+        item_reliability=_item_reliability(calibration),
+        warnings=prepared.scores.warnings,
+        categories=describe_categories(prepared, sums["categories"], calibration),
+    )
+
+
+@dataclass(eq=False)
+class _Sums:
+    """Running sums over one axis of the residuals."""
+
+    count: FloatArray
+    squared: FloatArray
+    standardised: FloatArray
+    variance: FloatArray
+    kurtosis: FloatArray
+    excess: FloatArray
+
+    @classmethod
+    def of(cls, chunk: ResidualChunk, axis: int) -> _Sums:
+        w, y2 = chunk.variance, chunk.residual**2
+        given = chunk.answered
+        ratio = chunk.squares()
+        kurtosis = np.divide(chunk.fourth, w * w, out=np.zeros_like(w), where=given)
+        excess = np.where(given, chunk.fourth - w * w, 0.0)
+        parts = (given.astype(np.float64), y2, ratio, w, kurtosis, excess)
+        return cls(*(part.sum(axis=axis) for part in parts))
+
+    def add(self, other: _Sums) -> None:
+        for name in self.__dataclass_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def mean_squares(self) -> MeanSquares:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            outfit, infit = self.standardised / self.count, self.squared / self.variance
+            outfit_sd = np.sqrt(self.kurtosis / self.count**2 - 1 / self.count)
+            infit_sd = np.sqrt(self.excess) / self.variance
+            return MeanSquares(
+                infit, _standardise(infit, infit_sd), outfit, _standardise(outfit, outfit_sd)
+            )
+
+
+@dataclass(eq=False)
+class _BoundedSums:
+    """Sums over persons of bounded squares: observed, mean and variance by the model.
+
+    And the largest square, which is not bounded.
+    """
+
+    observed: FloatArray
+    expected: FloatArray
+    variance: FloatArray
+    largest: FloatArray
+
+    def add(self, chunk: ResidualChunk, ability: FloatArray, thresholds: FloatArray) -> None:
+        given, square = chunk.answered[..., None], chunk.squares()
+        chance = np.where(given, category_chances(ability, thresholds), 0.0)
+        category = np.arange(chance.shape[-1])
+        mean = (chunk.code - chunk.residual)[..., None]
+        scale = np.where(chunk.answered, chunk.variance, 1.0)[..., None]
+        bounded = np.minimum((category - mean) ** 2 / scale, FIT_BOUND)
+        expected = (chance * bounded).sum(axis=-1)
+        variance = (chance * bounded**2).sum(axis=-1) - expected**2
+        self.observed = self.observed + np.minimum(square, FIT_BOUND).sum(axis=0)
+        self.expected = self.expected + expected.sum(axis=0)
+        self.variance = self.variance + variance.sum(axis=0)
+        self.largest = np.maximum(self.largest, square.max(axis=0))
+
+    def outfit(self) -> tuple[FloatArray, FloatArray]:
+        """Return bounded outfits and their standardised values."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            outfit = self.observed / self.expected
+            return outfit, _standardise(outfit, np.sqrt(self.variance) / self.expected)
+
+
+@dataclass(eq=False)
+class _Moments:
+    """Running sums over persons of abilities, answers and chances, per item."""
+
+    ability: FloatArray
+    ability_squared: FloatArray
+    right: FloatArray
+    right_squared: FloatArray
+    ability_right: FloatArray
+    chance: FloatArray
+    chance_squared: FloatArray
+    ability_chance: FloatArray
+    pull: FloatArray
+    curvature: FloatArray
+
+    def add(self, chunk: ResidualChunk, ability: FloatArray, centre: float, b: FloatArray) -> None:
+        given = chunk.answered
+        theta = (ability - centre)[:, None] * given
+        right = np.where(given, chunk.code, 0).astype(np.float64)
+        chance = right - chunk.residual
+        pull, curvature = slope_terms(ability, b, chunk.code)
+        parts = (theta, theta**2, right, right**2, theta * right, chance, chance**2,
+                 theta * chance, pull * given, curvature * given)  # fmt: skip
+        for name, part in zip(self.__dataclass_fields__, parts, strict=True):
+            setattr(self, name, getattr(self, name) + part.sum(axis=0))
+
+    def seen(self, count: FloatArray) -> FloatArray:
+        """Return the sum of squares of the answers around their mean."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.right_squared - self.right**2 / count)
+
+    def slopes(self, count: FloatArray, variance: FloatArray) -> dict[str, FloatArray]:
+        """Return how strongly answers go with ability: observed, expected, and as a slope."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            spread = self.ability_squared - self.ability**2 / count
+            seen = self.seen(count)
+            expected = self.chance_squared - self.chance**2 / count + variance
+            together = self.ability_right - self.ability * self.right / count
+            foreseen = self.ability_chance - self.ability * self.chance / count
+            columns = (
+                _correlate(together, spread * seen),
+                _correlate(foreseen, spread * expected),
+                np.where(seen > 0, 1 + self.pull / self.curvature, np.nan),
+            )
+        return dict(zip(SLOPES, columns, strict=True))
+
+
+def _correlate(covariance: FloatArray, spread: FloatArray) -> FloatArray:
+    # Rounding leaves a trace of spread where all abilities are equal.
+    return np.where(spread > NO_SPREAD, covariance / np.sqrt(spread), np.nan)
+
+
+def _standardise(mean_square: FloatArray, sd: FloatArray) -> FloatArray:
+    """Turn a mean square into a nearly standard normal value (Wilson and Hilferty 1931)."""
+    return np.asarray((np.cbrt(mean_square) - 1) * (3 / sd) + sd / 3)
+
+
+def _add_up(prepared: Prepared) -> tuple[dict[str, Any], MeanSquares]:
+    """Make one pass: mean squares of items and persons, and the correlation with ability."""
+    used, b = prepared.used, prepared.thresholds
+    ability = np.where(used, prepared.scores.ability, 0.0)
+    centre = float(ability[used].mean())
+    if is_many(prepared.responses.store, b):
+        return _sum_many(prepared, ability, centre)
+    items: _Sums | None = None
+    persons: list[MeanSquares] = []
+    moments = _Moments(*np.zeros((10, len(b))))
+    bounded = _BoundedSums(*np.zeros((4, len(b))))
+    categories = CategorySums.start(b)
+    for chunk in prepared.chunks():
+        part = _Sums.of(chunk, 0)
+        if items is None:
+            items = part
+        else:
+            items.add(part)
+        persons.append(_Sums.of(chunk, 1).mean_squares())
+        moments.add(chunk, ability[chunk.persons], centre, b)
+        bounded.add(chunk, ability[chunk.persons], b)
+        if categories is not None:
+            categories.add(chunk, ability[chunk.persons], b)
+    joined = [np.concatenate(columns) for columns in zip(*map(_columns, persons), strict=True)]
+    sums = {"sums": items, "moments": moments, "categories": categories, "bounded": bounded}
+    return sums, MeanSquares(*joined)
+
+
+def _sum_many(
+    prepared: Prepared, ability: FloatArray, centre: float
+) -> tuple[dict[str, Any], MeanSquares]:
+    """Do the same for very many right and wrong answers."""
+    b, used = prepared.thresholds[:, 0], prepared.used
+    by_item, by_person = sum_many(prepared.responses.store, b, ability, used, centre)
+    # A right answer is its own square.
+    moments = _Moments(*np.insert(by_item[6:15], 3, by_item[8], axis=0))
+    parts, bounded = _Sums(*by_item[:6]), _BoundedSums(*by_item[15:])
+    sums = {"sums": parts, "moments": moments, "categories": None, "bounded": bounded}
+    return sums, _Sums(*by_person).mean_squares()
+
+
+def _columns(values: MeanSquares) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    return values.infit, values.infit_t, values.outfit, values.outfit_t
+
+
+def _spread_items(prepared: Prepared, sums: dict[str, Any]) -> ItemFit:
+    """Put the numbers at the items' places among all items of the answers, with a status."""
+    names = prepared.asked
+    place = {name: column for column, name in enumerate(names)}
+    where = np.array([place[name] for name in prepared.scores.items])
+    count = sums["sums"].count
+    constant = ~(sums["moments"].seen(count) > 0)
+    slopes = sums["moments"].slopes(count, sums["sums"].variance)
+    status = np.full(len(names), "no_difficulty", dtype=object)
+    status[where] = MEASURED
+    status[where[constant]] = "no_variance"
+    status[where[count == 0]] = "no_answers"
+    squares = sums["sums"].mean_squares()
+    bounded, bounded_t = sums["bounded"].outfit()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rest = (sums["sums"].standardised - sums["bounded"].largest) / (count - 1)
+    answers = np.zeros(len(names), dtype=np.int64)
+    answers[where] = count.astype(np.int64)
+
+    def spread_out(value: FloatArray) -> FloatArray:
+        column = np.full(len(names), np.nan)
+        column[where] = value
+        return column
+
+    return ItemFit(
+        items=names,
+        answers=answers,
+        **{name: spread_out(getattr(squares, name)) for name in MEAN_SQUARES},
+        outfit_bounded=spread_out(bounded),
+        outfit_bounded_t=spread_out(bounded_t),
+        outfit_without_one=spread_out(rest),
+        **{name: spread_out(value) for name, value in slopes.items()},
+        status=tuple(status),
+    )
+
+
+def compare_spread(value: FloatArray, se: FloatArray) -> Reliability:
+    """Hold the spread of some numbers against their standard errors."""
+    if len(value) < 2:
+        return Reliability(float("nan"), float("nan"))
+    return Reliability(float(np.var(value, ddof=1)), float(np.mean(se**2)))
+
+
+def _item_reliability(calibration: Any) -> Reliability:
+    """From the standard errors of the calibration; NaN where it has none."""
+    source = getattr(calibration, "estimate", calibration)
+    _, b = known_difficulties(calibration)
+    se = getattr(source, "se", None)
+    if se is None:
+        return Reliability(float(np.var(b, ddof=1)) if len(b) > 1 else float("nan"), float("nan"))
+    known = np.isfinite(np.asarray(source.difficulty))
+    return compare_spread(b, np.asarray(se)[known])

@@ -1,0 +1,332 @@
+"""Find items that abler persons get wrong: mislabelled questions, wrong keys, reversed items.
+
+In: answers and a calibration. Out: for every item its discrimination (1 is what the model says)
+with its error, the probability that it is negative, and which items to look at. Confidential.
+
+A question whose key is wrong has the discrimination of a good one, with the other sign. With a few
+dozen persons no test of one item against zero can tell that among thousands, but all items together
+show how steep good ones are: slopes ``s exp(u)`` have a sign ``s``, negative for an unknown share
+of the items, and ``u`` is normal with an unknown mean and variance. These three numbers are
+estimated from all items (empirical Bayes, by EM), and with them the probability of either sign for
+every item. An item's intercept is integrated out by Laplace's method. In a short test abilities are
+those without the item itself, which would otherwise look steeper than it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+from scipy.special import expit
+
+from discreet.answers.opening import load_answers
+from discreet.answers.responses import Responses
+from discreet.errors import BadUsage
+from discreet.items.groups import take_group
+from discreet.markup import Tabular, brief_repr, count_of, list_field_columns, minus, name_some
+from discreet.models.steps import refuse_steps
+from discreet.persons.scoring import PersonScores, score
+from discreet.results.limits import (
+    ENOUGH_ANSWERS,
+    NAMED,
+    WEAK_CORRELATION,
+    Finding,
+    Severity,
+)
+from discreet.schema import ItemName
+from discreet.tables.words import ReadingWords
+from discreet.types import BoolArray, FloatArray, Int64Array
+
+if TYPE_CHECKING:
+    from discreet.report.summary import Diagnostics
+    from discreet.results.estimate import Estimate
+
+LEVEL = 0.05
+"""Expected share of false alarms among the items that are flagged."""
+LIKELY = 0.5
+"""No item is flagged that is more likely sound, however sure the others are."""
+PERSON_GROUPS = 64
+"""Groups of persons of like ability; with fewer persons everybody is a group."""
+LOG_SLOPES = np.linspace(-2.2, 1.4, 19)
+"""From a ninth of the model's slope to four times it; steps of half a usual error or less."""
+FEWEST_ITEMS, USUAL_SPREAD = 10, 0.3
+"""As much as that many items say, slopes are beforehand 1, give or take a third."""
+SOUND, MISLABELLED = 49, 1
+"""And so many items of either kind are added: one in fifty, where the answers say nothing."""
+INTERCEPT_SD = 3.0
+"""Weak prior of an item's intercept, in logits: keeps it finite for any slope."""
+FIRST_STEPS, STEPS = 8, 4
+"""Newton steps for the first slope, and from each slope to the next."""
+SHORT = 40
+"""Items up to which an item is left out of the ability that it is compared with."""
+MOST_PERSONS = 5000
+"""Of a short test; more would change nothing that is shown."""
+CHUNK_CELLS = 1 << 22
+Suspect = tuple[ItemName, float, float, float]
+"""Item, discrimination, its error, the probability that it is negative."""
+ROUNDS, TOL = 500, 1e-8
+CHUNK_ITEMS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Mislabelled(Tabular):
+    """Which items look mislabelled. Confidential.
+
+    Attributes
+    ----------
+    items, answers
+        Items with a difficulty, and their answers (of a short test, those looked at).
+    discrimination, se
+        How steeply the chance rises with ability, as a multiple of what the model says; mean and
+        standard deviation given the answers to all items.
+    probability
+        That the discrimination is negative.
+    flagged
+        The items to look at: of them a share of ``level`` is expected to be sound.
+    share
+        Estimated share of items with a negative discrimination.
+    level
+        What was asked for.
+    """
+
+    items: tuple[str, ...]
+    answers: Int64Array
+    discrimination: FloatArray
+    se: FloatArray
+    probability: FloatArray
+    flagged: BoolArray
+    share: float
+    level: float
+
+    __repr__ = brief_repr
+
+    @property
+    def suspects(self) -> tuple[str, ...]:
+        """The flagged items, the surest first."""
+        order = np.argsort(-self.probability, kind="stable")
+        return tuple(self.items[i] for i in order if self.flagged[i])
+
+    def list_suspects(self) -> tuple[Suspect, ...]:
+        """Return the flagged items, the surest first, with their numbers."""
+        columns = self.to_dict()
+        names = ("item", "discrimination", "se", "probability", "flagged")
+        rows = zip(*(columns[name] for name in names), strict=True)
+        return tuple((item, slope, se, p) for item, slope, se, p, flagged in rows if flagged)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column, the most suspicious item first."""
+        names = ("answers", "discrimination", "se", "probability", "flagged")
+        columns = {"item": list(self.items), **list_field_columns(self, *names)}
+        # Many of the surest have the same probability, to the last digit.
+        order = np.lexsort((self.discrimination, -self.probability))
+        return {name: [values[i] for i in order] for name, values in columns.items()}
+
+
+def find_mislabelled(
+    responses: Any, calibration: Any, *, level: float = LEVEL, **reading: Unpack[ReadingWords]
+) -> Mislabelled:
+    """Find items that abler persons get wrong more often than less able ones. Confidential.
+
+    Parameters
+    ----------
+    responses, calibration, reading
+        As for :func:`discreet.score`.
+    level
+        Expected share of sound items among those that are flagged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import discreet
+    >>> answers = discreet.simulate(60, 300, rng=np.random.default_rng(1)).responses.to_array()
+    >>> answers[:, 7] = 1 - answers[:, 7]
+    >>> answers = discreet.Responses.from_array(answers.astype(float))
+    >>> find_mislabelled(answers, discreet.fit(answers, method="refined")).suspects
+    ('7',)
+    """
+    if not 0 < level < 1:
+        raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
+    source = load_answers(responses, reading)
+    refuse_steps("the search for mislabelled items", source.steps)
+    asked = _thin_out(source)
+    scores = score(asked, calibration)
+    grouped = _group_answers(asked.select(scores.items), scores, calibration)
+    weight, share = _weigh_slopes(_likelihoods(grouped))
+    probability = weight[1].sum(axis=0)
+    mean, sd = _moments(weight)
+    return Mislabelled(
+        items=scores.items,
+        answers=grouped.count.sum(axis=0).astype(np.int64),
+        discrimination=mean,
+        se=sd,
+        probability=probability,
+        flagged=_flag(probability, level),
+        share=share,
+        level=level,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Grouped:
+    """Answers of groups of persons: those who were right, then those who were wrong.
+
+    ``count`` and mean ``ability`` are ``[group, item]``; the first half of the groups is right.
+    """
+
+    count: FloatArray
+    ability: FloatArray
+
+
+def _group_answers(responses: Responses, scores: PersonScores, calibration: Any) -> _Grouped:
+    """Add up answers and abilities of persons of like ability."""
+    known = np.flatnonzero(np.isfinite(scores.ability))
+    groups = min(PERSON_GROUPS, len(known))
+    member = np.zeros((groups, responses.n_persons))
+    order = known[np.argsort(scores.ability[known], kind="stable")]
+    member[np.arange(len(known)) * groups // len(known), order] = 1
+    ability = _abilities(responses, scores, calibration)
+    count, total = np.zeros((2, 2 * groups, responses.n_items))
+    step = max(1, CHUNK_CELLS // responses.n_items)
+    for start in range(0, responses.n_persons, step):
+        cells = responses.rows(start, start + step)
+        here = slice(start, start + len(cells))
+        for half, rows in (cells == 1, slice(groups)), (cells == 0, slice(groups, None)):
+            half &= np.isfinite(ability[here])
+            count[rows] += member[:, here] @ half
+            total[rows] += member[:, here] @ np.where(half, ability[here], 0.0)
+    return _Grouped(count, np.divide(total, count, out=np.zeros_like(total), where=count > 0))
+
+
+def _abilities(responses: Responses, scores: PersonScores, calibration: Any) -> FloatArray:
+    """Abilities, ``[person, 1]``; of a short test, without the item itself, ``[person, item]``."""
+    if responses.n_items > SHORT:
+        return scores.ability[:, None]
+    columns = []
+    for left_out in responses.items:
+        rest = responses.select([name for name in responses.items if name != left_out])
+        columns.append(score(rest, calibration).ability)
+    return np.column_stack(columns)
+
+
+def _thin_out(responses: Responses) -> Responses:
+    """Return evenly spaced persons of a short test that very many took."""
+    if responses.n_items > SHORT or responses.n_persons <= MOST_PERSONS:
+        return responses
+    chosen = np.zeros(responses.n_persons, dtype=bool)
+    chosen[:: -(-responses.n_persons // MOST_PERSONS)] = True
+    return take_group(responses, chosen)
+
+
+def _likelihoods(grouped: _Grouped) -> FloatArray:
+    """Log-likelihood of every slope, ``[sign, slope, item]``, without the intercepts."""
+    m = grouped.count.shape[1]
+    found = np.empty((2, len(LOG_SLOPES), m))
+    for start in range(0, m, CHUNK_ITEMS):
+        part = slice(start, start + CHUNK_ITEMS)
+        n, ability = grouped.count[:, part], grouped.ability[:, part]
+        right = n.copy()
+        right[len(n) // 2 :] = 0
+        for sign in (0, 1):
+            found[sign][:, part] = _trace_slopes(ability, n, right, (1.0, -1.0)[sign])
+    return found
+
+
+def _trace_slopes(
+    ability: FloatArray, n: FloatArray, right: FloatArray, sign: float
+) -> list[FloatArray]:
+    """Log-likelihood of items, one slope after the other, of one sign."""
+    total, given = right.sum(axis=0), n.sum(axis=0)
+    intercept = np.log((total + 0.5) / (given - total + 0.5))
+    found = []
+    for number, slope in enumerate(sign * np.exp(LOG_SLOPES)):
+        lean = slope * ability
+        for _ in range(STEPS if number else FIRST_STEPS):
+            pull, curvature = _derive(lean, n, total, intercept)
+            intercept = intercept + np.clip(pull / curvature, -1.5, 1.5)
+        curvature = _derive(lean, n, total, intercept)[1]
+        chance = (right * lean).sum(axis=0) - (n * np.logaddexp(0, lean + intercept)).sum(axis=0)
+        prior = -((intercept / INTERCEPT_SD) ** 2) / 2
+        found.append(chance + total * intercept + prior - np.log(curvature) / 2)
+    return found
+
+
+def _derive(
+    lean: FloatArray, n: FloatArray, total: FloatArray, intercept: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """First derivative in the intercepts, and minus the second."""
+    p = expit(lean + intercept)
+    pull = total - (n * p).sum(axis=0) - intercept / INTERCEPT_SD**2
+    return pull, (n * p * (1 - p)).sum(axis=0) + 1 / INTERCEPT_SD**2
+
+
+def _weigh_slopes(log_likelihood: FloatArray) -> tuple[FloatArray, float]:
+    """Probability of every slope, ``[sign, slope, item]``, and the share of negative ones."""
+    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=(0, 1)))
+    m = likelihood.shape[2]
+    share, centre, spread = MISLABELLED / (SOUND + MISLABELLED), 0.0, USUAL_SPREAD
+    for _ in range(ROUNDS):
+        density = np.exp(-(((LOG_SLOPES - centre) / spread) ** 2) / 2)
+        before = np.array([1 - share, share])[:, None] * density / density.sum()
+        weight = likelihood * before[:, :, None]
+        weight /= weight.sum(axis=(0, 1))
+        slopes = weight.sum(axis=(0, 2))
+        was = share, centre, spread
+        share = float((weight[1].sum() + MISLABELLED) / (m + SOUND + MISLABELLED))
+        centre = float(slopes @ LOG_SLOPES / (m + FEWEST_ITEMS))
+        around = float(slopes @ (LOG_SLOPES - centre) ** 2) + FEWEST_ITEMS * USUAL_SPREAD**2
+        spread = float(np.sqrt(around / (m + FEWEST_ITEMS)))
+        if np.abs(np.subtract(was, (share, centre, spread))).max() < TOL:
+            break
+    return weight, share
+
+
+def _moments(weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of the slope of every item."""
+    slope = np.exp(LOG_SLOPES)
+    mean = slope @ (weight[0] - weight[1])
+    square = slope**2 @ (weight[0] + weight[1])
+    return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
+
+
+def _flag(probability: FloatArray, level: float) -> BoolArray:
+    """Flag the surest items while the mean probability that they are sound is small enough."""
+    order = np.argsort(-probability, kind="stable")
+    false = np.cumsum(1 - probability[order]) / np.arange(1, len(order) + 1)
+    flagged = np.zeros(len(order), dtype=bool)
+    flagged[order[false <= level]] = True
+    return flagged & (probability > LIKELY)
+
+
+def tell_suspects(suspects: Sequence[Suspect]) -> Iterator[Finding]:
+    """Say in plain words which items look mislabelled, if any do."""
+    if not suspects:
+        return
+    names = [f"{item} ({minus(f'{slope:.1f}')} ± {se:.1f})" for item, slope, se, _ in suspects]
+    false = sum(1 - probability for *_, probability in suspects)
+    verb = "looks" if len(suspects) == 1 else "look"
+    yield Finding(
+        Severity.SERIOUS,
+        f"{count_of(len(suspects))} {verb} mislabelled: wrong more often where persons are abler",
+        f"Discrimination (1 is what the model says) below zero: {name_some(names, NAMED)}. "
+        f"Expected false alarms: {false:.1f}.",
+        "Check the answer key of these items, then their wording: an item may be worded the other "
+        "way round. Correct or drop them and calibrate again.",
+    )
+
+
+def weak_items(estimate: Estimate, diagnostics: Diagnostics) -> dict[int, float]:
+    """Items that hardly correlate with ability, although enough persons answered them.
+
+    Those that look mislabelled are told of apart.
+    """
+    suspects = {row[0] for row in diagnostics.mislabelled}
+    return {
+        index: value
+        for index, value in enumerate(diagnostics.point_measure)
+        if value is not None
+        and value < WEAK_CORRELATION
+        and estimate.items[index] not in suspects
+        and (estimate.answers is None or estimate.answers[index] >= ENOUGH_ANSWERS)
+    }

@@ -1,0 +1,1 @@
+"""Conditional maximum likelihood: abilities drop out, given every person's score."""

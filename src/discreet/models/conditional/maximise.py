@@ -1,0 +1,349 @@
+"""The maximum of a conditional likelihood: few second derivatives, exact gradients.
+
+In: patterns of answers, how many persons are at or above each step, thresholds to start from and
+the linear structure that they obey. Out: the thresholds of the maximum, the information about them
+and the log-likelihood. The second derivatives of the start, corrected by what the steps show, serve
+as long as each step is a small part of the one before; they are renewed where it is not, and once
+at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import NotConverged
+from discreet.jit import map_tasks, one_blas_thread, thread_count, threads_for
+from discreet.models.conditional.groups import BatchPlan, plan_batches
+from discreet.models.conditional.moments import AbilityBatch, ConditionalSums, add_batch
+from discreet.models.conditional.patterns import Patterns
+from discreet.results.estimate import Solution
+from discreet.types import BoolArray, FloatArray, Int64Array
+
+NEWTON_TOL = 1e-6
+"""Logits; a step with second derivatives of its own point squares the error."""
+STEP_TOL = 1e-9
+"""Other steps are repeated until they are this small; then comes one of the kind above."""
+STEPS = 100
+"""From the refined estimate 4 to 8 steps are taken; 100 means that something is wrong."""
+SLOW = 0.3
+"""Part of the step before above which the second derivatives are renewed."""
+LONG, NO_GAIN = 0.1, 1e-7
+"""A step of so many logits that gains no more likelihood than this: the maximum is at infinity.
+At a maximum every set of items is crossed by at least one answer, so steps like this gain 1e-3."""
+SINGULAR = 1e-12
+"""Part of a parameter's information, all others given, below which nothing is known of it."""
+SMALL_NODES = 200
+"""Up to here NumPy inverts within some milliseconds; scipy.linalg takes 0.2 s to import."""
+SHARED_NODES = 2000
+"""Up to here every thread has second derivatives of its own: 32 MB each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """How the thresholds follow from the parameters.
+
+    Attributes
+    ----------
+    used
+        ``[item, step]``: which steps there are.
+    basis
+        ``[node, parameter]``, nodes in the order of ``used``; None if every node has its own.
+    """
+
+    used: BoolArray
+    basis: FloatArray | None = None
+
+    def spread(self, parameter: FloatArray) -> FloatArray:
+        """Thresholds ``[item, step]``, infinite where there is no step."""
+        out = np.full(self.used.shape, np.inf)
+        out[self.used] = parameter if self.basis is None else self.basis @ parameter
+        return out
+
+    def fit(self, threshold: FloatArray) -> FloatArray:
+        """Parameters whose thresholds are nearest to these."""
+        node = threshold[self.used]
+        return node if self.basis is None else np.asarray(np.linalg.lstsq(self.basis, node)[0])
+
+    def project(self, node: FloatArray) -> FloatArray:
+        """Find the derivatives by the parameters from those by ``[item, step]``."""
+        return node[self.used] if self.basis is None else self.basis.T @ node[self.used]
+
+    def project_matrix(self, matrix: FloatArray) -> FloatArray:
+        """Find the second derivatives by the parameters from those by all nodes."""
+        if not self.used.all():
+            inside = self.used.ravel()
+            matrix = matrix[np.ix_(inside, inside)]
+        return matrix if self.basis is None else self.basis.T @ matrix @ self.basis
+
+    @cached_property
+    def shift(self) -> FloatArray:
+        """The direction in which all thresholds move alike, about which answers say nothing."""
+        return self.fit(np.ones(self.used.shape))
+
+    @cached_property
+    def centre(self) -> FloatArray:
+        """The mean of the items' locations, as weights of the parameters."""
+        steps = self.used.sum(axis=1, keepdims=True)
+        return self.project(np.where(self.used, 1 / np.maximum(steps, 1), 0.0) / len(self.used))
+
+    def centred(self, parameter: FloatArray) -> FloatArray:
+        """Shift the parameters so that the mean of the items' locations is zero."""
+        shift = self.shift
+        return parameter - shift * (self.centre @ parameter) / (self.centre @ shift)
+
+    def covariance(self, information: FloatArray) -> FloatArray:
+        """Covariance of the centred thresholds, ``[node, node]``, from the information."""
+        inverse = np.linalg.inv(self.lift(information))
+        centring = np.eye(len(inverse)) - np.outer(self.shift, self.centre) / (
+            self.centre @ self.shift
+        )
+        matrix = centring @ inverse @ centring.T
+        return matrix if self.basis is None else self.basis @ matrix @ self.basis.T
+
+    def lift(self, information: FloatArray) -> FloatArray:
+        """Give the shift, which the answers leave open, an information of its own."""
+        scale = information.diagonal().mean() / len(information)
+        return np.asarray(information + np.outer(self.shift, self.shift) * scale)
+
+
+class Undetermined(NotConverged):
+    """The likelihood has no single maximum: it does not fall along a direction.
+
+    Attributes
+    ----------
+    direction
+        ``[item, step]``: how the thresholds move along it, at most by one; NaN beyond an item's
+        steps.
+    """
+
+    def __init__(self, direction: FloatArray) -> None:
+        super().__init__(
+            "conditional likelihood: the answers do not determine all parameters; some items hang "
+            "together by too few persons: leave them out, or use the method 'refined'"
+        )
+        self.direction = direction
+
+
+@dataclass(frozen=True, eq=False)
+class Maximum:
+    """Where the likelihood is largest.
+
+    Attributes
+    ----------
+    parameter
+        Mean location of the items zero.
+    information
+        Minus the second derivatives by the parameters; zero along the shift.
+    log_likelihood
+        Persons with the lowest or highest score add zero.
+    """
+
+    parameter: FloatArray
+    information: FloatArray
+    log_likelihood: float
+    solution: Solution
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    parameter: FloatArray
+    plan: BatchPlan
+    sums: ConditionalSums
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """The conditional log-likelihood of some persons.
+
+    Attributes
+    ----------
+    patterns
+        The persons' answered items and scores.
+    observed
+        ``[item, step]``: persons at or above the step, those with the highest score left out.
+    structure
+        How thresholds follow from parameters.
+    """
+
+    patterns: Patterns
+    observed: Int64Array
+    structure: Structure
+
+    def look(
+        self, parameter: FloatArray, plan: BatchPlan | None = None, *, information: bool = False
+    ) -> _Point:
+        """Evaluate the likelihood and its derivatives."""
+        threshold = self.structure.spread(parameter)
+        if plan is None or not plan.serves(threshold):
+            plan = plan_batches(self.patterns, threshold)
+        sums = evaluate_conditional(plan, threshold, information=information)
+        used = self.structure.used
+        value = float(-(self.observed[used] @ threshold[used]) - sums.log_norm)
+        return _Point(parameter, plan, sums, value)
+
+    def look_closely(self, point: _Point) -> _Point:
+        """Return the same point with second derivatives."""
+        if point.sums.covariance is not None:
+            return point
+        return self.look(point.parameter, point.plan, information=True)
+
+    def gradient(self, point: _Point) -> FloatArray:
+        """How the log-likelihood grows with the parameters."""
+        return self.structure.project(point.sums.expected - self.observed)
+
+    def information(self, point: _Point) -> FloatArray:
+        """Minus the second derivatives by the parameters."""
+        return self.structure.project_matrix(point.sums.information())
+
+    def trace(self, direction: FloatArray) -> FloatArray:
+        """Show a direction of the parameters as moves of thresholds, at most by one."""
+        moves = self.structure.spread(self.structure.centred(direction))
+        moves[~self.structure.used] = np.nan
+        return np.asarray(moves / np.nanmax(np.abs(moves)))
+
+
+def evaluate_conditional(
+    plan: BatchPlan, threshold: FloatArray, *, information: bool = True
+) -> ConditionalSums:
+    """Sum the normalising part and its derivatives over all persons."""
+    worth = not plan.cheap and threshold.size <= SHARED_NODES
+    threads = thread_count() if worth else 1
+    parts = [plan.batches[i::threads] for i in range(threads) if plan.batches[i::threads]]
+
+    def add(batches: tuple[AbilityBatch, ...]) -> ConditionalSums:
+        sums = ConditionalSums.zeros(*threshold.shape, information=information)
+        for batch in batches:
+            add_batch(sums, batch, threshold)
+        return sums
+
+    if len(parts) <= 1:
+        return add(plan.batches)
+    with one_blas_thread():
+        first, *others = map_tasks(add, parts)
+    for other in others:
+        first.add(other)
+    return first
+
+
+def maximise(surface: Surface, start: FloatArray) -> Maximum:
+    """Climb to the maximum of the likelihood.
+
+    Parameters
+    ----------
+    surface
+        The likelihood; its maximum must exist.
+    start
+        Parameters to start from.
+    """
+    with threads_for(len(start)):
+        return _maximise(surface, start)
+
+
+def _maximise(surface: Surface, start: FloatArray) -> Maximum:
+    point = surface.look(surface.structure.centred(start), information=True)
+    solver, before = _Solver(surface, point), np.inf
+    for step in range(1, STEPS + 1):
+        move = solver.solve(surface.gradient(point))
+        length, old = float(np.abs(move).max()), point
+        if length > LONG and surface.gradient(point) @ move < NO_GAIN:
+            raise Undetermined(surface.trace(move))
+        point = _climb(surface, old, move)
+        if solver.fresh and length < NEWTON_TOL:
+            near = old if length < STEP_TOL else surface.look_closely(point)
+            return _conclude(surface, point, near, step)
+        if point.plan.cheap or length < STEP_TOL or length > SLOW * before:
+            point = surface.look_closely(point)
+            solver = _Solver(surface, point)
+        else:
+            fall = surface.gradient(old) - surface.gradient(point)
+            solver.learn(point.parameter - old.parameter, fall)
+        before = length
+    raise NotConverged(
+        f"conditional likelihood: the last of {STEPS} steps still moved a parameter by "
+        f"{length:.1e} logits; look for items that hang together by very few persons, or use "
+        "the method 'refined'"
+    )
+
+
+class _Solver:
+    """Steps from gradients: the second derivatives of one point, and what steps have shown since.
+
+    What is remembered are pairs of a step and how far the gradient fell along it (BFGS).
+    """
+
+    def __init__(self, surface: Surface, point: _Point) -> None:
+        self._structure = surface.structure
+        matrix = surface.structure.lift(surface.information(point))
+        try:
+            self._invert = _inverter(matrix)
+        except np.linalg.LinAlgError:
+            raise Undetermined(surface.trace(np.linalg.eigh(matrix)[1][:, 0])) from None
+        self._seen: list[tuple[FloatArray, FloatArray]] = []
+
+    def solve(self, gradient: FloatArray) -> FloatArray:
+        """Return the step to the maximum of the local parabola."""
+        rest, shares = gradient, []
+        for step, fall in reversed(self._seen):
+            shares.append((step @ rest) / (step @ fall))
+            rest = rest - shares[-1] * fall
+        move = self._invert(rest)
+        for (step, fall), share in zip(self._seen, reversed(shares), strict=True):
+            move = move + step * (share - (fall @ move) / (step @ fall))
+        return self._structure.centred(move)
+
+    @property
+    def fresh(self) -> bool:
+        """The second derivatives are those of the point itself."""
+        return not self._seen
+
+    def learn(self, step: FloatArray, fall: FloatArray) -> None:
+        """Remember a step and how far the gradient fell."""
+        if step @ fall > 0:
+            self._seen.append((step, fall))
+
+
+def _inverter(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Return what solves with a matrix, if it is safely positive definite."""
+    diagonal = matrix.diagonal().copy()
+    if len(matrix) <= SMALL_NODES:
+        _check_pivots(np.linalg.cholesky(matrix).diagonal(), diagonal)
+        inverse = np.linalg.inv(matrix)
+        return lambda vector: inverse @ vector
+    from scipy.linalg import cho_factor, cho_solve
+
+    factor = cho_factor(matrix, check_finite=False)
+    _check_pivots(factor[0].diagonal(), diagonal)
+    return lambda vector: np.asarray(cho_solve(factor, vector, check_finite=False))
+
+
+def _check_pivots(pivots: npt.NDArray[np.floating[Any]], diagonal: FloatArray) -> None:
+    if (pivots**2 < SINGULAR * diagonal).any():
+        raise np.linalg.LinAlgError("singular to working precision")
+
+
+def _climb(surface: Surface, point: _Point, move: FloatArray) -> _Point:
+    """Take the step, halved until the likelihood does not fall (it is concave)."""
+    slack = 1e-12 * abs(point.value)
+    for _ in range(STEPS):
+        new = surface.look(point.parameter + move, point.plan, information=point.plan.cheap)
+        if new.value >= point.value - slack:
+            return new
+        move = move / 2
+    raise NotConverged(
+        "conditional likelihood: no step increases it, although the gradient is not zero; "
+        "use the method 'refined'"
+    )
+
+
+def _conclude(surface: Surface, point: _Point, near: _Point, steps: int) -> Maximum:
+    """Put the result together; second derivatives are those of a point that is near enough."""
+    residual = float(np.abs(surface.gradient(point)).max())
+    solution = Solution("conditional likelihood, Newton steps", steps, residual)
+    return Maximum(point.parameter, surface.information(near), point.value, solution)

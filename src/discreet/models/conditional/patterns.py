@@ -1,0 +1,268 @@
+"""Persons who answered the same items with the same score, taken together.
+
+In: answers. Out: the different sets of answered items ("patterns"), how many persons have
+which score on each, and where each person belongs. In the Rasch model nothing else about a
+person matters for conditional likelihood, marginal likelihood and ability. Confidential.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.answers.protocol import Job
+from discreet.counts.planes import AnswerStore, SparseRows
+from discreet.types import IndexArray, Int64Array, UInt64Array
+
+CHUNK_CELLS = 1 << 22
+"""Cells of the answer matrix looked at together: 4 MB, and 32 MB of hashes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Sets of answered items, and how many persons have which score on them.
+
+    Attributes
+    ----------
+    indptr, item
+        Pattern ``g`` holds the items ``item[indptr[g]:indptr[g + 1]]`` (positions among the
+        items that were asked for, increasing).
+    pattern, score, persons
+        One entry for each combination that occurs, sorted: ``persons`` have this ``score`` on
+        this ``pattern``.
+    entry
+        For each person the position in the three vectors above.
+    n_items
+        How many items were asked for.
+    """
+
+    indptr: Int64Array
+    item: IndexArray
+    pattern: Int64Array
+    score: Int64Array
+    persons: Int64Array
+    entry: Int64Array
+    n_items: int
+
+    @property
+    def lengths(self) -> Int64Array:
+        """Answered items of each pattern."""
+        return np.diff(self.indptr)
+
+    @property
+    def perfect(self) -> npt.NDArray[np.bool_]:
+        """Entries with everything right, at least one answer."""
+        length = self.lengths[self.pattern]
+        return np.asarray((self.score == length) & (length > 0))
+
+    @property
+    def informative(self) -> npt.NDArray[np.bool_]:
+        """Entries with at least one right and one wrong answer."""
+        return (self.score > 0) & (self.score < self.lengths[self.pattern])
+
+    def highest(self, steps: Int64Array) -> Int64Array:
+        """Highest score on each pattern, of items with so many steps."""
+        running = np.concatenate([[0], np.cumsum(steps[self.item])])
+        return np.asarray(running[self.indptr[1:]] - running[self.indptr[:-1]])
+
+    def items_of(self, which: Int64Array, length: int) -> IndexArray:
+        """Items ``[pattern, answer]`` of patterns that all have so many."""
+        return np.asarray(self.item[self.indptr[which, None] + np.arange(length)])
+
+    def answered_by(self, which: Int64Array) -> npt.NDArray[np.bool_]:
+        """Say which items these patterns hold, ``[pattern, item]``."""
+        out = np.zeros((len(which), self.n_items), dtype=bool)
+        lengths = self.lengths[which]
+        offset = np.repeat(self.indptr[which] - (np.cumsum(lengths) - lengths), lengths)
+        item = self.item[offset + np.arange(int(lengths.sum()))]
+        out[np.repeat(np.arange(len(which)), lengths), item] = True
+        return out
+
+    def item_sums(self, entries: npt.NDArray[np.bool_]) -> Int64Array:
+        """Per item, the persons of these entries who answered it."""
+        weight = np.bincount(
+            self.pattern[entries], weights=self.persons[entries], minlength=len(self.indptr) - 1
+        )
+        sums = np.bincount(
+            self.item, weights=np.repeat(weight, self.lengths), minlength=self.n_items
+        )
+        return sums.astype(np.int64)
+
+
+def group_patterns(store: AnswerStore, kept: IndexArray) -> Patterns:
+    """Group persons by the set of kept items they answered and their score on it.
+
+    Parameters
+    ----------
+    store
+        The answers.
+    kept
+        Columns to look at, increasing; all others are ignored.
+    """
+    job = GroupPatterns(kept)
+    return job.collect(job.block(store))
+
+
+def group_codes(codes: npt.NDArray[np.integer[Any]]) -> Patterns:
+    """Group persons by the set of items they answered and their total score.
+
+    Parameters
+    ----------
+    codes
+        ``[person, item]``: scores from 0, negative where missing.
+    """
+    m = codes.shape[1]
+    item_key, size = _item_keys(m), max(64, CHUNK_CELLS // max(m, 1))
+    parts = [codes[start : start + size] for start in range(0, len(codes), size)]
+    key = _join([(part >= 0).astype(np.uint64) @ item_key for part in parts], np.uint64)
+    total = _join([np.maximum(part, 0).sum(axis=1) for part in parts], np.int64)
+    known, first = np.unique(key, return_index=True)
+    row, item = np.nonzero(codes[first] >= 0)
+    found = Grouped(key, total, known, np.bincount(row, minlength=len(first)), item)
+    return GroupPatterns(np.arange(m)).collect(found)
+
+
+def _join(parts: list[npt.NDArray[Any]], kind: type) -> npt.NDArray[Any]:
+    return np.concatenate([np.zeros(0, dtype=kind), *parts]).astype(kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """Persons by the key of their pattern, and the items of every pattern that occurs.
+
+    Attributes
+    ----------
+    key, right
+        Per person; with steps the total score.
+    known, lengths, item
+        Different keys in ascending order, how many items each stands for, and which.
+    """
+
+    key: UInt64Array
+    right: Int64Array
+    known: UInt64Array
+    lengths: Int64Array
+    item: IndexArray
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPatterns(Job[Grouped]):
+    """Find the patterns of persons, of whom two numbers each are kept."""
+
+    kept: IndexArray
+    needs: str = "patterns of answers need two numbers of every person here"
+    travels: bool = False
+    sample: int | None = None
+
+    def block(self, store: AnswerStore) -> Grouped:
+        """Find the patterns of some persons."""
+        kept, m = self.kept, len(self.kept)
+        if m == store.n_items and store.n_answers == store.n_persons * m:
+            known = _item_keys(m).sum(keepdims=True)
+            key, right = np.repeat(known, store.n_persons), store.person_totals()[1]
+            return Grouped(key, right, known, np.array([m]), np.arange(m))
+        if isinstance(store, SparseRows):
+            key, right = _hash_rows(store, kept)
+        else:
+            key, right = _hash_planes(store, kept)
+        known, first = np.unique(key, return_index=True)
+        row, item = _items_of(store, first, kept)
+        return Grouped(key, right, known, np.bincount(row, minlength=len(first)), item)
+
+    def add(self, one: Grouped, other: Grouped) -> Grouped:
+        """Put the persons of both behind each other, and list every pattern once."""
+        both = np.concatenate([one.known, other.known])
+        lengths = np.concatenate([one.lengths, other.lengths])
+        starts = np.cumsum(lengths) - lengths
+        known, first = np.unique(both, return_index=True)
+        taken = lengths[first]
+        offset = np.repeat(starts[first] - (np.cumsum(taken) - taken), taken)
+        item = np.concatenate([one.item, other.item])[offset + np.arange(int(taken.sum()))]
+        key, right = np.append(one.key, other.key), np.append(one.right, other.right)
+        return Grouped(key, right, known, taken, item)
+
+    def collect(self, found: Grouped) -> Patterns:
+        """Count the persons of every pattern and score."""
+        pattern = np.searchsorted(found.known, found.key)
+        width = int(found.right.max(initial=0)) + 1
+        code, entry, persons = np.unique(
+            pattern * width + found.right, return_inverse=True, return_counts=True
+        )
+        return Patterns(
+            indptr=np.concatenate([[0], np.cumsum(found.lengths)]).astype(np.int64),
+            item=found.item,
+            pattern=code // width,
+            score=code % width,
+            persons=persons.astype(np.int64),
+            entry=entry.reshape(-1).astype(np.int64),
+            n_items=len(self.kept),
+        )
+
+
+def _item_keys(m: int) -> UInt64Array:
+    """Return a random 64-bit number per item; a pattern is known by the sum of its numbers.
+
+    Two of 10^6 different patterns share a sum with probability 3e-8. The generator is seeded,
+    so that results repeat; nothing here is secret.
+    """
+    return np.random.default_rng(0x1DEA).integers(0, 1 << 64, size=m, dtype=np.uint64)
+
+
+def _hash_rows(store: SparseRows, kept: IndexArray) -> tuple[UInt64Array, Int64Array]:
+    key = np.zeros(store.n_items, dtype=np.uint64)
+    inside = np.zeros(store.n_items, dtype=np.int64)
+    key[kept], inside[kept] = _item_keys(len(kept)), 1
+    # Differences of running sums are exact modulo 2^64.
+    hashes = np.concatenate([np.zeros(1, np.uint64), np.cumsum(key[store.item])])
+    rights = np.concatenate([[0], np.cumsum(inside[store.item] * store.right)])
+    ends, starts = store.indptr[1:], store.indptr[:-1]
+    return hashes[ends] - hashes[starts], rights[ends] - rights[starts]
+
+
+def _hash_planes(store: AnswerStore, kept: IndexArray) -> tuple[UInt64Array, Int64Array]:
+    key = _item_keys(len(kept))
+    hashes, rights = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
+    size = max(64, CHUNK_CELLS // max(store.n_items, 1))
+    for start in range(0, store.n_persons, size):
+        cells = store.rows(start, start + size)[:, kept]
+        hashes.append((cells >= 0).astype(np.uint64) @ key)
+        rights.append(np.maximum(cells, 0).sum(axis=1, dtype=np.int64))
+    return np.concatenate(hashes), np.concatenate(rights)
+
+
+def _items_of(
+    store: AnswerStore, persons: IndexArray, kept: IndexArray
+) -> tuple[IndexArray, IndexArray]:
+    """List the kept items that some persons answered: position of the person, and item."""
+    if isinstance(store, SparseRows):
+        return _items_of_rows(store, persons, kept)
+    order = np.argsort(persons)
+    rows, items = [np.zeros(0, np.intp)], [np.zeros(0, np.intp)]
+    size = max(64, CHUNK_CELLS // max(store.n_items, 1))
+    for start in range(0, store.n_persons, size):
+        part = order[np.searchsorted(persons, start, sorter=order) :]
+        part = part[persons[part] < start + size]
+        if len(part):
+            cells = store.rows(start, start + size)[persons[part] - start]
+            row, item = np.nonzero(cells[:, kept] >= 0)
+            rows.append(part[row])
+            items.append(item)
+    row, item = np.concatenate(rows), np.concatenate(items)
+    by_row = np.argsort(row, kind="stable")
+    return row[by_row], item[by_row]
+
+
+def _items_of_rows(
+    store: SparseRows, persons: IndexArray, kept: IndexArray
+) -> tuple[IndexArray, IndexArray]:
+    lengths = np.diff(store.indptr)[persons]
+    row = np.repeat(np.arange(len(persons)), lengths)
+    offset = store.indptr[persons] - (np.cumsum(lengths) - lengths)
+    answered = store.item[np.repeat(offset, lengths) + np.arange(len(row))]
+    place = np.full(store.n_items, -1, dtype=np.intp)
+    place[kept] = np.arange(len(kept))
+    item = place[answered]
+    return row[item >= 0], item[item >= 0]

@@ -1,0 +1,142 @@
+"""Who took an item: by how much its takers are abler than all, from their mean standing.
+
+In: released standings of the takers of each item, and what the model expects. Out: a shift of
+ability for each item. The shifts follow the difficulties by a common slope, which is likely to be
+exactly zero, and each has a deviation of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.models.noisy.totals import FormTotals
+from discreet.models.noisy.totals.equations import ExpectedMoments, Numbers
+from discreet.types import FloatArray, IndexArray
+
+SLAB = 0.4
+"""Standard deviation of the slope on difficulty, where there is one."""
+LARGEST_SLOPE = 0.85
+HONEST_SLAB, WIDEST_SLOPE, SLOPE_DOUBT = 1.0, 0.9, 2.0
+"""For intervals: a standard deviation that leaves slopes open up to the widest, and a factor for
+the variance of what is seen, because the difficulties that it is a slope on are estimates too."""
+STRETCH_DOUBT = 0.35
+"""Share by which a line stretches or shrinks all locations for each unit of slope: where takers get
+abler with difficulty they also get more alike, and lean towards the middle."""
+LARGEST_SHIFT = 2.5
+SMALLEST_RISE = 0.03
+"""A standing is thought to rise by this share of the best score per logit, at least."""
+STANDING_VARIANCE = 0.06
+"""Of one answer around its expectation, in shares of the best score: between one step (.25 at
+most) and many."""
+OWN_SPREADS = np.exp(np.linspace(np.log(0.01), np.log(2.0), 33))
+USUAL_OWN_SPREAD = 0.07
+"""Spreads of what an item's shift is beside the line, and the mean of their prior: where persons
+choose by difficulty, or are given items by it, hardly anything is left."""
+RELAXATION = 0.7
+SHAPE_BLUR = 0.12
+"""Where items follow abilities by this slope, lean and bunching can hardly be told any more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slope:
+    """By how many logits takers get abler with each logit of difficulty.
+
+    ``seen`` is what the standings alone say, with the variance ``doubt``; ``value`` is what is
+    taken for likely.
+    """
+
+    value: float
+    seen: float
+    doubt: float
+
+    def stretch_locations(self) -> tuple[float, float]:
+        """Return by how much the squares of errors and of locations are to be doubted.
+
+        With another slope all locations would be farther apart or closer together: what is seen of
+        a location is what its takers do not make up for. Mean square of that ratio over likely
+        slopes, and mean square of what it differs from one.
+        """
+        slopes = np.linspace(-WIDEST_SLOPE, WIDEST_SLOPE, 73)
+        doubt = SLOPE_DOUBT * self.doubt
+        log = -0.5 * ((slopes - self.seen) ** 2 / doubt + (slopes / HONEST_SLAB) ** 2)
+        weight = np.exp(log - log.max())
+        ratio = (1 - self.value) / (1 - slopes)
+        square = (ratio - 1) ** 2 + (STRETCH_DOUBT * slopes) ** 2
+        return float(weight @ ratio**2 / weight.sum()), float(weight @ square / weight.sum())
+
+
+NO_SLOPE = Slope(0.0, 0.0, 1e12)
+
+
+@dataclass(frozen=True, eq=False)
+class Shifts:
+    """By how much the takers of each item are abler than all, and the common slope."""
+
+    value: FloatArray
+    slope: Slope = NO_SLOPE
+
+    @property
+    def tightness(self) -> float:
+        """Factor for the doubt about lean and bunching."""
+        return float(1 / (1 + (self.slope.value / SHAPE_BLUR) ** 4))
+
+
+def expected_standing(
+    expected: ExpectedMoments, numbers: Numbers, steps: IndexArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean standing of the takers of each item, and how it rises with their ability."""
+    share = expected.score / steps[:, None]
+    mass = expected.takers[:, None] * expected.weight
+    sums, everybody = (mass * share).sum(axis=0), mass.sum(axis=0) + 1e-300
+    own = 1 / max(numbers.answers, 2.0)
+    others = (sums - mass * share) / np.maximum(everybody - mass, 1e-300)
+    standing = (expected.weight * (own * share + (1 - own) * others)).sum(axis=1) - 0.5
+    rise = expected.weight @ np.gradient(sums / everybody, expected.ability)
+    return standing, np.asarray(np.maximum(rise, SMALLEST_RISE) * (1 - own))
+
+
+def shift_takers(
+    form: FormTotals,
+    numbers: Numbers,
+    expected: ExpectedMoments,
+    steps: IndexArray,
+    location: FloatArray,
+    old: Shifts,
+) -> Shifts:
+    """Move the shifts towards what the released standings say."""
+    if form.takers is None:
+        return old
+    standing, rise = expected_standing(expected, numbers, steps)
+    answers = max(numbers.answers, 2.0)
+    variance = form.takers_noise / expected.takers**2
+    variance = (variance + STANDING_VARIANCE / answers / expected.takers) / rise**2
+    raw = old.value + (form.takers / expected.takers - standing) / rise
+    raw = raw - np.average(raw, weights=1 / variance)
+    slope = _common_slope(raw, variance, location - location.mean())
+    wanted = _shrink_deviations(raw, variance, slope.value * location)
+    wanted = wanted - np.average(wanted, weights=expected.takers)
+    wanted = np.clip(wanted, -LARGEST_SHIFT, LARGEST_SHIFT)
+    return Shifts(old.value + RELAXATION * (wanted - old.value), slope)
+
+
+def _common_slope(raw: FloatArray, variance: FloatArray, location: FloatArray) -> Slope:
+    """Slope of the shifts on difficulty: zero, or normal, whichever explains them better."""
+    doubt = 1 / max(float((location**2 / variance).sum()), 1e-12)
+    seen = float((raw * location / variance).sum()) * doubt
+    trust = SLAB**2 / (SLAB**2 + doubt)
+    odds = 0.5 * np.log(doubt / (doubt + SLAB**2)) + 0.5 * seen**2 / doubt * trust
+    chance = 1 / (1 + np.exp(-np.clip(odds, -50, 50)))
+    value = float(np.clip(seen * trust * chance, -LARGEST_SLOPE, LARGEST_SLOPE))
+    return Slope(value, seen, doubt)
+
+
+def _shrink_deviations(raw: FloatArray, variance: FloatArray, line: FloatArray) -> FloatArray:
+    """Shrink each item's deviation from the line, averaged over how far deviations spread."""
+    away = raw - line
+    total = OWN_SPREADS[:, None] ** 2 + variance
+    log = -0.5 * (np.log(total) + away**2 / total).sum(axis=1) - OWN_SPREADS / USUAL_OWN_SPREAD
+    weight = np.exp(log - log.max())
+    trust = (weight / weight.sum()) @ (OWN_SPREADS[:, None] ** 2 / total)
+    return np.asarray(line + away * trust)

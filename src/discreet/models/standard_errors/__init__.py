@@ -1,0 +1,1 @@
+"""Standard errors of estimates from pairs: random signs, folds, sandwich."""

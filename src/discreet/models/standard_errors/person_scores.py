@@ -1,0 +1,344 @@
+"""Scores: how far each person's answers pull each difficulty from its estimate.
+
+In: answers, difficulties and the estimator's contribution of one pair. Out: one number per
+person and item, corrected for leverage. Confidential side: it reads every person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.answers.thinning import stand_for
+from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
+from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
+
+CHUNK_CELLS = 200_000
+"""Cells of a chunk of persons: the few arrays of 1.6 MB stay in cache."""
+CHUNK_WORDS = 8
+"""At least 512 persons in a chunk, so that with many items the matrix products stay efficient."""
+TABLE_ITEMS = 2000
+"""Items up to which a table of all pairs is kept (32 MB)."""
+TABLE_ROWS = 256
+"""With more items the table is made anew for every chunk, in slices of so many rows."""
+ENOUGH = 20_000
+"""Takers of an item whose scores are enough: a standard error has then a relative error of about
+1 / sqrt(2 ENOUGH) = 0.5%."""
+MAX_LEVERAGE = 0.5
+"""A person who is nearly the only link of an item would otherwise get an unbounded factor."""
+
+
+class PairContribution(Protocol):
+    """An estimator's contribution of one pair: first item right, second wrong."""
+
+    def residual(self, right: FloatArray, wrong: FloatArray) -> FloatArray: ...
+    def curvature(self, right: FloatArray, wrong: FloatArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class PersonSample:
+    """Who is scored of very many persons.
+
+    Attributes
+    ----------
+    takers
+        Per item of all items, how many persons answered it.
+    every
+        Of how many of them one is scored; see :mod:`discreet.answers.thinning`. Those who stand
+        for others are so many that nobody's leverage matters.
+    """
+
+    takers: Int64Array
+    every: Int64Array
+
+    def count_seen(self, store: AnswerStore) -> FloatArray:
+        """Return how many takers of each item, with steps of each node, they stand for."""
+        nodes = store.nodes
+        stands, seen = stand_for(store, self.every), np.zeros(nodes.n_items)
+        for number in np.unique(stands):
+            seen += number * nodes.pick(np.flatnonzero(stands == number)).item_totals()[0]
+        return seen
+
+    def find_scale(self, seen: FloatArray, kept: IndexArray) -> FloatArray:
+        """Return what scores on kept items are multiplied by, for as many takers as there are.
+
+        Scaling an item's scores keeps a covariance one, and leaves alone what is not sampled.
+        """
+        return np.asarray(np.sqrt(self.takers[kept] / np.maximum(seen, 1.0)))
+
+
+def plan_draw(takers: Int64Array, kept: IndexArray, slack: FloatArray) -> PersonSample | None:
+    """Decide who is scored; None for everybody.
+
+    Parameters
+    ----------
+    takers
+        Per item of all items, how many persons answered it.
+    kept
+        Items with a difficulty; others ask for nobody.
+    slack
+        How many times as large the variance of a kept item is as the item's own comparisons
+        alone would make it: about 1 where items are well linked. Where a few persons hold two
+        sets of items together it is large, and as few of the takers matter.
+
+    Examples
+    --------
+    >>> plan_draw(np.array([39_999, 40_000, 300_000, 7]), np.arange(3), np.ones(3)).every.tolist()
+    [1, 2, 15, 15]
+    >>> plan_draw(np.array([300_000, 300_000]), np.arange(2), np.array([50.0, 50.0])) is None
+    True
+    """
+    enough = np.floor(takers[kept] / (ENOUGH * np.maximum(slack, 1.0))).astype(np.int64)
+    every = np.full(len(takers), max(int(enough.max(initial=1)), 1))
+    every[kept] = np.maximum(enough, 1)
+    return PersonSample(takers, every) if (every > 1).any() else None
+
+
+@dataclass(frozen=True, eq=False)
+class ScorePlan:
+    """What is needed to score persons.
+
+    Attributes
+    ----------
+    difficulty, kept
+        Difficulties of the kept items and their positions among all items.
+    scoring
+        The estimator's pair contributions.
+    resistance
+        Variance of each difference under ``pinv(L)``: a matrix, or one number per item whose
+        pairwise sums stand in for it.
+    weighting
+        The rule that gives each person's weight from (answered, right), as used in the counts;
+        None for one each.
+    draw
+        Who is scored, where there are very many persons; None for all of them.
+    item_of
+        The item of each kept node, where items have steps: pairs within an item say nothing.
+    """
+
+    difficulty: FloatArray
+    kept: IndexArray
+    scoring: PairContribution
+    resistance: FloatArray
+    weighting: Callable[[Int64Array, Int64Array], Int64Array] | None = None
+    draw: PersonSample | None = None
+    item_of: IndexArray | None = None
+
+    @property
+    def every(self) -> Int64Array | None:
+        """Per item of all items, of how many of its takers one is scored; None where all are."""
+        return None if self.draw is None else self.draw.every
+
+
+def weigh_scores(store: AnswerStore, plan: ScorePlan) -> FloatArray:
+    """Return ``[2, person]``: the weights, and the roots of how many persons each stands for.
+
+    Products of two scores then count as those of all these persons.
+    """
+    weights = np.ones((2, store.n_persons))
+    if plan.weighting is not None:
+        weights[0] = plan.weighting(*store.person_totals())
+    if plan.every is not None:
+        np.sqrt(stand_for(store, plan.every), out=weights[1])
+    return weights
+
+
+def score_persons(store: AnswerStore, plan: ScorePlan, weights: FloatArray) -> Any:
+    """Return the corrected scores of all persons, ``[person, kept item]``, as a CSR array."""
+    from scipy.sparse import csr_array, vstack
+
+    if isinstance(store, SparseRows):
+        return score_rows(store, plan, weights)
+    planes = cast(BitPlanes, store)
+    words = range(0, planes.right.shape[0] * planes.right.shape[2], chunk_words(planes, plan))
+    chunks = [csr_array(chunk.T) for chunk in score_planes(planes, plan, words, weights)]
+    return vstack(chunks, format="csr") if chunks else csr_array((0, len(plan.kept)))
+
+
+def score_chunks(store: BitPlanes | SparseRows, plan: ScorePlan, weights: FloatArray) -> Any:
+    """Yield the corrected scores of some persons at a time, ``[person, kept item]``.
+
+    Scores of bit planes are arrays. Those of sparse rows take little memory, so they come at once
+    as a CSR array.
+    """
+    if isinstance(store, SparseRows):
+        yield score_rows(store, plan, weights)
+        return
+    words = range(0, store.right.shape[0] * store.right.shape[2], chunk_words(store, plan))
+    for chunk in score_planes(store, plan, words, weights):
+        yield chunk.T
+
+
+def chunk_words(planes: BitPlanes, plan: ScorePlan) -> int:
+    """Words of 64 persons to score together: a divisor of the words in a block."""
+    most = max(CHUNK_WORDS, CHUNK_CELLS // (64 * len(plan.kept)))
+    words = planes.right.shape[2]
+    return next(size for size in range(min(most, words), 0, -1) if words % size == 0)
+
+
+def score_planes(
+    planes: BitPlanes, plan: ScorePlan, words: range, weights: FloatArray
+) -> Iterator[FloatArray]:
+    """Yield ``[kept item, person]`` for each chunk of persons that starts at one of ``words``.
+
+    All is held item by item, as the bit planes are. With S the residuals, a right item i gains
+    ``sum_j S[i, j]`` over the wrong items j, and a wrong item loses the same over the right
+    ones: two matrix products. A third gives the leverage.
+    """
+    tables = _Tables(plan)
+    everything = len(plan.kept) == planes.n_items
+    rows: slice | IndexArray = slice(None) if everything else plan.kept
+    for first in words:
+        block, start = divmod(first, planes.right.shape[2])
+        span = slice(start, start + words.step)
+        person = 64 * first
+        persons = min(64 * words.step, planes.n_persons - person)
+        if persons <= 0:
+            return
+        right = _unpack(planes.right[block, rows, span], persons)
+        wrong = _unpack(planes.wrong[block, rows, span], persons)
+        yield _score_chunk(right, wrong, tables, weights[:, person : person + persons])
+
+
+class _Tables:
+    """Residuals and leverages of pairs, for all items at once or (many items) some rows."""
+
+    def __init__(self, plan: ScorePlan) -> None:
+        self._plan = plan
+        m = len(plan.difficulty)
+        size = m if m <= TABLE_ITEMS else TABLE_ROWS
+        self.spans = [slice(start, start + size) for start in range(0, m, size)]
+        self._all: dict[str, FloatArray] = {}
+
+    def gained(self, span: slice) -> FloatArray:
+        """Return what these items gain, if right, from wrong ones."""
+        return self._find("gained", span)
+
+    def lost(self, span: slice) -> FloatArray:
+        """Return what these items lose, if wrong, to right ones."""
+        # Of all pairs it is what the others gain.
+        return self._find("gained", span).T if len(self.spans) == 1 else self._make("lost", span)
+
+    def levered(self, span: slice) -> FloatArray:
+        """Return the leverage of right ones, if these items are wrong."""
+        return self._find("levered", span)
+
+    def _find(self, what: str, span: slice) -> FloatArray:
+        if len(self.spans) > 1:
+            return self._make(what, span)
+        if what not in self._all:
+            self._all[what] = self._make(what, span)
+        return self._all[what]
+
+    def _make(self, what: str, span: slice) -> FloatArray:
+        scoring, b = self._plan.scoring, self._plan.difficulty
+        own, other = b[span, None], b[None, :]
+        if what != "levered":
+            pair = (own, other) if what == "gained" else (other, own)
+            table = np.array(scoring.residual(*pair))
+        else:
+            table, resistance = scoring.curvature(other, own), self._plan.resistance
+            lone = resistance.ndim == 1
+            table *= resistance[span, None] + resistance if lone else resistance[span]
+        if self._plan.item_of is not None:
+            table *= self._plan.item_of[span, None] != self._plan.item_of
+        return table
+
+
+def _score_chunk(
+    right: FloatArray, wrong: FloatArray, tables: _Tables, weights: FloatArray
+) -> FloatArray:
+    own, stands = weights
+    levered = bool((stands == 1).any())
+    scores, trace = np.empty(right.shape), np.zeros(right.shape[1])
+    for span in tables.spans:
+        part = np.matmul(tables.gained(span), wrong, out=scores[span])
+        part *= right[span]
+        lost = tables.lost(span) @ right
+        lost *= wrong[span]
+        part -= lost
+        if levered:
+            pulled = tables.levered(span) @ right
+            pulled *= wrong[span]
+            trace += pulled.sum(axis=0)
+    right += wrong
+    trace[stands > 1] = 0.0
+    scores *= own * stands * _correction(own * trace, right.sum(axis=0))
+    return scores
+
+
+def _unpack(plane: UInt64Array, persons: int) -> FloatArray:
+    """Turn ``uint64[item, word]`` into 0 and 1, ``float64[item, person]``."""
+    octets = np.ascontiguousarray(plane).view(np.uint8)
+    bits = np.unpackbits(octets, axis=1, count=persons, bitorder="little")
+    return bits.astype(np.float64)
+
+
+def score_rows(store: SparseRows, plan: ScorePlan, weights: FloatArray) -> Any:
+    """Score persons held as sparse rows, all persons with as many answers together."""
+    from scipy.sparse import csr_array
+
+    indptr, item, right = restrict_rows(store, plan.kept)
+    values = np.zeros(len(item))
+    answered = np.diff(indptr)
+    for length in np.unique(answered[answered > 1]):
+        same = np.flatnonzero(answered == length)
+        size = max(1, CHUNK_CELLS // int(length) ** 2)
+        for start in range(0, len(same), size):
+            who = same[start : start + size]
+            cell = indptr[who, None] + np.arange(length)
+            values[cell] = _score_group(item[cell], right[cell], weights[:, who], plan)
+    return csr_array((values, item, indptr), shape=(len(answered), len(plan.kept)))
+
+
+def _score_group(
+    item: IndexArray, right: npt.NDArray[np.bool_], weights: FloatArray, plan: ScorePlan
+) -> FloatArray:
+    """Scores of persons with the same number of answers, ``[person, answer]``."""
+    b = plan.difficulty[item]
+    first, second = b[:, :, None], b[:, None, :]
+    discordant = right[:, :, None] & ~right[:, None, :]
+    if plan.item_of is not None:
+        owner = plan.item_of[item]
+        discordant &= owner[:, :, None] != owner[:, None, :]
+    surprise = np.where(discordant, plan.scoring.residual(first, second), 0.0)
+    scores = surprise.sum(axis=2) - surprise.sum(axis=1)
+    if plan.resistance.ndim == 1:
+        one = plan.resistance[item]
+        resistance = one[:, :, None] + one[:, None, :]
+    else:
+        resistance = plan.resistance[item[:, :, None], item[:, None, :]]
+    pull = np.where(discordant, plan.scoring.curvature(first, second) * resistance, 0.0)
+    own, stands = weights
+    answered = np.full(len(item), float(item.shape[1]))
+    trace = np.where(stands > 1, 0.0, pull.sum(axis=(1, 2)))
+    correction = _correction(own * trace, answered)
+    return np.asarray(scores * (own * stands * correction)[:, None])
+
+
+def restrict_rows(
+    store: SparseRows, kept: IndexArray
+) -> tuple[Int64Array, IndexArray, npt.NDArray[np.bool_]]:
+    """Rows with the kept items only, renumbered."""
+    place = np.full(store.n_items, -1, dtype=np.intp)
+    place[kept] = np.arange(len(kept))
+    item = place[store.item]
+    inside = item >= 0
+    running = np.concatenate([[0], np.cumsum(inside)])
+    indptr = running[store.indptr].astype(np.int64)
+    return indptr, item[inside], store.right[inside]
+
+
+def _correction(trace: FloatArray, answered: FloatArray) -> FloatArray:
+    """Return one over (1 - leverage), the small-sample correction of a person's score.
+
+    The trace of a person's share of the Laplacian times ``pinv(L)``, spread over the
+    ``answered - 1`` directions the person informs, says how much the estimate bends towards
+    this person. Dividing by one minus it approximates leaving the person out (a jackknife).
+    """
+    leverage = trace / np.maximum(answered - 1.0, 1.0)
+    return np.asarray(1.0 / (1.0 - np.minimum(leverage, MAX_LEVERAGE)))

@@ -1,0 +1,287 @@
+"""Standard errors: the one float sum over persons.
+
+In: answers, difficulties, the estimator's scores and its Laplacian. Out: standard errors and,
+for up to a few thousand items, the covariance. Confidential side: it reads every person. Its
+contract is agreement to 1e-12 between stores and chunk sizes, not equality of bits.
+
+With ``s_l`` the score of person l and ``L`` the Laplacian of the estimator, the covariance is
+``pinv(L) (sum_l s_l s_l') pinv(L)``. Each score is divided by one minus the person's leverage,
+because residuals at the estimate are smaller than at the truth.
+
+The sum is estimated from a sample of very many persons
+(:func:`~discreet.models.standard_errors.person_scores.plan_draw`): those who are drawn count for as
+many as they stand for, and items are scaled to the number of their takers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from discreet.answers.pairs import Weighting
+from discreet.answers.protocol import Job, SumJob
+from discreet.counts import PairCounts
+from discreet.counts.nodes import Locations
+from discreet.counts.planes import AnswerStore, BitPlanes
+from discreet.jit import map_tasks, one_blas_thread, thread_count, threads_for
+from discreet.models.laplacian import Laplacian, invert, invert_within
+from discreet.models.refined import logistic
+from discreet.models.standard_errors.person_scores import (
+    ENOUGH,
+    PairContribution,
+    ScorePlan,
+    chunk_words,
+    plan_draw,
+    score_persons,
+    score_planes,
+    weigh_scores,
+)
+from discreet.models.standard_errors.random_signs import (
+    LinearSystem,
+    ManyErrors,
+    ManyPlan,
+    ScoreRows,
+)
+from discreet.results.estimate import FitWarning
+from discreet.types import FloatArray, IndexArray, Int64Array
+
+COVARIANCE_LIMIT = 2000
+"""Items up to which the full covariance is kept (32 MB); above, standard errors only."""
+NO_COVARIANCE = f"no covariance above {COVARIANCE_LIMIT:,} items: "
+NO_STEP_COVARIANCE = (
+    f"no covariance of thresholds above {COVARIANCE_LIMIT:,} steps, only that of locations: "
+)
+OF_ALL = "Standard errors are sandwich estimates over all {persons:,} persons."
+OF_SOME = (
+    "Standard errors are sandwich estimates from a sample of the {persons:,} persons, drawn by a "
+    "fixed hash of their ids: about {enough:,} or more of those who answered an item, all where "
+    "fewer than {few:,} did. This changes them by about {error:.1%}."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """Standard errors of the kept items, their covariance where it is small enough, notes.
+
+    ``degrees`` of freedom of the standard errors; None where they count as known. ``how`` says
+    in a sentence how they were computed. ``locations`` is the same for the locations of items with
+    steps, where the covariance of their nodes is not there to find it from.
+    """
+
+    se: FloatArray
+    covariance: FloatArray | None
+    notes: tuple[str, ...] = ()
+    degrees: int | None = None
+    how: str = ""
+    locations: Uncertainty | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Sandwich:
+    """Standard errors before the pass over persons: what is summed there, and what it means."""
+
+    job: Job[Any]
+    finish: Callable[[Any], Uncertainty]
+
+
+def plan_sandwich(
+    laplacian: Laplacian,
+    *,
+    difficulty: FloatArray,
+    kept: IndexArray,
+    scoring: PairContribution,
+    weighting: Weighting | None,
+    answers: Int64Array,
+    n_persons: int,
+    locations: Locations | None = None,
+    basis: FloatArray | None = None,
+) -> Sandwich:
+    """Prepare standard errors with the sandwich formula: one pass over persons is left.
+
+    ``answers`` are how many persons answered each of all items. ``locations`` and ``basis`` are
+    for items with steps: how nodes make items, and the parameters whose combinations the
+    thresholds are.
+    """
+    m, item_of = len(difficulty), None if locations is None else locations.item
+    if m > COVARIANCE_LIMIT:
+        system = LinearSystem(laplacian, basis)
+        plan = ScorePlan(difficulty, kept, scoring, system.spread, weighting, None, item_of)
+        together = locations is not None and len(locations.whole) <= COVARIANCE_LIMIT
+        job = ManyPlan(plan, system, locations, together).choose_job(n_persons)
+        return Sandwich(job, lambda found: _finish_many(job.finish(found), n_persons))
+    with threads_for(m):
+        inverse = invert(laplacian) if basis is None else invert_within(laplacian, basis)
+    spread = inverse.diagonal()
+    resistance = -2.0 * inverse
+    resistance += spread
+    resistance += spread[:, None]
+    draw = plan_draw(answers, kept, _find_slack(inverse, laplacian.diagonal))
+    plan = ScorePlan(difficulty, kept, scoring, resistance, weighting, draw, item_of)
+    if n_persons < m:
+        # Their scores are smaller than products of two items.
+        return Sandwich(ScoreRows(plan), lambda found: _finish_few(found, inverse))
+    return Sandwich(SumProducts(plan), lambda found: _finish(found, plan, inverse, n_persons))
+
+
+def _finish_few(scores: Any, inverse: FloatArray) -> Uncertainty:
+    moves = inverse @ scores.T.toarray()
+    se = np.sqrt((moves**2).sum(axis=1))
+    return Uncertainty(se, moves @ moves.T, how=tell_persons(scores.shape[0], sampled=False))
+
+
+def _find_slack(inverse: FloatArray, own: FloatArray) -> FloatArray:
+    """Compare each item's variance with what its own comparisons alone would make it.
+
+    Variances are those of differences from the mean of all items, weighted by how much each was
+    compared, so that rare items do not make common ones uncertain.
+    """
+    share = own / own.sum()
+    with_mean = inverse @ share
+    return np.asarray(own * (inverse.diagonal() - 2 * with_mean + share @ with_mean))
+
+
+def _finish(found: FloatArray, plan: ScorePlan, inverse: FloatArray, n_persons: int) -> Uncertainty:
+    m = len(inverse)
+    draw = plan.draw if len(found) > m else None
+    scale = np.ones(m) if draw is None else draw.find_scale(found[m], plan.kept)
+    with threads_for(m):
+        turned = inverse * scale
+        covariance = turned @ found[:m] @ turned.T
+    covariance = (covariance + covariance.T) / 2
+    se = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+    return Uncertainty(se, covariance, how=tell_persons(n_persons, sampled=draw is not None))
+
+
+def tell_persons(n_persons: int, *, sampled: bool) -> str:
+    """Say which persons standard errors are from."""
+    error = 1 / np.sqrt(2 * ENOUGH)
+    said = OF_SOME if sampled else OF_ALL
+    return said.format(persons=n_persons, enough=ENOUGH, few=2 * ENOUGH, error=error)
+
+
+def _finish_many(errors: ManyErrors, n_persons: int) -> Uncertainty:
+    if isinstance(errors.note, FitWarning):
+        return Uncertainty(errors.se, None, (errors.note,))
+    how = tell_persons(n_persons, sampled=False)
+    if errors.location_se is None:
+        return Uncertainty(errors.se, None, (NO_COVARIANCE + errors.note,), how=how)
+    locations = Uncertainty(errors.location_se, errors.location_covariance)
+    note = (NO_COVARIANCE if locations.covariance is None else NO_STEP_COVARIANCE) + errors.note
+    return Uncertainty(errors.se, None, (note,), how=how, locations=locations)
+
+
+@dataclass(frozen=True, eq=False)
+class SumProducts(SumJob):
+    """Sum the products of scores of two items over persons, ``[item, item]``.
+
+    Of a sample there is one more row: how many takers of each item those who were drawn stand for.
+    """
+
+    plan: ScorePlan
+
+    @property
+    def every(self) -> Int64Array | None:  # type: ignore[override]
+        """Of how many takers of an item one is enough."""
+        return self.plan.every
+
+    def of_everybody(self) -> SumProducts:
+        """Return the same sum over all persons."""
+        return SumProducts(replace(self.plan, draw=None))
+
+    def block(self, store: AnswerStore) -> FloatArray:
+        """Sum over some persons."""
+        with threads_for(len(self.plan.kept)):
+            products = sum_item_products(store, self.plan)
+        draw = self.plan.draw
+        if draw is None:
+            return products
+        return np.vstack([products, draw.count_seen(store)[self.plan.kept]])
+
+
+def sum_item_products(store: AnswerStore, plan: ScorePlan) -> FloatArray:
+    """Sum the products of scores of two items over persons."""
+    weights, store = weigh_scores(store, plan), store.nodes
+    if not isinstance(store, BitPlanes):
+        scores = score_persons(store, plan, weights)
+        return np.asarray((scores.T @ scores).toarray())
+    step = chunk_words(store, plan)
+    chunks = range(0, store.right.shape[0] * store.right.shape[2], step)
+    share = -(-len(chunks) // thread_count()) or 1
+    nothing = np.zeros((len(plan.kept), len(plan.kept)))
+
+    def add_up(words: range) -> FloatArray:
+        total = nothing.copy()
+        for scores in score_planes(store, plan, words, weights):
+            total += scores @ scores.T
+        return total
+
+    # One sum per thread, added in order: the same machine always gives the same bits.
+    tasks = [chunks[start : start + share] for start in range(0, len(chunks), share)]
+    with one_blas_thread() if len(chunks) > 1 else nullcontext():
+        return np.asarray(sum(map_tasks(add_up, tasks), start=nothing))
+
+
+# Standard errors from counts alone, for complete answers.
+#
+# In: pair counts in which everybody answered every item, and the estimate from them. Out:
+# model-based standard errors. The sandwich needs the answers of each person; with complete
+# answers the counts still give the mean and the variance of the raw scores exactly, hence a
+# normal ability distribution, and the model says what the scores of such persons would be.
+
+SIMULATED = 20_000
+"""Simulated persons: the standard errors have a relative error of about 0.5%."""
+CHUNK = 2000
+NODES = 41
+
+
+def simulate_uncertainty(
+    counts: PairCounts, laplacian: Laplacian, difficulty: FloatArray, scoring: PairContribution
+) -> Uncertainty:
+    """Estimate the sandwich with persons simulated from the fitted model."""
+    centre, spread = match_abilities(counts, difficulty)
+    rng = np.random.default_rng(0)
+    surprise = np.ascontiguousarray(scoring.residual(difficulty[:, None], difficulty[None, :]))
+    products = np.zeros((len(difficulty), len(difficulty)))
+    for _ in range(SIMULATED // CHUNK):
+        ability = centre + spread * rng.standard_normal((CHUNK, 1))
+        chance = logistic(ability - difficulty)
+        right = (rng.random(chance.shape) < chance).astype(float)
+        wrong = 1.0 - right
+        scores = right * (wrong @ surprise.T) - wrong * (right @ surprise)
+        products += scores.T @ scores
+    inverse = invert(laplacian)
+    covariance = inverse @ products @ inverse * (counts.persons / SIMULATED)
+    note = "standard errors are model-based (from counts of complete answers)"
+    how = f"{note[0].upper()}{note[1:]}."
+    return Uncertainty(np.sqrt(covariance.diagonal()), covariance, (note,), how=how)
+
+
+def match_abilities(counts: PairCounts, difficulty: FloatArray) -> tuple[float, float]:
+    """Mean and standard deviation of normal abilities that give the observed raw scores.
+
+    With everybody answering all m items, the sum of all pair counts is the sum over persons
+    of r (m - r), so the mean and the variance of the raw scores r are known exactly.
+    """
+    n, m = counts.persons, len(counts.items)
+    mean = counts.right.sum() / n
+    variance = m * mean - counts.right_wrong.sum() / n - mean**2
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    weights = weights / weights.sum()
+    centre, spread = 0.0, 1.0
+    for _ in range(100):
+        chance = logistic(centre + spread * nodes[:, None] - difficulty)
+        score, noise = chance.sum(axis=1), (chance * (1 - chance)).sum(axis=1)
+        middle, slope = weights @ score, weights @ noise
+        between = weights @ score**2 - middle**2
+        target = max(variance - weights @ noise, 1e-6 * m)
+        # The score moves with ability by its slope: two damped fixed-point updates.
+        shift = np.clip((mean - middle) / slope, -1.0, 1.0)
+        factor = np.clip(np.sqrt(target / max(between, 1e-12)), 0.5, 2.0)
+        centre, spread = centre + float(shift), float(np.clip(spread * factor, 1e-3, 10.0))
+        if abs(shift) < 1e-8 and abs(factor - 1) < 1e-8:
+            break
+    return centre, spread

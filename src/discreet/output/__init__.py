@@ -1,1 +1,0 @@
-"""Results as pictures, pages and other programs' files. Computes nothing."""

@@ -1,0 +1,123 @@
+"""Abilities and residuals of very many persons, in compiled loops and in little memory.
+
+In: right and wrong answers, difficulties. Out: the numbers of :mod:`discreet.persons.measures`
+and the sums of :mod:`discreet.items.fit`, to rounding. With many patterns of missing
+answers next to nobody shares items and score with somebody else, so that nothing is gained by
+grouping persons; with answers to all items it is, and abilities are solved for elsewhere. Whether
+this way is taken depends on the answers alone, so that the same answers always give the same
+numbers. Confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
+from discreet.errors import NotConverged
+from discreet.jit import load_kernels, map_tasks, thread_count
+from discreet.persons.measures import NEWTON_STEPS, STEPS, TOLERANCE
+from discreet.types import BoolArray, FloatArray, Int64Array
+
+MANY_ANSWERS = 1_000_000
+"""Answers from which on this is faster than tables, the loading of compiled loops included."""
+SLAB_CELLS = 1 << 26
+"""Cells of bit planes turned into rows together: at most 200 MB."""
+TASK_PERSONS = 4096
+ITEM_SUMS, PERSON_SUMS = 19, 6
+
+
+def is_many(store: AnswerStore, thresholds: FloatArray) -> bool:
+    """Say whether there are so many right and wrong answers that compiled loops are better."""
+    binary = isinstance(store, BitPlanes | SparseRows) and thresholds.shape[1] == 1
+    return binary and store.n_answers >= MANY_ANSWERS
+
+
+def is_varied(store: AnswerStore) -> bool:
+    """Say whether answers are missing, so that persons differ in what they answered."""
+    return store.n_answers < store.n_persons * store.n_items
+
+
+def solve_many(
+    store: AnswerStore, b: FloatArray, score: Int64Array, *, correction: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return abilities and standard errors of all persons; NaN where there is none.
+
+    Parameters
+    ----------
+    store
+        Right and wrong answers.
+    b
+        A difficulty for each item of the store.
+    score
+        Right answers of each person.
+    correction
+        1 for Warm's weighted likelihood, 0 for maximum likelihood.
+    """
+    from discreet.persons.kernels import solve_rows
+
+    ability, se = np.full((2, store.n_persons), np.nan)
+    plan = np.array([STEPS, NEWTON_STEPS.start, NEWTON_STEPS.stop, TOLERANCE])
+    for start, rows in _list_slabs(store):
+        span = slice(start, start + rows.n_persons)
+        given = (rows.indptr, rows.item, b, score[span], correction, plan, ability[span], se[span])
+        solve = partial(_run, solve_rows, given)
+        if not all(map_tasks(solve, _split(rows.n_persons, TASK_PERSONS))):
+            raise NotConverged(f"abilities did not settle within {STEPS} steps; please report this")
+    return ability, se
+
+
+def sum_many(
+    store: AnswerStore, b: FloatArray, ability: FloatArray, used: BoolArray, centre: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return sums of residuals, ``[19, item]`` and ``[6, person]``, of the persons who are used.
+
+    The last of an item is no sum but the largest square.
+    """
+    from discreet.persons.kernels import sum_residuals
+
+    by_item = np.zeros((store.n_items, ITEM_SUMS))
+    by_person = np.zeros((PERSON_SUMS, store.n_persons))
+    for start, rows in _list_slabs(store):
+        span = slice(start, start + rows.n_persons)
+        parts = _split(rows.n_persons, -(-rows.n_persons // thread_count()))
+        # One sum per thread, added in order: the same machine always gives the same bits.
+        sums, own = np.zeros((len(parts), *by_item.shape)), np.zeros((PERSON_SUMS, rows.n_persons))
+        given = (rows.indptr, rows.item, rows.right, b, ability[span], used[span], centre)
+        tasks = [
+            partial(_run, sum_residuals, (*given, one, own), part)
+            for one, part in zip(sums, parts, strict=True)
+        ]
+        list(map_tasks(lambda task: task(), tasks))
+        by_item[:, :-1] += sums[..., :-1].sum(axis=0)
+        by_item[:, -1] = np.maximum(by_item[:, -1], sums[..., -1].max(axis=0))
+        by_person[:, span] = own
+    return by_item.T, by_person
+
+
+def _run(loop: Callable[..., Any], given: tuple[Any, ...], part: range) -> Any:
+    return loop(part.start, part.stop, *given)
+
+
+def _split(persons: int, size: int) -> list[range]:
+    return [range(start, min(start + size, persons)) for start in range(0, persons, size or 1)]
+
+
+def _list_slabs(store: AnswerStore) -> Iterator[tuple[int, SparseRows]]:
+    """Yield the answers as rows, some persons at a time, and the number of the first of them."""
+    from discreet.counts.sparse_rows import list_rows
+
+    load_kernels()
+    if isinstance(store, SparseRows):
+        yield 0, store
+        return
+    planes = cast(BitPlanes, store)
+    size = max(1, SLAB_CELLS // max(planes.n_items * planes.block_persons, 1))
+    for block in range(0, planes.right.shape[0], size):
+        start = block * planes.block_persons
+        some = slice(block, block + size)
+        persons = min(planes.n_persons - start, size * planes.block_persons)
+        yield start, list_rows(BitPlanes(planes.right[some], planes.wrong[some], persons))

@@ -1,0 +1,386 @@
+"""Solve for abilities, with the item difficulties held fixed.
+
+In: which items were answered, scores and difficulties. Out: one ability and standard error for
+each person. Confidential: an ability is about one person and is never part of a release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import BadResponses, BadUsage, NotConverged
+from discreet.models.categories import as_thresholds, count_item_steps, log_totals, score_moments
+from discreet.models.conditional.patterns import Patterns
+from discreet.results.limits import ANDERSEN_LEVEL, ERRORS_LARGE
+from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
+
+PIECE_CELLS = 1 << 20
+"""Cells worked on at a time: 8 MB of float64."""
+
+STEPS = 200
+"""Far above need: halving a bracket of 100 logits takes 47 steps to the tolerance."""
+
+NEWTON_STEPS = range(8, 50)
+"""After 8 halvings the bracket is a fraction of a logit and Newton's method takes about 4 steps;
+where it has not settled by step 50, halving finishes."""
+
+WARM = 1.0
+"""Share of Warm's correction that is applied; maximum likelihood is 0."""
+
+TOLERANCE = 1e-12
+"""Logits; many orders below any standard error."""
+
+FEWEST_COMPARED, FEWEST_HALVED = 30, 8
+"""Persons and items below which nothing is said about standard errors of abilities."""
+
+
+@dataclass(frozen=True, eq=False)
+class Abilities:
+    """One ability for each person, in logits on the scale of the difficulties.
+
+    Attributes
+    ----------
+    ability, se
+        NaN for a person who answered no item with a difficulty.
+    """
+
+    ability: FloatArray
+    se: FloatArray
+
+    def __post_init__(self) -> None:
+        self.ability.setflags(write=False)
+        self.se.setflags(write=False)
+
+
+def abilities(answers: npt.ArrayLike, difficulty: npt.ArrayLike) -> Abilities:
+    """Estimate abilities by Warm's weighted likelihood.
+
+    The estimate solves ``right - sum P + J / (2 I) = 0`` over the items that the person
+    answered, with information ``I = sum P (1 - P)`` and ``J = sum P (1 - P)(1 - 2 P)`` (Warm
+    1989, eq. 9, for the Rasch model). It is finite for perfect and zero scores and its bias is
+    of smaller order than that of maximum likelihood. With steps the sums are of the means, the
+    variances and the third central moments of the scores.
+
+    Parameters
+    ----------
+    answers
+        ``[person, item]``: 1 right, 0 wrong, NaN or -1 missing; with steps the category, from 0.
+    difficulty
+        ``[item]``, or thresholds ``[item, step]``, NaN beyond an item's steps; items without a
+        number (not estimated) are left out.
+
+    References
+    ----------
+    Warm, T. A. (1989). Weighted likelihood estimation of ability in item response theory.
+    Psychometrika 54(3), 427-450.
+
+    Examples
+    --------
+    >>> abilities([[1, 1], [0, 0]], [0.0, 0.0]).ability.round(4).tolist()
+    [1.6094, -1.6094]
+    """
+    b = as_thresholds(difficulty)
+    matrix = np.asarray(answers)
+    if matrix.ndim != 2 or b.shape[:1] != matrix.shape[1:]:
+        raise BadUsage(
+            f"answers must be a table [person, item] with one difficulty for each item, found "
+            f"shapes {matrix.shape} and {np.shape(difficulty)}"
+        )
+    use = np.isfinite(b[:, 0])
+    size = max(PIECE_CELLS // max(b.size, 1), 1)
+    pieces = [
+        _piece(matrix[start : start + size][:, use], b[use])
+        for start in range(0, len(matrix), size)
+    ]
+    ability = np.concatenate([np.zeros(0), *(piece[0] for piece in pieces)])
+    se = np.concatenate([np.zeros(0), *(piece[1] for piece in pieces)])
+    return Abilities(ability, se)
+
+
+def _piece(matrix: npt.NDArray[np.generic], b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Abilities and standard errors of a few persons; each different question is solved once."""
+    given, right = _split(matrix, count_item_steps(b))
+    # With the items fixed, the score is sufficient: two persons with the same items and the
+    # same score share an ability. A complete test has only m + 1 different questions.
+    key = np.column_stack([np.packbits(given, axis=1), right[:, None].view(np.uint8)])
+    _, first, back = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    ability, se = _weighted_likelihood(given[first], right[first], b)
+    back = back.reshape(-1)
+    return ability[back], se[back]
+
+
+def _split(matrix: npt.NDArray[Any], steps: Int64Array) -> tuple[BoolArray, Int64Array]:
+    """Return which cells were answered, and each person's score."""
+    given = np.isin(matrix, np.arange(int(steps.max(initial=1)) + 1)) & (matrix <= steps)
+    missing = (matrix == -1) | (matrix != matrix)
+    if not (given | missing).all():
+        person, item = np.argwhere(~(given | missing))[0]
+        most = int(steps[item])
+        known = "1 (right), 0 (wrong)" if most == 1 else f"its categories, 0 to {most},"
+        raise BadResponses(
+            f"the answer of person {person} to item {item} is {matrix[person, item]}; abilities "
+            f"need {known} or missing (NaN)"
+        )
+    return given, np.where(given, matrix, 0).sum(axis=1).astype(np.int64)
+
+
+def solve_likelihood(
+    b: FloatArray, score: npt.NDArray[np.int64], *, correction: float
+) -> tuple[FloatArray, FloatArray]:
+    """Abilities and standard errors for rows of answered items.
+
+    Parameters
+    ----------
+    b
+        ``[row, answer, step]``: thresholds of the items that were answered.
+    score
+        Right answers of each row; with steps the total score.
+    correction
+        1 for Warm's weighted likelihood; 0 for maximum likelihood, where no score may be the
+        lowest or the highest.
+    """
+    given = np.ones(b.shape[:-1], dtype=bool)
+    theta = _solve(given, score, b, correction)
+    information = _equation(theta, given, score, b, correction)[1]
+    return theta, 1 / np.sqrt(information)
+
+
+def _weighted_likelihood(
+    given: BoolArray, right: npt.NDArray[np.int64], b: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Solve Warm's equation for persons with these items and scores; NaN without items."""
+    some = np.asarray(given.any(axis=1))
+    ability, se = np.full(len(some), np.nan), np.full(len(some), np.nan)
+    theta = _solve(given[some], right[some], b, WARM)
+    ability[some] = theta
+    se[some] = 1 / np.sqrt(_equation(theta, given[some], right[some], b, WARM)[1])
+    return ability, se
+
+
+def _solve(
+    given: BoolArray, right: npt.NDArray[np.int64], b: FloatArray, correction: float
+) -> FloatArray:
+    """Halve a bracket that always holds a root, with Newton's method in the middle part.
+
+    Far below every difficulty the equation is near ``right + 1/2 > 0``, far above near
+    ``right - answered - 1/2 < 0``. A test with a gap of many logits between its items can have
+    several roots. Halving first makes the choice depend on nothing but items and score, and a
+    higher score never gets a lower root.
+    """
+    reach = np.log(2.0 * given.sum(axis=1)) + 5.0
+    lowest, highest = np.fmin.reduce(b, axis=-1), np.fmax.reduce(b, axis=-1)
+    low = np.where(given, lowest, np.inf).min(axis=1, initial=np.inf) - reach
+    high = np.where(given, highest, -np.inf).max(axis=1, initial=-np.inf) + reach
+    theta: FloatArray = (low + high) / 2
+    done = np.zeros(len(theta), dtype=bool)
+    for step in range(STEPS):
+        value, _, slope = _equation(theta, given, right, b, correction)
+        low, high = np.where(value > 0, theta, low), np.where(value < 0, theta, high)
+        moved = theta - value / np.where(slope < 0, slope, -1.0)
+        newton = (slope < 0) & (moved > low) & (moved < high) & (step in NEWTON_STEPS)
+        moved = np.where(newton, moved, (low + high) / 2)
+        moved = np.where(done | (value == 0), theta, moved)
+        done |= np.abs(moved - theta) < TOLERANCE
+        theta = moved
+        if done.all():
+            return theta
+    raise NotConverged(f"abilities did not settle within {STEPS} steps; please report this")
+
+
+def _equation(
+    theta: FloatArray,
+    given: BoolArray,
+    right: npt.NDArray[np.int64],
+    b: FloatArray,
+    correction: float,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Left side of Warm's equation, the information, and the slope of the left side."""
+    item = score_moments(theta, b)
+    information = np.where(given, item.variance, 0.0).sum(axis=1)
+    skew = np.where(given, item.third, 0.0).sum(axis=1) / information
+    fourth = np.where(given, item.fourth - 3 * item.variance**2, 0.0)
+    curve = fourth.sum(axis=1) / information
+    expected = np.where(given, item.mean, 0.0).sum(axis=1)
+    slope = -information + correction * (curve - skew**2) / 2
+    return right - expected + correction * skew / 2, information, slope
+
+
+@dataclass(frozen=True)
+class HalvesTest:
+    """Whether the easier and the harder half of the items agree on every person's ability.
+
+    Attributes
+    ----------
+    z, p_value
+        Whether the difference between a person's two abilities changes with the ability, which
+        it does not when the model holds. Positive where the harder half spreads persons less, as
+        guessing makes it do.
+    times
+        How large the differences are, as a multiple of what the standard errors allow: 1 when the
+        model holds, above where standard errors are too small.
+    """
+
+    z: float
+    p_value: float
+    times: float
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the halves disagree beyond chance."""
+        return self.p_value < ANDERSEN_LEVEL
+
+    @property
+    def is_large(self) -> bool:
+        """Whether they disagree so much that standard errors are clearly too small."""
+        return self.times >= ERRORS_LARGE
+
+    @property
+    def title(self) -> str:
+        """What a disagreement means, in short."""
+        if self.is_large:
+            return "The standard errors of abilities are too small"
+        return "The scale of abilities is distorted"
+
+    def explain(self) -> tuple[str, str]:
+        """Return what was found, and what to do about it."""
+        found = (
+            "Abilities on the easier and on the harder half of the items differ "
+            f"{self.times:.2f} times as much as their standard errors allow, and the difference "
+            f"depends on the ability (z {self.z:.1f}). Guessing and unequal slopes of the items do "
+            "this."
+        )
+        if self.is_large:
+            return found, "Do not rely on small differences between persons."
+        return found, (
+            "Compare persons on this scale as usual; the standard errors serve for that. A logit "
+            "is not the same for low and for high abilities."
+        )
+
+
+def compare_halves(
+    code: Int8Array, thresholds: FloatArray, ability: FloatArray, se: FloatArray
+) -> HalvesTest | None:
+    """Test whether standard errors of abilities cover how easier and harder items disagree.
+
+    A person's score on the easier half, given the score on all items, has mean and variance by
+    the model; ``u`` is the score less that mean, ``v`` the variance. With information ``I = I_1 +
+    I_2`` of the two halves ``v = I_1 I_2 / I``, and ``u / v`` is the difference of the abilities
+    on both halves. The test is that of a slope of these differences on ability, and ``times`` the
+    root of the mean of ``u^2 / v``.
+
+    Parameters
+    ----------
+    code
+        ``[person, item]``, -1 where an answer is missing; nobody with an extreme score.
+    thresholds, ability
+        Of the items, and of these persons.
+    se
+        Standard errors of the items' locations, which count as known exactly where NaN. The
+        answers that the items were calibrated with may be others.
+
+    Returns
+    -------
+    HalvesTest or None
+        None with fewer than 8 items, or 30 persons who answered items of both halves.
+    """
+    if len(thresholds) < FEWEST_HALVED:
+        return None
+    location = np.nanmean(thresholds, axis=1)
+    easier = location <= np.median(location)
+    item = score_moments(ability, thresholds)
+    residual = np.where(code >= 0, code - item.mean, 0.0)
+    variance = np.where(code >= 0, item.variance, 0.0)
+    halves = [(residual[:, half].sum(axis=1), variance[:, half].sum(axis=1))
+              for half in (easier, ~easier)]  # fmt: skip
+    (first, own), (second, other) = halves
+    both = (own > 0) & (other > 0)
+    if both.sum() < FEWEST_COMPARED:
+        return None
+    share = np.where(both, other / np.where(both, own + other, 1.0), 0.0)
+    u, v = share * first - (1 - share) * second, share * own
+    away = np.where(both, ability - np.average(ability, weights=v), 0.0)
+    # How far the slope moves with the location of each item.
+    moved = np.where(easier, away * share @ variance, -away * (1 - share) @ variance)
+    spread = float(v @ away**2 + moved**2 @ np.nan_to_num(se) ** 2)
+    if spread <= 0:
+        return None
+    z = float(u @ away) / spread**0.5
+    times = float(np.sqrt(np.mean(u[both] ** 2 / v[both])))
+    return HalvesTest(z, 2 * NormalDist().cdf(-abs(z)), times)
+
+
+GRID = np.linspace(-6.5, 6.5, 131)
+"""In standard deviations of the prior; posteriors down to a tenth of its width are resolved."""
+CHUNK_PATTERNS = 10_000
+"""Sets of items worked on at a time: about 10 MB for each array."""
+ROUNDS = 1000
+TOL = 1e-7
+SMALLEST_SD = 1e-3
+
+
+@dataclass(frozen=True)
+class NormalPrior:
+    """Abilities before any answer: normal with this mean and standard deviation."""
+
+    mean: float
+    sd: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.mean) and np.isfinite(self.sd) and self.sd > 0):
+            raise BadUsage(
+                f"a prior needs a finite mean and a positive SD, found {self.mean} and {self.sd}"
+            )
+
+
+def posterior_moments(
+    patterns: Patterns, b: FloatArray, prior: NormalPrior
+) -> tuple[FloatArray, FloatArray]:
+    """Posterior mean and standard deviation of each entry of the patterns.
+
+    ``b`` are difficulties, or thresholds ``[item, step]``.
+    """
+    nodes = prior.mean + prior.sd * GRID
+    totals = log_totals(nodes, as_thresholds(b))
+    mean, sd = (np.zeros(len(patterns.pattern)) for _ in range(2))
+    for start in range(0, len(patterns.indptr) - 1, CHUNK_PATTERNS):
+        stop = min(start + CHUNK_PATTERNS, len(patterns.indptr) - 1)
+        part = slice(*np.searchsorted(patterns.pattern, [start, stop]))
+        load = sum_pattern_rows(patterns, start, stop, totals)[patterns.pattern[part] - start]
+        log_post = patterns.score[part, None] * nodes - load - GRID**2 / 2
+        post = np.exp(log_post - log_post.max(axis=1, keepdims=True, initial=-np.inf))
+        post /= post.sum(axis=1, keepdims=True)
+        mean[part] = post @ nodes
+        sd[part] = np.sqrt((post * (nodes - mean[part, None]) ** 2).sum(axis=1))
+    return mean, sd
+
+
+def sum_pattern_rows(patterns: Patterns, start: int, stop: int, table: FloatArray) -> FloatArray:
+    """Add up the rows of a table over the items of each pattern."""
+    from scipy.sparse import csr_array
+
+    indptr = patterns.indptr[start : stop + 1]
+    item = patterns.item[indptr[0] : indptr[-1]]
+    shape = (stop - start, patterns.n_items)
+    return np.asarray(csr_array((np.ones(len(item)), item, indptr - indptr[0]), shape) @ table)
+
+
+def estimate_prior(patterns: Patterns, b: FloatArray) -> NormalPrior:
+    """Maximum likelihood mean and standard deviation, by EM with the difficulties fixed."""
+    answered = patterns.lengths[patterns.pattern] > 0
+    persons = patterns.persons * answered
+    prior = NormalPrior(0.0, 1.0)
+    for _ in range(ROUNDS):
+        mean, sd = posterior_moments(patterns, b, prior)
+        centre = float(persons @ mean / persons.sum())
+        width = float(persons @ (sd**2 + (mean - centre) ** 2) / persons.sum())
+        new = NormalPrior(centre, max(float(np.sqrt(width)), SMALLEST_SD))
+        change = max(abs(new.mean - prior.mean), abs(new.sd - prior.sd))
+        prior = new
+        if change < TOL:
+            break
+    return prior

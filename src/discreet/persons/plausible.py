@@ -1,0 +1,377 @@
+"""Plausible values: draws of what abilities may be, given answers and what else is known.
+
+In: grouped answers, difficulties, and columns that describe persons. Out: a latent regression
+(abilities are normal, their mean depends on the columns), its posterior means, and draws from
+each person's posterior. Statistics of groups that are computed from draws are right where
+posterior means, which are drawn towards the centre, understate every difference and variance
+(Mislevy 1991). Difficulties are taken as known. Confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import BadUsage, NotConverged
+from discreet.markup import Tabular, brief_repr
+from discreet.models.categories import count_item_steps, log_totals
+from discreet.models.conditional.patterns import Patterns
+from discreet.persons.measures import ROUNDS, TOL, estimate_prior, sum_pattern_rows
+from discreet.types import FloatArray, IndexArray, Int64Array
+
+REACH = 6.5
+"""Half-width of the grid in standard deviations of all abilities."""
+FINE = 4.0
+"""Nodes within the narrowest posterior's standard deviation; draws between nodes are even, which
+adds 1 / 192 of that variance."""
+NODES = (131, 2001)
+"""Fewest and most nodes."""
+CHUNK_CELLS = 1 << 21
+"""Numbers worked on at a time: 16 MB."""
+MOST_LEVELS = 30
+"""Values up to which a column is a set of groups; numbers beyond enter as numbers."""
+UNKNOWN = ("", "nan", "None", "NaN", "<NA>", "NaT")
+"""How missing values of a column look as text; together they are a group of their own."""
+
+
+@dataclass(frozen=True, eq=False)
+class LatentRegression(Tabular):
+    """Abilities are normal around a mean that depends on what is known of a person.
+
+    Attributes
+    ----------
+    terms, coefficient, se
+        The intercept is the mean of the first group of every column; the others are differences
+        from it, in logits. Standard errors take the difficulties as known.
+    sd, sd_se
+        Standard deviation of abilities around that mean.
+    explained
+        Share of the variance of abilities that the columns explain.
+    """
+
+    terms: tuple[str, ...]
+    coefficient: FloatArray
+    se: FloatArray
+    sd: float
+    sd_se: float
+    explained: float
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One row per term, and the standard deviation in the last one: term, coefficient, se."""
+        return {
+            "term": [*self.terms, "SD of the rest"],
+            "coefficient": [*self.coefficient.tolist(), self.sd],
+            "se": [*self.se.tolist(), self.sd_se],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class AbilityPosterior:
+    """What answers and columns say about every person; ``draws`` is ``[person, draw]``."""
+
+    mean: FloatArray
+    sd: FloatArray
+    draws: FloatArray
+    regression: LatentRegression
+
+
+def take_columns(
+    groups: Mapping[str, Any], regress: str | Sequence[str] | Mapping[str, Sequence[Any]]
+) -> Mapping[str, Sequence[Any]]:
+    """Return the columns of a regression: those given, or those of the answers by name."""
+    if isinstance(regress, Mapping):
+        return regress
+    names = [regress] if isinstance(regress, str) else list(regress)
+    for name in names:
+        if name not in groups:
+            raise BadUsage(
+                f"the answers have no group column {name!r} to regress on (they have: "
+                f"{', '.join(groups) or 'none'}); name it as a group when reading them"
+            )
+    return {name: list(groups[name]) for name in names}
+
+
+def code_columns(
+    columns: Mapping[str, Sequence[Any]], n_persons: int
+) -> tuple[tuple[str, ...], FloatArray]:
+    """Turn columns into terms of a regression: groups into zeros and ones, numbers as they are.
+
+    Raises
+    ------
+    BadUsage
+        If a column has another length, one value only, or too many that are no numbers; if
+        columns say the same thing.
+    """
+    terms, parts = ["intercept"], [np.ones(n_persons)]
+    for name, values in columns.items():
+        labels = np.array(["" if one is None else str(one) for one in values], dtype=object)
+        if len(labels) != n_persons:
+            raise BadUsage(
+                f"the column {name!r} needs one value for each of the {n_persons} persons, found "
+                f"{len(labels)}"
+            )
+        for term, part in _code_column(name, labels):
+            terms.append(term)
+            parts.append(part)
+    design = np.column_stack(parts)
+    if np.linalg.matrix_rank(design) < len(terms):
+        raise BadUsage(
+            f"the columns {', '.join(columns)} say the same thing at least in part, so their "
+            "effects cannot be told apart; leave one of them out"
+        )
+    return tuple(terms), design
+
+
+def _code_column(name: str, labels: Any) -> Iterator[tuple[str, FloatArray]]:
+    known = np.array([label not in UNKNOWN for label in labels], dtype=bool)
+    levels = sorted(set(labels[known]), key=_by_number)
+    if len(levels) + (not known.all()) < 2:
+        raise BadUsage(
+            f"the column {name!r} has the one value {''.join(levels) or 'unknown'!r} for "
+            "everybody, so nothing can depend on it; leave it out"
+        )
+    if len(levels) <= MOST_LEVELS:
+        for level in levels[1:]:
+            yield f"{name} = {level}", (labels == level).astype(np.float64)
+    else:
+        yield name, _read_numbers(name, labels, known)
+    if not known.all() and levels:
+        yield f"{name} unknown", (~known).astype(np.float64)
+
+
+def _by_number(label: str) -> tuple[float, str]:
+    try:
+        return float(label), label
+    except ValueError:
+        return float("inf"), label
+
+
+def _read_numbers(name: str, labels: Any, known: Any) -> FloatArray:
+    """Return the column as numbers; unknown ones get the mean, and a term of their own."""
+    values = np.zeros(len(labels))
+    try:
+        values[known] = [float(label) for label in labels[known]]
+    except ValueError as error:
+        raise BadUsage(
+            f"the column {name!r} has {len(set(labels[known]))} different values that are not all "
+            f"numbers; a regression takes up to {MOST_LEVELS} groups, or numbers"
+        ) from error
+    values[~known] = values[known].mean()
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class _Grid:
+    """Kinds of persons: equal answers and equal columns; and the grid of abilities.
+
+    Attributes
+    ----------
+    nodes, spacing
+        Abilities, equally far apart.
+    log_likelihood
+        Of the answers, ``[entry of the patterns, node]``.
+    entry, design, persons
+        Per kind: its answers, its terms, how many persons with answers it has.
+    kind
+        The kind of every person.
+    """
+
+    nodes: FloatArray
+    spacing: float
+    log_likelihood: FloatArray
+    entry: Int64Array
+    design: FloatArray
+    persons: Int64Array
+    kind: IndexArray
+
+    def chunks(self) -> Iterator[slice]:
+        """Yield kinds to be worked on at a time."""
+        size = max(1, CHUNK_CELLS // len(self.nodes))
+        for start in range(0, len(self.entry), size):
+            yield slice(start, start + size)
+
+    def posterior(self, part: slice, beta: FloatArray, sd: float) -> FloatArray:
+        """Return the posterior of some kinds, ``[kind, node]``."""
+        away = self.nodes - (self.design[part] @ beta)[:, None]
+        log_post = self.log_likelihood[self.entry[part]] - away**2 / (2 * sd**2)
+        post = np.exp(log_post - log_post.max(axis=1, keepdims=True))
+        return np.asarray(post / post.sum(axis=1, keepdims=True))
+
+
+def _lay_grid(patterns: Patterns, b: FloatArray, design: FloatArray) -> tuple[_Grid, float]:
+    """Return kinds and grid, and the spread of all abilities to start from."""
+    prior = estimate_prior(patterns, b)
+    # The variance of a score from 0 to M is at most M^2 / 4.
+    most = int(patterns.highest(count_item_steps(b) ** 2).max(initial=1))
+    narrow = 1 / np.sqrt(1 / prior.sd**2 + most / 4)
+    count = int(np.clip(2 * REACH * prior.sd * FINE / narrow, *NODES)) // 2 * 2 + 1
+    nodes = prior.mean + prior.sd * np.linspace(-REACH, REACH, count)
+    load = sum_pattern_rows(patterns, 0, len(patterns.indptr) - 1, log_totals(nodes, b))
+    rows, row = np.unique(design, axis=0, return_inverse=True)
+    code, kind = np.unique(patterns.entry * len(rows) + row.reshape(-1), return_inverse=True)
+    entry = code // len(rows)
+    answered = patterns.lengths[patterns.pattern[entry]] > 0
+    grid = _Grid(
+        nodes=nodes,
+        spacing=float(nodes[1] - nodes[0]),
+        log_likelihood=patterns.score[:, None] * nodes - load[patterns.pattern],
+        entry=entry,
+        design=rows[code % len(rows)],
+        persons=np.bincount(kind.reshape(-1), minlength=len(code)) * answered,
+        kind=kind.reshape(-1),
+    )
+    return grid, prior.sd
+
+
+def fit_posterior(
+    patterns: Patterns,
+    b: FloatArray,
+    terms: tuple[str, ...],
+    design: FloatArray,
+    *,
+    draws: int,
+    rng: np.random.Generator,
+) -> AbilityPosterior:
+    """Fit the latent regression, and draw from every person's posterior.
+
+    Each draw has its own coefficients and standard deviation, from their normal approximation
+    around the maximum, so that draws also differ by how little the regression is known.
+
+    Parameters
+    ----------
+    patterns, b
+        Grouped answers, and the thresholds ``[item, step]``.
+    terms, design
+        From :func:`code_columns`.
+    draws
+        How many values for each person.
+    rng
+        Source of the draws.
+    """
+    _check_rank(patterns, design, terms)
+    grid, sd = _lay_grid(patterns, b, design)
+    beta, sd = _climb(grid, sd)
+    mean, spread = _moments(grid, beta, sd)
+    covariance = _covariance(grid, beta, sd)
+    values = [
+        _draw(grid, *_vary(beta, sd, covariance, grid.spacing, rng), rng) for _ in range(draws)
+    ]
+    fitted = grid.design @ beta
+    kept = patterns.lengths[patterns.pattern[patterns.entry]] > 0
+    drawn = np.column_stack([np.empty((len(kept), 0)), *values])
+    drawn[~kept] = np.nan
+    return AbilityPosterior(
+        mean=np.where(kept, (fitted + mean)[grid.kind], np.nan),
+        sd=np.where(kept, np.sqrt(spread - mean**2)[grid.kind], np.nan),
+        draws=drawn,
+        regression=_describe(terms, beta, sd, covariance, np.repeat(fitted, grid.persons)),
+    )
+
+
+def _describe(
+    terms: tuple[str, ...], beta: FloatArray, sd: float, covariance: FloatArray, fitted: FloatArray
+) -> LatentRegression:
+    error = np.sqrt(covariance.diagonal())
+    between = float(fitted.var())
+    explained = between / (between + sd**2)
+    return LatentRegression(terms, beta, error[:-1], sd, sd * float(error[-1]), explained)
+
+
+def _check_rank(patterns: Patterns, design: FloatArray, terms: tuple[str, ...]) -> None:
+    answered = patterns.lengths[patterns.pattern[patterns.entry]] > 0
+    if answered.sum() <= len(terms):
+        raise BadUsage(
+            f"a regression with {len(terms)} terms needs more persons with answers than that, "
+            f"found {int(answered.sum())}"
+        )
+    seen = np.abs(design[answered]).sum(axis=0) > 0
+    empty = [term for term, some in zip(terms, seen.tolist(), strict=True) if not some]
+    if empty or np.linalg.matrix_rank(design[answered]) < len(terms):
+        raise BadUsage(
+            f"among persons with answers the terms {', '.join(empty or terms)} cannot be "
+            "estimated: nobody has them, or they say the same thing; leave a column out"
+        )
+
+
+def _moments(grid: _Grid, beta: FloatArray, sd: float, orders: int = 2) -> FloatArray:
+    """Return the first moments of the posteriors around the regression, ``[power, kind]``."""
+    found = np.empty((orders, len(grid.entry)))
+    for part in grid.chunks():
+        post = grid.posterior(part, beta, sd)
+        away = grid.nodes - (grid.design[part] @ beta)[:, None]
+        power = post
+        for order in range(orders):
+            power = power * away
+            found[order, part] = power.sum(axis=1)
+    return found
+
+
+def _climb(grid: _Grid, sd: float) -> tuple[FloatArray, float]:
+    """Maximise the likelihood of coefficients and standard deviation by EM."""
+    weighted = grid.design * grid.persons[:, None]
+    product = weighted.T @ grid.design
+    total = grid.persons.sum()
+    beta = np.zeros(grid.design.shape[1])
+    beta[0] = float(grid.nodes.mean())
+    for _ in range(ROUNDS):
+        first, second = _moments(grid, beta, sd)
+        step = np.linalg.solve(product, weighted.T @ first)
+        # Around the new mean: E (theta - x (beta + step))^2.
+        shift = grid.design @ step
+        width = grid.persons @ (second - 2 * shift * first + shift**2) / total
+        new = max(float(np.sqrt(width)), grid.spacing)
+        change = max(float(np.abs(step).max()), abs(new - sd))
+        beta, sd = beta + step, new
+        if change < TOL:
+            return beta, sd
+    raise NotConverged(
+        f"the latent regression still moved by {change:.1e} logits after {ROUNDS} rounds; leave "
+        "out columns with groups of very few persons"
+    )
+
+
+def _covariance(grid: _Grid, beta: FloatArray, sd: float) -> FloatArray:
+    """Invert the observed information about coefficients and log standard deviation (Louis)."""
+    first, second, third, fourth = _moments(grid, beta, sd, 4)
+    x, w, v = grid.design, grid.persons, sd**2
+    by_mean = w * (1 / v - (second - first**2) / v**2)
+    cross = x.T @ (w * (2 * first / v - (third - first * second) / v**2))
+    by_sd = float(w @ (2 * second / v - (fourth - second**2) / v**2))
+    information = np.block(
+        [[(x * by_mean[:, None]).T @ x, cross[:, None]], [cross[None, :], np.array([[by_sd]])]]
+    )
+    values, vectors = np.linalg.eigh(information)
+    # A direction without information is a standard deviation of zero: it is not drawn.
+    inverse = np.where(values > 1e-9 * values.max(), 1 / np.maximum(values, 1e-300), 0.0)
+    return np.asarray((vectors * inverse) @ vectors.T)
+
+
+def _vary(
+    beta: FloatArray, sd: float, covariance: FloatArray, least: float, rng: np.random.Generator
+) -> tuple[FloatArray, float]:
+    """Draw coefficients and a standard deviation."""
+    move = rng.multivariate_normal(np.zeros(len(covariance)), covariance, method="eigh")
+    return beta + move[:-1], max(sd * float(np.exp(move[-1])), least)
+
+
+def _draw(grid: _Grid, beta: FloatArray, sd: float, rng: np.random.Generator) -> FloatArray:
+    """Draw one ability for every person: a node by its posterior, and a place around it."""
+    values = np.empty(len(grid.kind))
+    order = np.argsort(grid.kind, kind="stable")
+    sorted_kind = grid.kind[order]
+    for part in grid.chunks():
+        below = np.cumsum(grid.posterior(part, beta, sd), axis=1)
+        span = slice(*np.searchsorted(sorted_kind, [part.start, part.stop]))
+        size = max(1, CHUNK_CELLS // len(grid.nodes))
+        for start in range(span.start, span.stop, size):
+            who = order[start : min(start + size, span.stop)]
+            chance = rng.random((len(who), 1))
+            node = (below[grid.kind[who] - part.start] < chance).sum(axis=1)
+            place = np.minimum(node, len(grid.nodes) - 1)
+            values[who] = grid.nodes[place] + grid.spacing * (rng.random(len(who)) - 0.5)
+    return values

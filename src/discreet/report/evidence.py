@@ -1,0 +1,243 @@
+"""Everything that answers say about a calibration: computed once, for tables, checks and reports.
+
+In: answers and their estimate. Out: :class:`Evidence`, the results of all analyses side by side.
+Very many answers are looked at through an even sample of the persons. What takes too long, or is
+impossible with these answers, is left out with a sentence that says so. Confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar, cast
+
+import numpy as np
+
+from discreet.answers.responses import Responses
+from discreet.errors import BadUsage, DisconnectedItems, NotConverged
+from discreet.items.dif import DifTable, WaldTest, find_dif, run_wald
+from discreet.items.dimensionality import Dimensionality, find_dimensions
+from discreet.items.distractors import Distractors, analyse_distractors
+from discreet.items.fit import FitStatistics, measure_fit
+from discreet.items.groups import SCORE_SPLITS, AndersenTest, run_andersen
+from discreet.items.martin_loef import MartinLoefTest, run_martin_loef
+from discreet.items.mislabelled import Mislabelled, find_mislabelled
+from discreet.items.residuals import ITEM_LIMIT, ResidualCorrelations, correlate_residuals
+from discreet.items.step_models import StepModelTest, compare_step_models
+from discreet.models.conditional.groups import conditional_work
+from discreet.models.conditional.patterns import group_patterns
+from discreet.models.steps import RATING_SCALE, leave_unused
+from discreet.persons.scoring import PersonScores, score
+from discreet.results.dropped import saying_it_otherwise
+from discreet.results.estimate import Estimate, WarningKind
+from discreet.types import Model
+
+CELL_LIMIT = 4_000_000
+"""Cells (persons times items) that are looked at; above, an even sample of the persons is. That
+takes some seconds, and more persons would hardly change the two digits shown."""
+
+PAIR_LIMIT = 40_000_000_000
+"""Persons times items squared up to which residual correlations are worth their wait."""
+
+TEST_SECONDS = 10.0
+"""Foretold seconds of one conditional fit up to which groups of persons are tested."""
+
+MOST_GROUPS = 12
+"""Groups of one column that are compared: a column of schools or of ages says nothing here."""
+
+RIGHT_WRONG_ONLY = (
+    "Martin-Löf's test, the answers in order (scalogram) and the search for mislabelled items are "
+    "for right and wrong answers, and were left out"
+)
+
+NOT_SPLIT = "persons with low and high scores were not compared"
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The results of all analyses of a calibration. Confidential.
+
+    Attributes
+    ----------
+    responses
+        The answers that were looked at.
+    sampled
+        How many persons these are of; ``None`` for all.
+    estimate
+        The calibration.
+    scores
+        Abilities by weighted likelihood, which has a number for every score.
+    fit
+        Infit, outfit and the like, at maximum likelihood abilities as other programs have them.
+    pairs, dimensionality, andersen, wald, martin_loef
+        ``None`` where it was not computed.
+    step_models
+        Partial credit against rating scale; ``None`` where it was not, or without steps.
+    mislabelled
+        Which items abler persons get wrong; ``None`` with steps.
+    distractors
+        What was chosen, by all persons; ``None`` without a key.
+    differences
+        Differential functioning for every group column that could be compared.
+    notes
+        What could not be computed, and why.
+    """
+
+    responses: Responses
+    sampled: int | None
+    estimate: Estimate
+    scores: PersonScores
+    fit: FitStatistics
+    pairs: ResidualCorrelations | None
+    dimensionality: Dimensionality | None
+    mislabelled: Mislabelled | None
+    distractors: Distractors | None
+    andersen: AndersenTest | None
+    wald: WaldTest | None
+    martin_loef: MartinLoefTest | None
+    step_models: StepModelTest | None
+    differences: Mapping[str, DifTable]
+    notes: tuple[str, ...]
+
+
+def gather_evidence(responses: Responses, estimate: Estimate) -> Evidence:
+    """Run all analyses of a calibration.
+
+    Raises
+    ------
+    BadUsage
+        If no person has both right and wrong answers to items with a difficulty.
+    """
+    looked, has_steps = _sample(responses), estimate.ladder is not None
+    notes = [RIGHT_WRONG_ONLY] if has_steps else []
+    differences = _compare_groups(looked, notes)
+    dimensionality = _attempt(
+        "dimensionality was not checked", lambda: find_dimensions(looked, estimate), notes
+    )
+    if dimensionality is not None:
+        notes += map(str, dimensionality.warnings)
+    quick = _is_quick(looked, estimate, notes)
+    andersen, wald = _compare_scores(looked, estimate, notes) if quick else (None, None)
+    return Evidence(
+        responses=looked,
+        sampled=None if looked is responses else looked.n_persons,
+        estimate=estimate,
+        scores=score(looked, estimate),
+        fit=measure_fit(looked, estimate),
+        pairs=_correlate(looked, estimate),
+        dimensionality=dimensionality,
+        mislabelled=None if has_steps else find_mislabelled(looked, estimate),
+        distractors=None if responses.choices is None else analyse_distractors(responses, estimate),
+        andersen=andersen,
+        wald=wald,
+        martin_loef=_compare_halves(looked, estimate, notes) if quick and not has_steps else None,
+        step_models=_compare_models(looked, notes) if quick and has_steps else None,
+        differences=differences,
+        notes=tuple(notes),
+    )
+
+
+def _attempt(what: str, run: Callable[[], Result], notes: list[str]) -> Result | None:
+    """Return a result, or note why the answers do not allow it; its warnings are in the notes."""
+    try:
+        with saying_it_otherwise():
+            return run()
+    except (BadUsage, DisconnectedItems, NotConverged) as error:
+        notes.append(f"{what}: {error}")
+        return None
+
+
+def _sample(responses: Responses) -> Responses:
+    """Return all answers, or those of evenly spaced persons where there are very many."""
+    cells = responses.n_persons * responses.n_items
+    if cells <= CELL_LIMIT:
+        return responses
+    step = -(-cells // CELL_LIMIT)
+    groups = {name: labels[::step] for name, labels in responses.groups.items()}
+    store = responses.store.pick(np.arange(0, responses.n_persons, step))
+    return Responses(
+        responses.items, responses.persons[::step], store, groups=groups, lowest=responses.lowest
+    )
+
+
+def _correlate(responses: Responses, estimate: Estimate) -> ResidualCorrelations | None:
+    m = int(estimate.estimated.sum())
+    if m > ITEM_LIMIT or responses.n_persons * m**2 > PAIR_LIMIT:
+        return None
+    return correlate_residuals(responses, estimate)
+
+
+def _compare_groups(responses: Responses, notes: list[str]) -> dict[str, DifTable]:
+    """Compare groups by every group column that can be compared."""
+    found = {}
+    for column, labels in responses.groups.items():
+        what = f"groups by {column} were not compared"
+        number = len({str(label) for label in labels})
+        if number > MOST_GROUPS:
+            notes.append(f"{what}: {number} groups are too many")
+            continue
+        table = _attempt(what, partial(find_dif, responses, column), notes)
+        if table is not None:
+            found[column] = table
+    return found
+
+
+def _select_known(responses: Responses, estimate: Estimate) -> Responses:
+    """Return the answers to items with a difficulty."""
+    return responses.select([estimate.items[i] for i in np.flatnonzero(estimate.estimated)])
+
+
+def _is_quick(responses: Responses, estimate: Estimate, notes: list[str]) -> bool:
+    """Say whether conditional fits of these answers are worth their wait."""
+    chosen = _select_known(responses, estimate)
+    patterns = group_patterns(chosen.store, np.arange(chosen.n_items))
+    if conditional_work(patterns, max(chosen.steps)) <= TEST_SECONDS:
+        return True
+    notes.append(f"{NOT_SPLIT}: with so many items and patterns that would take too long")
+    return False
+
+
+def _compare_scores(
+    responses: Responses, estimate: Estimate, notes: list[str]
+) -> tuple[AndersenTest | None, WaldTest | None]:
+    """Compare persons with low and high scores, split at the mean; failing that, at the median.
+
+    Andersen's test is of all items together, Wald tests are of each of the same items.
+    """
+    chosen, model = _select_known(responses, estimate), cast("Model", estimate.model)
+    chosen = chosen if model == RATING_SCALE else leave_unused(chosen)
+    for split in SCORE_SPLITS:
+        what = f"{NOT_SPLIT} at the {split}"
+        andersen = _attempt(what, partial(run_andersen, chosen, split, model=model), notes)
+        if andersen is not None:
+            notes += map(str, andersen.warnings)
+            compare = partial(run_wald, chosen, split, items=andersen.items, model=model)
+            return andersen, _attempt(f"{what} item by item", compare, notes)
+    return None, None
+
+
+def _compare_models(responses: Responses, notes: list[str]) -> StepModelTest | None:
+    """Compare partial credit with a rating scale, where items have the same steps."""
+    if len(set(responses.steps)) > 1:
+        return None
+    what = "partial credit and rating scale were not compared"
+    found = _attempt(what, lambda: compare_step_models(responses), notes)
+    notes += [] if found is None else map(str, found.warnings)
+    return found
+
+
+def _compare_halves(
+    responses: Responses, estimate: Estimate, notes: list[str]
+) -> MartinLoefTest | None:
+    """Compare the easier with the harder half, where the law of the test can be trusted."""
+    what = "the easier and the harder half of the items were not compared"
+    chosen = _select_known(responses, estimate)
+    found = _attempt(what, partial(run_martin_loef, chosen), notes)
+    if found is None:
+        return None
+    rough = any(one.kind is WarningKind.ROUGH for one in found.warnings)
+    notes += [f"{what if rough else 'Martin-Löf'}: {one}" for one in found.warnings]
+    return None if rough else found

@@ -1,0 +1,1 @@
+"""What should be looked at in a calibration, in words: items, model, steps."""

@@ -1,0 +1,509 @@
+"""What is wrong with a test: checks, and findings in plain words with what to do.
+
+In: an estimate and, where the answers were at hand, diagnostics. Out: findings, the most serious
+first, and the checks that found nothing. Thresholds stand in ``rules.py``. To add a check: a
+generator of findings and a line in ``ESTIMATE_CHECKS``, ``ITEM_CHECKS`` or ``TEST_CHECKS``, by what
+it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from math import ceil
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.items.mislabelled import tell_suspects, weak_items
+from discreet.markup import count_of, minus, name_some
+from discreet.report.findings.model import (
+    check_dimensions,
+    check_distances,
+    check_enough_persons,
+    check_equal,
+    check_errors,
+    check_halves,
+    check_misfits,
+    check_reversed,
+    has_many_reversed,
+    list_reversed,
+)
+from discreet.report.findings.steps import check_averages, check_rare, check_threshold_order
+from discreet.report.findings.words import words_for
+from discreet.results.estimate import Estimate, Status, WarningKind
+from discreet.results.limits import (
+    BOUNDED_BAD,
+    BOUNDED_HIGH,
+    DEPENDENT,
+    EXTREME_SHARE,
+    FIT_BAD,
+    FIT_BOUND,
+    FIT_HIGH,
+    FIT_LOW,
+    MANY_TIMES,
+    MATCHED,
+    NAMED,
+    OFF_TARGET,
+    RELIABILITY_GOOD,
+    RELIABILITY_LOW,
+    ROUGH_SE,
+    SURE_T,
+    WEAK_CORRELATION,
+    Finding,
+    Severity,
+    say_reliability,
+)
+
+if TYPE_CHECKING:
+    from discreet.report.summary import Diagnostics
+
+_EXTREME_ADVICE = (
+    "Check the answer key and the wording. If both are right, replace the item or give it to a "
+    "group it suits."
+)
+_MISSING: dict[Status, Finding] = {
+    Status.NOT_CONNECTED: Finding(
+        Severity.SERIOUS,
+        "{count} {verb} not linked to the rest",
+        "No chain of shared persons compares {names} with the other items, so no difficulty "
+        "exists on the common scale.",
+        "Give some persons items from both parts (a few common items are enough), or calibrate "
+        "the parts apart and do not compare them.",
+    ),
+    Status.ALWAYS_RIGHT: Finding(
+        Severity.LOOK,
+        "{count} always answered right",
+        "{names}: too easy for everyone who got it. Such answers measure nobody.",
+        _EXTREME_ADVICE,
+    ),
+    Status.ALWAYS_WRONG: Finding(
+        Severity.SERIOUS,
+        "{count} never answered right",
+        "{names}: too hard for everyone who got it, or keyed wrongly. Such answers measure nobody.",
+        _EXTREME_ADVICE,
+    ),
+    Status.NO_ANSWERS: Finding(
+        Severity.LOOK,
+        "{count} nobody answered",
+        "{names}.",
+        "Check that the item names in the answers and in the item list agree.",
+    ),
+}
+"""What is said of items without a number, by the reason."""
+
+_ONE_CATEGORY = Finding(
+    Severity.SERIOUS,
+    "{count} always answered in the same category",
+    "{names}: answers that do not differ measure nobody.",
+    "Check the coding and the wording. If both are right, replace the item or give it to a group "
+    "it suits.",
+)
+"""What is said instead of items with steps."""
+
+
+def _check_missing(estimate: Estimate, *reasons: Status) -> Iterator[Finding]:
+    for reason in reasons:
+        pairs = zip(estimate.items, estimate.status, strict=True)
+        names = [name for name, status in pairs if status == reason]
+        if names:
+            told, verb = _tell_missing(estimate, reason), "is" if len(names) == 1 else "are"
+            title = told.title.format(count=count_of(len(names)), verb=verb)
+            found = told.found.format(names=name_some(names, NAMED))
+            yield Finding(told.severity, title, found, told.advice)
+
+
+def _tell_missing(estimate: Estimate, reason: Status) -> Finding:
+    extreme = reason in (Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG)
+    return _ONE_CATEGORY if extreme and estimate.ladder is not None else _MISSING[reason]
+
+
+def _check_precision(estimate: Estimate) -> Iterator[Finding]:
+    rough = np.flatnonzero(estimate.se > ROUGH_SE)
+    if not len(rough):
+        return
+    worst = rough[np.argsort(-estimate.se[rough], kind="stable")]
+    yield Finding(
+        Severity.LOOK,
+        f"{count_of(len(rough))} known only roughly",
+        f"The standard error exceeds {ROUGH_SE:g} logits for "
+        f"{name_some([estimate.items[i] for i in worst], NAMED)}.",
+        "Collect more answers to these items, or do not rely on their order.",
+    )
+
+
+def _check_warnings(estimate: Estimate) -> Iterator[Finding]:
+    """Show the fit's own warnings, except those that another check tells."""
+    for text in estimate.warnings:
+        if text.kind not in (WarningKind.LEFT_OUT, WarningKind.NOT_LINKED, WarningKind.ROUTED):
+            about_link = text.kind in (WarningKind.DRIFTED, WarningKind.WEAK_LINK)
+            title = "The link between the scales" if about_link else "The estimation says"
+            yield Finding(Severity.LOOK, title, f"{_sentence(text)}.", "")
+
+
+def fit_remarks(diagnostics: Diagnostics, index: int) -> list[str]:
+    """Say whether one item is noisy or too predictable, or made to look noisy by few answers."""
+    if _judge_noise(diagnostics, index) is not None:
+        return ["noisy"]
+    if _is_by_few(diagnostics, index):
+        return ["noisy by few persons"]
+    low = [value for _, value, t in _mean_squares(diagnostics, index) if t < -SURE_T]
+    return ["too predictable"] if min([1.0, *low]) < FIT_LOW else []
+
+
+Square = tuple[str, float, float]
+"""Which mean square of an item it is, its value and its standardised value."""
+
+
+def _mean_squares(diagnostics: Diagnostics, index: int) -> list[Square]:
+    """Return the mean squares of an item that have numbers; bounded ones are not in older files."""
+    names = ("infit", "outfit", "outfit_bounded")
+    found = [
+        (name, getattr(diagnostics, name)[index], getattr(diagnostics, f"{name}_t")[index])
+        for name in names
+        if getattr(diagnostics, name)
+    ]
+    return [(name, value, t) for name, value, t in found if value is not None and t is not None]
+
+
+def _judge_noise(diagnostics: Diagnostics, index: int) -> tuple[float, Square] | None:
+    """Return the mean square that makes an item noisy, as a share of what is bad; else None.
+
+    That is the infit, or the bounded outfit: a few answers can make the plain one large.
+    """
+    limits = {"infit": (FIT_HIGH, FIT_BAD), "outfit_bounded": (BOUNDED_HIGH, BOUNDED_BAD)}
+    if not diagnostics.outfit_bounded:
+        limits["outfit"] = FIT_HIGH, FIT_BAD
+    noisy = [
+        (value / limits[name][1], (name, value, t))
+        for name, value, t in _mean_squares(diagnostics, index)
+        if name in limits and value > limits[name][0] and t > SURE_T
+    ]
+    return max(noisy, default=None)
+
+
+def _is_by_few(diagnostics: Diagnostics, index: int) -> bool:
+    """Say whether the outfit of an item is large by few answers only."""
+    squares = {name: (value, t) for name, value, t in _mean_squares(diagnostics, index)}
+    outfit, t = squares.get("outfit", (1.0, 0.0))
+    large = outfit > FIT_HIGH and t > SURE_T
+    return large and _judge_noise(diagnostics, index) is None
+
+
+def tell_few(estimate: Estimate, diagnostics: Diagnostics) -> str:
+    """Say which outfits are large because of few persons; empty where none is."""
+    names = [
+        f"{item} ({diagnostics.outfit[i]:.2f}; {_say_rest(diagnostics, i)})"
+        for i, item in enumerate(estimate.items)
+        if _is_by_few(diagnostics, i)
+    ]
+    if not names:
+        return ""
+    return (
+        f" Answers of few persons make the outfit large of {name_some(names, NAMED)}: look at "
+        "these persons, not at the item."
+    )
+
+
+def _say_rest(diagnostics: Diagnostics, index: int) -> str:
+    """Say what an outfit is without one person, or with all answers bounded."""
+    rest = diagnostics.outfit_without_one[index]
+    if rest is not None and rest <= FIT_HIGH:
+        return f"{rest:.2f} without 1 person"
+    return f"{diagnostics.outfit_bounded[index]:.2f} with unexpected answers bounded"
+
+
+def _name_noise(estimate: Estimate, diagnostics: Diagnostics, index: int, square: Square) -> str:
+    """Name a noisy item with the number that makes it so."""
+    name, value, _ = square
+    if name != "outfit_bounded":
+        return f"{estimate.items[index]} ({name} {value:.2f})"
+    plain = diagnostics.outfit[index]
+    return f"{estimate.items[index]} (outfit {plain:.2f}, bounded {value:.2f})"
+
+
+def _check_fit(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
+    judged = ((i, _judge_noise(diagnostics, i)) for i in range(len(estimate.items)))
+    noisy = sorted(
+        ((i, *noise) for i, noise in judged if noise is not None), key=lambda one: -one[1]
+    )
+    if noisy:
+        bad = sum(share > 1 for _, share, _ in noisy)
+        names = [_name_noise(estimate, diagnostics, i, square) for i, _, square in noisy]
+        yield Finding(
+            Severity.SERIOUS if bad else Severity.LOOK,
+            f"{count_of(len(noisy))} answered less predictably than the model expects",
+            f"Infit above {FIT_HIGH:g}, or outfit above {BOUNDED_HIGH:g} where no answer counts "
+            f"for more than {FIT_BOUND:g}: {name_some(names, NAMED)}."
+            f"{tell_few(estimate, diagnostics)}",
+            f"{words_for(estimate).noise} Without these items, see whether the other "
+            f"{words_for(estimate).numbers} change.",
+        )
+    low = [
+        name
+        for i, name in enumerate(estimate.items)
+        if "too predictable" in fit_remarks(diagnostics, i)
+    ]
+    if len(low) > max(2, len(estimate.items) // 20):
+        yield Finding(
+            Severity.LOOK,
+            f"{count_of(len(low))} answered more predictably than the model expects",
+            f"Infit or outfit below {FIT_LOW:g}: {name_some(low, NAMED)}.",
+            "No harm to measurement, but errors are understated. Often items that repeat "
+            "each other; see the dependent pairs.",
+        )
+
+
+def _check_direction(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
+    reversed_items = list_reversed(estimate, diagnostics)
+    found = weak_items(estimate, diagnostics).items()
+    weak = sorted((value, index) for index, value in found if index not in reversed_items)
+    if not weak:
+        return
+    names = [f"{estimate.items[index]} ({minus(f'{value:.2f}')})" for value, index in weak]
+    negative = weak[0][0] < 0
+    yield Finding(
+        Severity.SERIOUS if negative else Severity.LOOK,
+        f"{count_of(len(names))} hardly {'tells' if len(names) == 1 else 'tell'} persons apart",
+        f"Correlation of answer and ability below {WEAK_CORRELATION:g}: {name_some(names, NAMED)}.",
+        f"{words_for(estimate).direction} Then the wording.",
+    )
+
+
+def _check_routing(estimate: Estimate) -> Iterator[Finding]:
+    for text in estimate.warnings:
+        if text.kind is WarningKind.ROUTED:
+            yield Finding(
+                Severity.SERIOUS,
+                "The test looks routed, so these difficulties are biased",
+                f"{_sentence(text)}.",
+                "If items were chosen from the same person's earlier answers (adaptive test, "
+                "stages, stopping rule), calibrate with --method marginal.",
+            )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _check_design(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
+    value = diagnostics.matching
+    routed = any(one.kind is WarningKind.ROUTED for one in estimate.warnings)
+    if value is None or value <= MATCHED or routed or estimate.method == "marginal":
+        return
+    yield Finding(
+        Severity.LOOK,
+        "Abler persons got harder items",
+        f"Ability and the difficulty of the items a person got correlate at {value:.2f}.",
+        "Nothing is wrong if items were assigned beforehand (grade, form). If they were chosen "
+        "from the same person's earlier answers, use --method marginal.",
+    )
+
+
+def _check_targeting(estimate: Estimate, diagnostics: Diagnostics) -> Iterator[Finding]:
+    away = diagnostics.ability_mean - float(np.nanmean(estimate.difficulty))
+    if abs(away) <= OFF_TARGET:
+        return
+    easy = away > 0
+    yield Finding(
+        Severity.SERIOUS if abs(away) > 2 * OFF_TARGET else Severity.LOOK,
+        f"The test is too {'easy' if easy else 'hard'} for these persons",
+        f"Their mean ability lies {abs(away):.1f} logits {'above' if easy else 'below'} the "
+        f"mean {words_for(estimate).number}.",
+        f"Add {'harder' if easy else 'easier'} items; the Wright map shows where persons have "
+        "no items.",
+    )
+
+
+def _check_reliability(diagnostics: Diagnostics) -> Iterator[Finding]:
+    value = diagnostics.reliability
+    if value is None or value >= RELIABILITY_GOOD:
+        return
+    poor = value < RELIABILITY_LOW
+    yield Finding(
+        Severity.SERIOUS if poor else Severity.LOOK,
+        f"Persons are told apart {'poorly' if poor else 'only moderately'}",
+        f"Person reliability is {say_reliability(value)} with {diagnostics.answered:g} answers "
+        "per person (median).",
+        f"Report groups rather than single persons, or give each person "
+        f"{_wanted_answers(value, diagnostics.answered)}. Difficulties are not affected.",
+    )
+
+
+def _wanted_answers(reliability: float, answered: float) -> str:
+    """Say how many items reach a good reliability (Spearman and Brown 1910), if it says much."""
+    good = RELIABILITY_GOOD
+    times = good * (1 - reliability) / (max(reliability, 1e-9) * (1 - good))
+    if times > MANY_TIMES:
+        return "many more items"
+    return f"about {ceil(times * answered)} items for {good:g}"
+
+
+def _check_extreme_persons(diagnostics: Diagnostics) -> Iterator[Finding]:
+    total = diagnostics.measured + diagnostics.extreme
+    share = diagnostics.extreme / max(total, 1)
+    if share <= EXTREME_SHARE:
+        return
+    yield Finding(
+        Severity.LOOK,
+        f"{share:.0%} of the persons have {diagnostics.words.extremes}",
+        f"{diagnostics.extreme:,} of {total:,} persons. They say nothing about the items, and "
+        "the test says little about them.",
+        "Give longer tests, or easier and harder items.",
+    )
+
+
+def _check_dependence(diagnostics: Diagnostics) -> Iterator[Finding]:
+    count = diagnostics.dependent_pairs
+    if not count or diagnostics.dependent is None:
+        return
+    worst = diagnostics.dependent[: min(count, 3)]
+    names = [f"{first} with {second} ({excess:.2f})" for first, second, excess, _ in worst]
+    more = f" and {count - 3:,} more" if count > 3 else ""
+    yield Finding(
+        Severity.LOOK,
+        f"{count_of(count, 'pair')} of items {'depends' if count == 1 else 'depend'} on each other",
+        f"Residual correlation more than {DEPENDENT:g} above the mean: {', '.join(names)}{more}.",
+        "Items on one text, or one that gives the other away, count twice: errors look "
+        "smaller than they are. Drop one of each pair, or score the pair as one item.",
+    )
+
+
+def _check_groups(diagnostics: Diagnostics) -> Iterator[Finding]:
+    rows = diagnostics.differing or ()
+    if not rows:
+        return
+    names = [
+        f"{item} ({abs(size):.2f} logits {'harder' if size > 0 else 'easier'} for {group})"
+        for item, _, group, _, size, _ in rows
+    ]
+    items = len({row[0] for row in rows})
+    yield Finding(
+        Severity.SERIOUS if any(row[5] == "C" for row in rows) else Severity.LOOK,
+        f"{count_of(items)} {'works' if items == 1 else 'work'} differently in groups of equal "
+        "ability",
+        f"Differential item functioning: {name_some(names, NAMED)}.",
+        "Read these items for wording or content that only one group knows. Comparisons of "
+        "the groups should do without them.",
+    )
+
+
+def _check_options(diagnostics: Diagnostics) -> Iterator[Finding]:
+    found = diagnostics.distractors
+    if found is None or not found.flagged:
+        return
+    rows = [(found.option[row], found.item[row], found.share[row]) for row in found.flagged]
+    names = [f"{option} of {item} (chosen by {share:.0%})" for option, item, share in rows]
+    count = len(names)
+    yield Finding(
+        Severity.SERIOUS,
+        f"{count_of(count, 'wrong option')} attract{'s' * (count == 1)} abler persons",
+        f"Those who chose {name_some(names, NAMED)} are abler than others who answered the item.",
+        "Check the key first: the option may be the right one, or right too. Then read the item "
+        "for a second meaning that only able persons see.",
+    )
+
+
+ESTIMATE_CHECKS: dict[str, Callable[[Estimate], Iterable[Finding]]] = {
+    "links between items": lambda estimate: _check_missing(estimate, Status.NOT_CONNECTED),
+    "routing": _check_routing,
+    "items always right or wrong": lambda estimate: _check_missing(
+        estimate, Status.ALWAYS_RIGHT, Status.ALWAYS_WRONG
+    ),
+    "items without answers": lambda estimate: _check_missing(estimate, Status.NO_ANSWERS),
+    "precision of items": _check_precision,
+    "order of thresholds": check_threshold_order,
+    "rare categories": check_rare,
+    "warnings of the fit": _check_warnings,
+}
+
+ITEM_CHECKS: dict[str, Callable[[Estimate, Diagnostics], Iterable[Finding]]] = {
+    "reversed items": check_reversed,
+    "item fit": _check_fit,
+    "direction of items": _check_direction,
+    "design": _check_design,
+    "targeting": _check_targeting,
+    "distances of steps": check_distances,
+}
+
+
+TEST_CHECKS: dict[str, Callable[[Diagnostics], Iterable[Finding]]] = {
+    "labels of items": lambda diagnostics: tell_suspects(diagnostics.mislabelled),
+    "dimensionality": check_dimensions,
+    "errors of abilities": check_errors,
+    "reliability": _check_reliability,
+    "groups": _check_groups,
+    "wrong options": _check_options,
+    "dependent items": _check_dependence,
+    "extreme persons": _check_extreme_persons,
+    "equal difficulties": check_equal,
+    "easier and harder": check_halves,
+    "unexpected persons": check_misfits,
+    "order of categories": check_averages,
+}
+
+CAUSES = ("reversed items", "labels of items")
+EXPLAINED = (
+    *("direction of items", "item fit", "dimensionality", "errors of abilities", "reliability"),
+    *("dependent items", "equal difficulties", "easier and harder", "unexpected persons"),
+    *("order of categories", "order of thresholds", "distances of steps"),
+)
+"""Checks of items that run against the others, and those whose findings such items explain."""
+
+STEP_CHECKS = ("order of thresholds", "rare categories", "order of categories")
+"""Checks of items with steps."""
+
+
+def find_problems(
+    estimate: Estimate, diagnostics: Diagnostics | None
+) -> tuple[list[Finding], list[str]]:
+    """Run every check: the findings, most serious first, and the checks that found nothing.
+
+    What another finding explains is among its consequences. Of fewer persons than a test of the
+    model needs, no check counts as one that found nothing.
+    """
+    found = {name: [*check(estimate)] for name, check in ESTIMATE_CHECKS.items()}
+    if diagnostics is not None:
+        found |= {name: [*check(estimate, diagnostics)] for name, check in ITEM_CHECKS.items()}
+        found |= {name: [*check(diagnostics)] for name, check in TEST_CHECKS.items()}
+    for name in _list_unchecked(estimate, diagnostics):
+        found.pop(name, None)
+    fine = [name for name, some in found.items() if not some]
+    if diagnostics is not None and has_many_reversed(estimate, diagnostics):
+        _fold_consequences(found)
+    findings = [finding for some in found.values() for finding in some]
+    few = [*check_enough_persons(estimate, diagnostics)]
+    return [*few, *sorted(findings, key=lambda one: one.severity)], [] if few else fine
+
+
+def _fold_consequences(found: dict[str, list[Finding]]) -> None:
+    """Put findings that items in the wrong direction explain under the finding about these."""
+    causes = [name for name in CAUSES if found.get(name)]
+    if not causes:
+        return
+    cause = found[causes[0]][0]
+    others = [one for name in (*causes[1:], *EXPLAINED) for one in found.pop(name, ())]
+    others.sort(key=lambda one: one.severity)
+    worst = min([cause.severity, *(one.severity for one in others)])
+    first = replace(cause, severity=worst, consequences=tuple(others))
+    found[causes[0]] = []
+    rest = {name: found.pop(name) for name in list(found)}
+    found |= {"cause": [first], **rest}
+
+
+def _list_unchecked(estimate: Estimate, diagnostics: Diagnostics | None) -> Iterator[str]:
+    """Yield the checks that the answers do not allow."""
+    if estimate.ladder is None:
+        yield from STEP_CHECKS
+    else:
+        yield "labels of items"
+    needed = {
+        "groups": "differing",
+        "dimensionality": "dimensionality",
+        "wrong options": "distractors",
+        "equal difficulties": "andersen",
+        "easier and harder": "martin_loef",
+        "distances of steps": "step_models",
+        "errors of abilities": "ability_errors",
+    }
+    yield from (name for name, one in needed.items() if getattr(diagnostics, one, None) is None)

@@ -1,0 +1,178 @@
+"""Findings about items with steps: order of thresholds, rare categories, averages that do not rise.
+
+In: an estimate with thresholds and, for averages, the table of categories. Out: findings, for
+``findings.py`` to gather.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.markup import count_of, minus, name_some
+from discreet.results.estimate import Estimate
+from discreet.results.limits import FEW_IN_CATEGORY, NAMED, SURE_T, Finding, Severity
+from discreet.types import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from discreet.report.summary import Diagnostics
+
+
+def check_threshold_order(estimate: Estimate) -> Iterator[Finding]:
+    """Say which thresholds are in the wrong order, and what that means."""
+    if estimate.ladder is None:
+        return
+    wrong = list_disordered(estimate)
+    if not wrong:
+        return
+    sure = sum(one[3] for one in wrong)
+    beyond = f" {_many(sure, len(wrong))} beyond chance." if np.isfinite(estimate.se).any() else ""
+    items = len({one[0] for one in wrong})
+    title, names = f"{count_of(items)} with thresholds in the wrong order", _name(wrong, estimate)
+    if estimate.model == "rating-scale":  # they are at the same distances in every item
+        title = "The thresholds of the rating scale are in the wrong order"
+        called = estimate.ladder.labels[0]
+        names = [
+            f"category {called[one[1]]} (by {one[2]:.2f} logits)" for one in wrong if not one[0]
+        ]
+        beyond = ""
+    yield Finding(
+        Severity.LOOK,
+        title,
+        f"Around {name_some(names, NAMED)}.{beyond} The category between two such thresholds is "
+        "nowhere the most likely one: wherever it is likely, a neighbour is likelier.",
+        "That alone is no fault: it says that few persons are in the category, not that the "
+        "categories are in the wrong order or that the item does not fit. Look whether the mean "
+        "ability rises from category to category and whether the curves fit. If they do, leave it; "
+        "if not, ask whether persons can tell the category from its neighbours, and compare the "
+        "fit with the two merged (--merge ITEM:A+B).",
+    )
+
+
+Disordered = tuple[int, int, float, bool]
+"""Item, category between the two thresholds, how far they are apart, whether beyond chance."""
+
+
+def list_disordered(estimate: Estimate) -> list[Disordered]:
+    """Return every pair of neighbouring thresholds in the wrong order, item after item."""
+    value = estimate.thresholds
+    with np.errstate(invalid="ignore"):
+        falls = np.diff(value, axis=1)
+        item, step = np.nonzero(falls < 0)
+        sure = falls / _difference_errors(estimate) < -SURE_T
+    return [
+        (i, k + 1, float(-falls[i, k]), bool(sure[i, k]))
+        for i, k in zip(item.tolist(), step.tolist(), strict=True)
+    ]
+
+
+def _difference_errors(estimate: Estimate) -> FloatArray:
+    """Return standard errors of differences of neighbouring thresholds, ``[item, step - 1]``."""
+    covariance, se = estimate.threshold_covariance, estimate.threshold_se
+    if covariance is None:  # as if they were independent
+        return np.asarray(np.sqrt(se[:, 1:] ** 2 + se[:, :-1] ** 2))
+    known = ~np.isnan(estimate.thresholds)
+    place = np.full(known.shape, -1)
+    place[known] = np.arange(known.sum())
+    first, second = place[:, :-1], place[:, 1:]
+    spread = covariance.diagonal()
+    square = spread[first] + spread[second] - 2 * covariance[first, second]
+    both: BoolArray = known[:, 1:] & known[:, :-1]
+    return np.where(both, np.sqrt(np.maximum(square, 0)), np.nan)
+
+
+def _many(count: int, total: int) -> str:
+    if total == 1:
+        return "That is" if count else "That is not"
+    return {0: "None is", total: "All are"}.get(count, f"{count} of {total} are")
+
+
+def _name(wrong: list[Disordered], estimate: Estimate) -> list[str]:
+    labels = [] if estimate.ladder is None else estimate.ladder.labels
+    return [
+        f"category {labels[item][category]} of {estimate.items[item]} (by {apart:.2f} logits)"
+        for item, category, apart, _ in wrong
+    ]
+
+
+def check_rare(estimate: Estimate) -> Iterator[Finding]:
+    """Say which categories too few persons are in."""
+    found = sorted(list_rare(estimate))
+    if not found:
+        return
+    rare = [
+        f"category {label} of {estimate.items[item]} ({count_of(count, 'answer')})"
+        for count, item, label in found
+    ]
+    yield Finding(
+        Severity.LOOK,
+        f"{_count(len(rare))} with fewer than {FEW_IN_CATEGORY} answers",
+        f"Few are in {name_some(rare, NAMED)}. The thresholds beside a category rest on the "
+        "persons in it, and are known only roughly.",
+        "Collect answers of persons who would choose it, or merge it with a neighbour of similar "
+        "meaning (--merge ITEM:A+B) and compare the fit.",
+    )
+
+
+def list_rare(estimate: Estimate) -> list[tuple[int, int, int]]:
+    """Return categories with few answers: how many, which item, what the category is called."""
+    ladder = estimate.ladder
+    if ladder is None or ladder.categories is None:
+        return []
+    return [
+        (int(ladder.categories[item, place]), item, label)
+        for item, labels in enumerate(ladder.labels)
+        for place, label in enumerate(labels)
+        if estimate.estimated[item] and ladder.categories[item, place] < FEW_IN_CATEGORY
+    ]
+
+
+def check_averages(diagnostics: Diagnostics) -> Iterator[Finding]:
+    """Say which categories have persons who are no abler than those in the category below."""
+    table = diagnostics.find_table("categories")
+    found = [] if table is None else list_falls(table.columns)
+    if not found:
+        return
+    names = [
+        f"category {above} of {item} ({minus(f'{high:.2f}')}; category {below} has "
+        f"{minus(f'{low:.2f}')})"
+        for item, below, above, low, high, _ in found
+    ]
+    yield Finding(
+        Severity.SERIOUS if any(one[-1] for one in found) else Severity.LOOK,
+        f"{_count(len(found))} with persons no abler than those one category lower",
+        f"Mean ability in logits: {name_some(names, NAMED)}.",
+        "A higher category should stand for more of what is measured. Check the coding first (an "
+        "item that is worded the other way round needs --reverse), then whether persons understand "
+        "the categories as meant. Where few are in a category it may be chance; otherwise merge "
+        "the two (--merge ITEM:A+B) and compare the fit.",
+    )
+
+
+Fall = tuple[str, Any, Any, float, float, bool]
+"""Item, the lower category, the upper one, the mean abilities of those in them, and whether enough
+persons are in both."""
+
+
+def list_falls(columns: Mapping[str, list[Any]]) -> list[Fall]:
+    """Return categories whose mean ability is not above that of the next lower one with answers."""
+    behind = columns.get("answers_without_extremes", columns["answers"])  # absent in older files
+    rows = [
+        row
+        for row in zip(
+            *(columns[name] for name in ("item", "category", "mean_ability")), behind, strict=True
+        )
+        if row[2] is not None and np.isfinite(row[2])
+    ]
+    return [
+        (one[0], one[1], two[1], one[2], two[2], min(one[3], two[3]) >= FEW_IN_CATEGORY)
+        for one, two in pairwise(rows)
+        if one[0] == two[0] and two[2] <= one[2]
+    ]
+
+
+def _count(categories: int) -> str:
+    return f"{categories:,} categor{'y' if categories == 1 else 'ies'}"

@@ -1,0 +1,116 @@
+"""The methods section of a paper, written from what was done.
+
+In: a diagnosis. Out: one paragraph in the past tense, with the references that it names.
+"""
+
+from __future__ import annotations
+
+from discreet import __version__
+from discreet.markup import count_of, minus, name_some
+from discreet.models.methods import METHOD_WORDS, OTHER_WORDS
+from discreet.report.findings.diagnosis import Diagnosis
+from discreet.report.findings.words import words_for
+from discreet.report.summary import Diagnostics
+from discreet.results.estimate import Estimate, Status
+from discreet.results.limits import DEPENDENT, say_reliability
+
+MOST_NAMED = 20
+"""Items that a test left out which the text names."""
+
+MEAN_ZERO = ", and the items' locations (means of their thresholds) have mean zero"
+
+
+def write_methods(test: Diagnosis, about: str = "") -> str:
+    """Return one paragraph in the past tense, with the references it names."""
+    estimate = test.estimate
+    words = METHOD_WORDS.get(estimate.method, OTHER_WORDS)
+    left_out = int((~test.known).sum())
+    sentences = [
+        _describe_data(estimate),
+        f"{words_for(estimate).model} were estimated by "
+        f"{words.how.format(name=estimate.method)}, with discreet {__version__}; they are in "
+        f"logits{'' if about else _describe_scale(estimate)}.",
+        about,
+        estimate.se_method or f"{words.errors}.",
+        f"{left_out} of the {len(estimate.items)} items had no estimable difficulty."
+        if left_out
+        else "",
+    ]
+    if test.statistics is not None:
+        sentences += _describe_checks(test.statistics, test.dependent_pairs)
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def say_chance(p_value: float) -> str:
+    """Write a p-value as papers do."""
+    return f"p = {p_value:.3f}" if p_value >= 0.001 else "p < 0.001"
+
+
+def _say_left_out(diagnostics: Diagnostics) -> str:
+    """Name the items that Andersen's test left out, and why."""
+    items = diagnostics.left_out.get("Andersen", ())
+    lacked = "a category" if diagnostics.shares else "a right or a wrong answer"
+    why = f"which lacked {lacked} in one of the groups"
+    return f", without {name_some(items, MOST_NAMED)}, {why}" if items else ""
+
+
+def _describe_scale(estimate: Estimate) -> str:
+    anchors = sum(status == Status.ANCHORED for status in estimate.status)
+    if anchors:
+        return f" and on the scale of {anchors} anchored items"
+    return " and have mean zero" if estimate.ladder is None else MEAN_ZERO
+
+
+def _describe_data(estimate: Estimate) -> str:
+    if estimate.answers is None or estimate.persons is None:
+        return f"The analysis covers {len(estimate.items)} items."
+    answers = int(estimate.answers.sum())
+    share = answers / max(estimate.persons * len(estimate.items), 1)
+    given = "all cells" if share == 1 else f"{100 * share:.1f}% of all cells; others are missing"
+    return (
+        f"The analysis covers {answers:,} answers of {estimate.persons:,} persons to "
+        f"{len(estimate.items):,} items ({given})."
+    )
+
+
+def _describe_checks(diagnostics: Diagnostics, pairs: int) -> list[str]:
+    mean, sd = minus(f"{diagnostics.ability_mean:.2f}"), f"{diagnostics.ability_sd:.2f}"
+    has_steps = bool(diagnostics.shares)
+    held = "thresholds" if has_steps else "difficulties"
+    extremes = diagnostics.words.extremes if has_steps else "everything right or wrong"
+    sentences = [
+        f"Abilities were estimated by weighted likelihood (Warm, 1989) with the {held} held fixed "
+        f"(mean {mean}, SD {sd}).",
+        "Fit was assessed by infit and outfit mean squares (Wright & Masters, 1982) at maximum "
+        f"likelihood abilities, without persons who had {extremes}.",
+    ]
+    if diagnostics.andersen is not None:
+        statistic, degrees, p_value = diagnostics.andersen
+        sentences.append(
+            "Andersen's (1973) likelihood ratio test, with persons split at the "
+            f"{diagnostics.andersen_split or 'mean score'}, gave "
+            f"chi-squared({degrees}) = {statistic:.2f}, {say_chance(p_value)}"
+            f"{_say_left_out(diagnostics)}."
+        )
+    if diagnostics.reliability is not None:
+        sentences.append(
+            f"Person separation reliability was {say_reliability(diagnostics.reliability)}."
+        )
+    if diagnostics.alpha is not None:
+        sentences.append(
+            f"Cronbach's alpha{'' if has_steps else ' (KR-20)'} of raw scores was "
+            f"{say_reliability(diagnostics.alpha)}."
+        )
+    if (found := diagnostics.dimensionality) is not None:
+        sentences.append(
+            f"The first component of the standardised residuals had an eigenvalue of "
+            f"{found.eigenvalue[0]:.2f}; the 95% point of {found.simulations} sets of answers "
+            f"simulated from the fitted model, given the scores, was {found.limit[0]:.2f} "
+            "(parallel analysis; Horn, 1965)."
+        )
+    if diagnostics.dependent is not None:
+        sentences.append(
+            f"Residual correlations (Q3; Yen, 1984) exceeded their mean by more than {DEPENDENT:g} "
+            f"and more than chance for {count_of(pairs, 'pair')} of items."
+        )
+    return sentences

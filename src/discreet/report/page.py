@@ -1,0 +1,428 @@
+"""The confidential report of a calibration: what is wrong with the test, and every item.
+
+In: an estimate and, where the answers were at hand, diagnostics. Out: one HTML file that works
+offline, with the methods section of a paper written from what was done. It says at the top that
+it must not be passed on.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from discreet import __version__
+from discreet.items.distractors import Distractors
+from discreet.markup import HtmlColumn, count_of, isolate, minus, write_page
+from discreet.report.curve_figures import draw_categories, draw_curve, draw_thresholds
+from discreet.report.findings.diagnosis import Diagnosis, diagnose_test
+from discreet.report.findings.model import check_enough_persons
+from discreet.report.findings.words import words_for
+from discreet.report.methods import write_methods
+from discreet.report.summary import Diagnostics
+from discreet.report.svg import (
+    draw_contrast,
+    draw_differences,
+    draw_difficulties,
+    draw_fit,
+    draw_information,
+    draw_options,
+    draw_scalogram,
+)
+from discreet.report.tables import COLUMN_WORDS, AnalysisTable, ColumnText
+from discreet.report.tests import UNTESTED
+from discreet.report.wright import draw_wright
+from discreet.results.estimate import Estimate
+from discreet.results.limits import FEWEST_PERSONS, Finding, Severity, say_reliability
+from discreet.results.thresholds import THRESHOLD_COLUMNS
+from discreet.scales.reported import Scale
+
+PAIRS = 12
+"""Dependent pairs shown."""
+OPTIONS = 400
+"""Options shown in the table; of more only the flagged ones."""
+MOST_ROWS = 300
+"""Rows of a table beside that of the items; the files of ``fit --out`` have all of them."""
+
+TEST_COLUMNS = ("name", "statistic", "degrees", "p_value", "verdict", "found", "advice")
+GROUP_COLUMNS = (
+    *("item", "group", "focal", "reference", "difference", "se"),
+    *("p_value", "p_adjusted", "ets", "status"),
+)
+MISFIT_COLUMNS = (
+    *("person", "ability", "se", "scaled_ability", "scaled_se", "score", "answered"),
+    *("infit", "infit_t", "outfit", "outfit_t"),
+)
+CATEGORY_COLUMNS = (
+    *("item", "category", "answers", "share", "answers_without_extremes"),
+    *("mean_ability", "expected_ability", "infit", "outfit"),
+)
+SCORE_COLUMNS = ("score", "ability", "se", "scaled_ability", "scaled_se", "status")
+"""Columns of the tables that a report shows."""
+
+
+def write_steward_page(
+    estimate: Estimate,
+    diagnostics: Diagnostics | None = None,
+    *,
+    title: str = "Calibration",
+    about: str = "",
+    scale: Scale | None = None,
+) -> str:
+    """Return the confidential report.
+
+    Parameters
+    ----------
+    estimate
+        The calibration.
+    diagnostics
+        From :func:`discreet.report.summary.diagnose`; without it the report says nothing
+        about persons and fit.
+    title
+        The headline.
+    about
+        How the scale came about, if it is not that of these answers: whole sentences.
+    scale
+        On which difficulties are shown too.
+    """
+    test = diagnose_test(estimate, diagnostics)
+    return write_diagnosis(test, title=title, about=about, scale=scale)
+
+
+def write_diagnosis(
+    test: Diagnosis, *, title: str = "Calibration", about: str = "", scale: Scale | None = None
+) -> str:
+    """Return the confidential report of a test that was diagnosed."""
+    steps = ["steps.css"] if test.estimate.ladder else []
+    return write_page(
+        "steward.html",
+        list_report_values(test, title=title, about=about, scale=scale),
+        styles=["style.css", "confidential.css", *steps],
+    )
+
+
+def list_report_values(
+    test: Diagnosis, *, title: str = "Calibration", about: str = "", scale: Scale | None = None
+) -> dict[str, Any]:
+    """Return everything that the template of the report shows, words, tables and pictures."""
+    estimate, diagnostics = test.estimate, test.statistics
+    return {
+        "title": title,
+        "summary": _summarise(test),
+        "about": about,
+        "verdict": judge(test.findings),
+        "findings": test.findings,
+        "too_few": _say_too_few(test),
+        "checked": _say_checked(test),
+        "boxes": _facts(estimate, diagnostics) | _scale_fact(scale),
+        "remark": _remark(diagnostics),
+        "items": len(estimate.items),
+        "steps": estimate.ladder is not None,
+        "disordered": bool(test.thresholds and any(map(any, test.thresholds.disordered))),
+        "words": words_for(estimate),
+        **_pictures(test),
+        **_item_table(test, scale),
+        "thresholds": _show(test, "thresholds", _threshold_columns(test), scale),
+        "categories": _show(test, "categories", CATEGORY_COLUMNS, scale),
+        "tests": _show(test, "tests", TEST_COLUMNS, scale),
+        "groups": _show(test, "groups", GROUP_COLUMNS, scale),
+        "misfits": _show(test, "misfits", MISFIT_COLUMNS, scale),
+        "scores": _show(test, "raw_scores", SCORE_COLUMNS, scale),
+        "pairs": _pair_columns(diagnostics),
+        "options": _option_columns(diagnostics),
+        "keyed": _count_keyed(diagnostics),
+        "dimensions": _dimension_columns(diagnostics),
+        "ends": _end_columns(diagnostics),
+        "methods": write_methods(test, about),
+        "computed": _computed(estimate),
+        "notes": _notes(estimate, diagnostics),
+    }
+
+
+def _summarise(test: Diagnosis) -> str:
+    estimate, found = test.estimate, test.summary
+    persons = "" if estimate.persons is None else f" answered by {estimate.persons:,} persons"
+    left_out = not test.known.all()
+    number = words_for(estimate).number
+    known = f"; {int(test.known.sum()):,} of them have a {number}" if left_out else ""
+    text = (
+        f"{count_of(len(estimate.items))}{persons}{known}. Hardest: {isolate(found.hardest)}, "
+        f"easiest: {isolate(found.easiest)}, {found.spread:.1f} logits apart."
+    )
+    if found.typical_se is not None:
+        text += f" A {number} is typically known to ±{1.96 * found.typical_se:.2f} logits."
+    return text
+
+
+def judge(findings: Sequence[Finding]) -> str:
+    """Return the headline over the findings."""
+    if not findings:
+        return "Nothing wrong was found"
+    words = {Severity.ALARM: "alarm", Severity.SERIOUS: "serious", Severity.LOOK: "to look at"}
+    counts = {one: sum(finding.severity is one for finding in findings) for one in words}
+    said = ", ".join(f"{counts[one]} {word}" for one, word in words.items() if counts[one])
+    problems = f"{count_of(len(findings), 'problem')} ({said})"
+    first = findings[0]
+    if first.severity is Severity.ALARM:
+        return f"Stop: {first.title[:1].lower()}{first.title[1:]}. {problems}"
+    return f"What is wrong with this test: {problems}"
+
+
+def _say_too_few(test: Diagnosis) -> str:
+    """Say before everything else that there are too few persons; empty where there are enough."""
+    few = next(check_enough_persons(test.estimate, test.statistics), None)
+    return "" if few is None else f"{few.title}. At least {FEWEST_PERSONS} are needed."
+
+
+def _say_checked(test: Diagnosis) -> str:
+    """Say which checks found nothing, and which could not be made."""
+    diagnostics = test.statistics
+    parts = [f"Checked, nothing found: {', '.join(test.fine)}."] if test.fine else []
+    if diagnostics is None:
+        parts.append(
+            "Not checked, because the answers were not at hand: fit, reliability, targeting, "
+            "dependent items, design."
+        )
+        return " ".join(parts)
+    columns = test.tables["tests"].columns
+    tests = zip(columns["name"], columns["verdict"], strict=True)
+    untested = [name for name, verdict in tests if verdict == UNTESTED]
+    if untested:
+        parts.append(f"Not tested (the notes say why): {', '.join(untested)}.")
+    if diagnostics.dependent is None:
+        parts.append("Not checked, because there are too many items and persons: dependent items.")
+    if diagnostics.differing is None:
+        parts.append("Not checked, because no groups were named (--group COL): groups.")
+    return " ".join(parts)
+
+
+def _facts(estimate: Estimate, diagnostics: Diagnostics | None) -> dict[str, str]:
+    facts = {"items": f"{len(estimate.items):,}"}
+    if estimate.ladder is not None:
+        facts = {"model": estimate.model.replace("-", " "), **facts}
+    if estimate.persons is not None:
+        facts["persons"] = f"{estimate.persons:,}"
+    if estimate.answers is not None:
+        facts["answers"] = f"{int(estimate.answers.sum()):,}"
+    if diagnostics is not None:
+        facts["answers per person (median)"] = f"{diagnostics.answered:g}"
+        facts["mean ability"] = minus(f"{diagnostics.ability_mean:.2f}")
+        facts["SD of abilities"] = f"{diagnostics.ability_sd:.2f}"
+        for label, value in (
+            ("person reliability", diagnostics.reliability),
+            ("item reliability", diagnostics.item_reliability),
+            (diagnostics.words.alpha, diagnostics.alpha),
+        ):
+            if value is not None:
+                facts[label] = say_reliability(value).partition(" ")[0]
+    return facts
+
+
+def _remark(diagnostics: Diagnostics | None) -> str:
+    """Say below the boxes what a reliability of 0 stands for."""
+    if diagnostics is None:
+        return ""
+    found = diagnostics.reliability, diagnostics.item_reliability, diagnostics.alpha
+    if not any(value is not None and value < 0 for value in found):
+        return ""
+    return "A reliability of 0 means that errors exceed the differences: the formula gives less."
+
+
+def _pictures(test: Diagnosis) -> dict[str, Any]:
+    drawn: dict[str, Any] = {
+        "difficulties": test.difficulties and draw_difficulties(test.difficulties),
+        "wright": test.wright and draw_wright(test.wright),
+        "infit": test.infit and draw_fit(test.infit),
+        "outfit": test.outfit and draw_fit(test.outfit),
+        "contrast": test.contrast and draw_contrast(test.contrast),
+        "choices": test.options and [(one.item, draw_options(one)) for one in test.options],
+        "scalogram": test.statistics
+        and test.statistics.scalogram
+        and draw_scalogram(test.statistics.scalogram),
+        "differences": [
+            (f"{one.focal} compared with {one.reference} ({one.column})", draw_differences(one))
+            for one in test.differences or ()
+        ],
+        "curves": test.curves and [(curve.item, draw_curve(curve)) for curve in test.curves],
+        "threshold_map": test.thresholds and draw_thresholds(test.thresholds),
+        "category_curves": [
+            (curve.item, draw_categories(curve)) for curve in test.curves or () if curve.shares
+        ],
+    }
+    return {**drawn, "information": draw_information(test.information, test.most_error)}
+
+
+def _scale_fact(scale: Scale | None) -> dict[str, str]:
+    return {} if scale is None else {"scaled": minus(str(scale))}
+
+
+def _show(
+    test: Diagnosis, name: str, columns: Sequence[str], scale: Scale | None
+) -> tuple[AnalysisTable, list[HtmlColumn]] | None:
+    """Return a table for the page, and those of its columns that are shown."""
+    table = test.tables.get(name)
+    if table is None or not table.rows:
+        return None
+    cut = table.take(MOST_ROWS)
+    return table, list_html_columns(cut.turn(scale), columns, scale)
+
+
+def list_html_columns(
+    table: AnalysisTable, names: Sequence[str], scale: Scale | None = None
+) -> list[HtmlColumn]:
+    """Return columns of a table under the titles and with the digits that readers know."""
+    digits = 2 if scale is None else max(0, scale.digits - 1)
+    shown = []
+    for name in names:
+        if name in table.columns:
+            words = COLUMN_WORDS.get(name, ColumnText(name))
+            scaled = name.startswith("scaled_")
+            values = [said.replace("_", " ") if name == "status" else said
+                      for said in table.columns[name]]  # fmt: skip
+            shown.append(
+                HtmlColumn(words.title, values, digits if scaled else words.digits, words.meaning)
+            )
+    return shown
+
+
+ITEM_COLUMNS = ("item", "difficulty", "se", "lower", "upper", "scaled_difficulty", "scaled_se")
+FIT_SHOWN = ("infit", "outfit", "point_measure", "point_measure_expected")
+
+
+def _item_table(test: Diagnosis, scale: Scale | None) -> dict[str, Any]:
+    table, remarks = test.tables["items"].turn(scale), test.remarks
+    columns = table.columns
+    shown = list_html_columns(table, ITEM_COLUMNS, scale)
+    shown[1] = replace(shown[1], title=words_for(test.estimate).number)
+    if "answers" in columns:
+        shown.append(HtmlColumn("answers", columns["answers"]))
+        shown.append(_average_answers(columns))
+    shown += list_html_columns(table, FIT_SHOWN)
+    if len(set(columns["status"])) > 1:
+        shown += list_html_columns(table, ["status"])
+    shown += list_html_columns(table, ["remarks"])
+    tags = [
+        " ".join(["remark"] * bool(one) + ["number" if test.known[i] else "none"])
+        for i, one in enumerate(remarks)
+    ]
+    kinds = {"remark": "items with a remark"}
+    if not test.known.all():
+        kinds |= {"none": "items without a number", "number": "items with a number"}
+    return {"columns": shown, "kinds": kinds, "tags": tags}
+
+
+def _threshold_columns(test: Diagnosis) -> list[str]:
+    """Name the columns of the thresholds; the order only where one is wrong."""
+    table = test.tables.get("thresholds")
+    wrong = table is not None and any(table.columns["order"])
+    return [*THRESHOLD_COLUMNS, *(["order"] if wrong else [])]
+
+
+def _average_answers(columns: Mapping[str, Sequence[Any]]) -> HtmlColumn:
+    """Show which share of the answers was right; with steps the mean score."""
+    has_steps = "score" in columns
+    times, total = (1, columns["score"]) if has_steps else (100, columns["right"])
+    means = [times * r / a if a else None for r, a in zip(total, columns["answers"], strict=True)]
+    return HtmlColumn("mean score", means, 2) if has_steps else HtmlColumn("% right", means, 1)
+
+
+def _pair_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
+    if diagnostics is None or not diagnostics.dependent:
+        return []
+    first, second, excess, persons = zip(*diagnostics.dependent[:PAIRS], strict=True)
+    return [
+        HtmlColumn("item", first),
+        HtmlColumn("other item", second),
+        HtmlColumn("residual correlation above the mean", excess, 2),
+        HtmlColumn("persons", persons),
+    ]
+
+
+def _count_keyed(diagnostics: Diagnostics | None) -> int:
+    if diagnostics is None or diagnostics.distractors is None:
+        return 0
+    return len(set(diagnostics.distractors.item))
+
+
+def _option_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
+    """Show every option; of very many only those that are flagged."""
+    if diagnostics is None or diagnostics.distractors is None:
+        return []
+    found = diagnostics.distractors
+    many = len(found.item) > OPTIONS
+    return show_options(found, found.flagged if many else range(len(found.item)))
+
+
+def show_options(found: Distractors, rows: Sequence[int]) -> list[HtmlColumn]:
+    """Return the columns for some of the options."""
+    columns = found.to_dict()
+    columns = {name: [values[row] for row in rows] for name, values in columns.items()}
+    return [
+        HtmlColumn("item", columns["item"]),
+        HtmlColumn("option", columns["option"]),
+        HtmlColumn("key", ["right" if right else "" for right in columns["right"]]),
+        HtmlColumn("chosen", columns["chosen"]),
+        HtmlColumn("%", [100 * share for share in columns["share"]], 1, "of those who answered"),
+        HtmlColumn("mean ability", columns["ability"], 2, "of those who chose it, in logits"),
+        HtmlColumn("corr.", columns["point_biserial"], 2, "of choosing it with ability"),
+        HtmlColumn("remark", columns["flag"]),
+    ]
+
+
+def _dimension_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
+    if diagnostics is None or diagnostics.dimensionality is None:
+        return []
+    columns = diagnostics.dimensionality.to_dict()
+    return [
+        HtmlColumn("component", columns["component"]),
+        HtmlColumn("worth in items", columns["eigenvalue"], 2, "eigenvalue"),
+        HtmlColumn("by chance", columns["expected"], 2, "mean over simulated answers"),
+        HtmlColumn("95% point", columns["limit"], 2, "of simulated answers"),
+        HtmlColumn("p", columns["p_value"], 2),
+    ]
+
+
+def _end_columns(diagnostics: Diagnostics | None) -> list[HtmlColumn]:
+    """Show both ends of the first contrast; what lies between says little."""
+    if diagnostics is None or diagnostics.dimensionality is None:
+        return []
+    columns = diagnostics.dimensionality.contrast.to_dict()
+    if len(columns["item"]) > 2 * PAIRS:
+        columns = {name: [*some[:PAIRS], *some[-PAIRS:]] for name, some in columns.items()}
+    return [
+        HtmlColumn("item", columns["item"]),
+        HtmlColumn("loading", columns["loading"], 2),
+        HtmlColumn("difficulty", columns["difficulty"], 2),
+    ]
+
+
+def _computed(estimate: Estimate) -> dict[str, str]:
+    return {
+        "program": f"discreet {__version__}",
+        **({} if estimate.ladder is None else {"model": estimate.model}),
+        "method": estimate.method,
+        "solver": estimate.solution.solver,
+        **_effort(estimate),
+        "Python, numpy": f"{platform.python_version()}, {np.__version__}",
+    }
+
+
+def _effort(estimate: Estimate) -> dict[str, str]:
+    """Say what a solver did; numbers that were only read, or moved, took none."""
+    done = estimate.solution
+    if not done.iterations:
+        return {}
+    return {"iterations": f"{done.iterations:,}", "residual": f"{done.residual:.2g}"}
+
+
+def _notes(estimate: Estimate, diagnostics: Diagnostics | None) -> list[str]:
+    notes = [estimate.choice] if estimate.choice else []
+    notes += [*map(str, estimate.warnings), *estimate.solution.notes]
+    if diagnostics is not None:
+        if (number := diagnostics.sampled) is not None:
+            notes.append(f"abilities, fit and curves are those of {number:,} evenly chosen persons")
+        notes += diagnostics.notes
+    return notes

@@ -1,0 +1,344 @@
+"""The spending report of a ledger: what all releases together cost any one person, to publish.
+
+In: what a ledger holds at one moment. Out: plain values, and from these alone a page and a text. It
+names populations and public parameters of releases; it holds no fingerprint, no digest of anybody,
+no path, no description and nothing that was counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+from discreet import __version__
+from discreet.markup import HtmlColumn, markdown_table, markdown_text, write_page
+from discreet.privacy.accounting import Budget, Neighbours
+from discreet.privacy.accounting.gaussian import best_guess, show_probability_bound
+from discreet.privacy.ledger import EVERYONE, Ledger
+from discreet.privacy.ledger.history import History, LedgerEntry
+from discreet.privacy.ledger.populations import Populations
+from discreet.report.statement_points import name_population
+from discreet.report.svg import NAME_ROOM, PICTURE_ITEMS
+from discreet.report.svg_canvas import Sheet, shorten_label
+from discreet.words import ENGLISH, Language, load_words, mark
+
+RULES = {
+    "gaussian": mark(
+        "Spends are added as Gaussian curves: two equal releases about one person cost less than "
+        "twice the epsilon of one, and what is left is more than the limit less what is spent."
+    ),
+    "basic": mark("Spends are added one by one: epsilons add, and deltas add."),
+}
+COMPARED = {
+    Neighbours.REPLACE_ONE: mark(
+        "The promise compares what is published with what would have been published if any one "
+        "person's answers had been others (replace-one). Nobody changes from one population to "
+        "another in it."
+    ),
+    Neighbours.ADD_REMOVE: mark(
+        "The promise compares what is published with what would have been published if any one "
+        "person had not taken part (add-remove)."
+    ),
+}
+
+
+def list_populations(history: History) -> list[dict[str, Any]]:
+    """Return a row for "everyone" and each population: spent, left, releases, what is declared."""
+    return [
+        {
+            "population": one.population,
+            "spent": one.epsilon,
+            "left": one.left,
+            "releases": one.releases,
+            "contains": history.populations.parts_of(one.population),
+            "disjoint": history.populations.apart_from(one.population),
+        }
+        for one in history.standings()
+    ]
+
+
+def describe_largest(history: History) -> dict[str, Any]:
+    """Return the most that was spent on any one person, and in which populations that person is."""
+    largest = history.standing()
+    return {
+        "epsilon": largest.epsilon,
+        "delta": history.spent()[1],
+        "populations": list(largest.together),
+        "is_exact": largest.is_exact,
+    }
+
+
+def explain_relations(known: Populations, name: str, tell: Language = ENGLISH) -> str:
+    """Say what is declared about a population, with what follows from it."""
+    if name == EVERYONE:
+        return tell("contains all")
+    parts, others = known.parts_of(name), known.apart_from(name)
+    said = [tell("contains {names}", names=", ".join(parts))] if parts else []
+    said += [tell("disjoint from {names}", names=", ".join(others))] if others else []
+    rest = tell("may overlap with all others") if said else tell("may overlap with all")
+    return "; ".join([*said, rest])
+
+
+def describe_spending(ledger: Ledger, history: History, language: str = "en") -> dict[str, Any]:
+    """Return all that a spending report says, as plain values; sentences in this language."""
+    relation, tell = history.relation, load_words(language)
+    return {
+        "title": tell("What was spent on privacy"),
+        "language": tell.language,
+        "ledger": ledger.id,
+        "as_of": max((entry.reserved_at[:10] for entry in history.entries), default=None),
+        "rule": ledger.rule,
+        "neighbours": None if relation is None else str(relation),
+        "limit": {"epsilon": history.limit.epsilon, "delta": history.limit.delta},
+        "keeps_limit": history.keeps_limit(),
+        "largest": describe_largest(history),
+        "populations": [
+            {**row, "declared": explain_relations(history.populations, row["population"], tell)}
+            for row in list_populations(history)
+        ],
+        "releases": [_describe_release(entry) for entry in history.entries],
+        "statement": _make_statement(ledger.rule, history, tell),
+        "software": f"discreet {__version__}",
+    }
+
+
+def _describe_release(entry: LedgerEntry) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "date": entry.reserved_at[:10],
+        "population": entry.population,
+        "mechanism": entry.spend.mechanism,
+        "epsilon": entry.spend.epsilon,
+        "delta": entry.spend.delta,
+        "finished": entry.completed_at is not None,
+    }
+
+
+def _make_statement(rule: str, history: History, tell: Language) -> list[str]:
+    """Return the sentences, a paragraph each."""
+    relation = history.relation
+    holds = tell(
+        "The limit holds however later releases are chosen, also after looking at earlier ones; "
+        "what is shown as spent is exact where they were chosen in advance."
+    )
+    translated = tell("This report is a translation; the English one is the reference.")
+    return [
+        _explain_limit(history.limit, relation or Neighbours.REPLACE_ONE, tell),
+        *([] if relation is None else [tell.term(COMPARED[relation])]),
+        tell(
+            "Somebody may be in several populations at once. What counts is the largest total over "
+            "all sets of populations that can share a person. Populations that were not declared "
+            "disjoint count as overlapping. The declarations are the word of whoever keeps the "
+            "ledger."
+        ),
+        f"{tell.term(RULES[rule])} {holds}",
+        tell(
+            "A release counts from the moment at which it was begun, whether it was finished or "
+            "not, and for ever: what was published cannot be taken back. Releases that were "
+            "charged to another ledger, or to none, are not counted here."
+        ),
+        *([] if tell.language == "en" else [translated]),
+    ]
+
+
+def _explain_limit(limit: Budget, relation: Neighbours, tell: Language) -> str:
+    return tell(
+        "Somebody who knows everybody else's answers, and for whom a fact about one person's "
+        "answers is as likely as not, guesses it right with a probability of {right} after "
+        "reading every release that the limit allows.",
+        right=show_probability_bound(best_guess(limit.epsilon, limit.delta, relation), tell),
+    )
+
+
+def _summarise(told: Mapping[str, Any], tell: Language) -> str:
+    largest, limit, count = told["largest"], told["limit"], len(told["releases"])
+    epsilon = f"{largest['epsilon']:.4g}"
+    spent = tell("epsilon {epsilon}", epsilon=epsilon)
+    if not largest["is_exact"]:
+        spent = tell("at most epsilon {epsilon}", epsilon=epsilon)
+    values = {"spent": spent, "limit": f"{limit['epsilon']:g}", "delta": f"{limit['delta']:g}"}
+    return " ".join(
+        [
+            tell.count(count, "{number} release so far.", "{number} releases so far."),
+            _say_most(largest["populations"], values, tell),
+        ]
+    )
+
+
+def _say_most(together: list[str], values: Mapping[str, str], tell: Language) -> str:
+    if not together:
+        return tell(
+            "The most that was spent on one person is {spent}; the limit is epsilon {limit} at "
+            "delta {delta}.",
+            **values,
+        )
+
+    def join(first: str, second: str) -> str:
+        return tell("{first} and in {second}", first=first, second=second)
+
+    return tell(
+        "The most that was spent on one person, who is in {populations}, is {spent}; the limit is "
+        "epsilon {limit} at delta {delta}.",
+        populations=reduce(join, together),
+        **values,
+    )
+
+
+def _warn(told: Mapping[str, Any], tell: Language) -> str:
+    if told["keeps_limit"]:
+        return ""
+    return tell(
+        "More than the limit was spent on some persons: releases were accepted by a declaration "
+        "that was found to be wrong and was corrected. No further release about them is made."
+    )
+
+
+def _list_facts(told: Mapping[str, Any], tell: Language) -> dict[str, str]:
+    relation = told["neighbours"]
+    facts = {
+        tell("largest epsilon"): f"{told['largest']['epsilon']:.4g}",
+        tell("limit"): f"{told['limit']['epsilon']:g}",
+        tell("delta"): f"{told['limit']['delta']:g}",
+        tell("releases"): str(len(told["releases"])),
+        tell("rule"): told["rule"],
+        tell("neighbours"): tell.term(relation) if relation else tell("not fixed yet"),
+    }
+    return facts | ({tell("latest release"): told["as_of"]} if told["as_of"] else {})
+
+
+def _list_tables(told: Mapping[str, Any], tell: Language) -> dict[str, list[HtmlColumn]]:
+    """Return the two tables: of populations, and of releases."""
+    rows, releases = told["populations"], told["releases"]
+    finished = [tell("yes") if one["finished"] else tell("no") for one in releases]
+    return {
+        "populations": [
+            HtmlColumn(tell("population"), _name_all(rows, tell)),
+            HtmlColumn(tell("spent"), [row["spent"] for row in rows], 4),
+            HtmlColumn(tell("left"), [row["left"] for row in rows], 4),
+            HtmlColumn(tell("releases"), [row["releases"] for row in rows]),
+        ],
+        "releases": [
+            HtmlColumn(tell("release"), [str(one["number"]) for one in releases]),
+            HtmlColumn(tell("date"), [one["date"] for one in releases]),
+            HtmlColumn(tell("population"), _name_all(releases, tell)),
+            HtmlColumn(tell("mechanism"), [one["mechanism"] for one in releases]),
+            HtmlColumn(tell("epsilon"), [f"{one['epsilon']:g}" for one in releases]),
+            HtmlColumn(tell("delta"), [f"{one['delta']:g}" for one in releases]),
+            HtmlColumn(tell("finished"), finished),
+        ],
+    }
+
+
+def _name_all(rows: list[dict[str, Any]], tell: Language) -> list[str]:
+    return [name_population(row["population"], tell) for row in rows]
+
+
+def _list_declared(told: Mapping[str, Any], tell: Language) -> dict[str, str]:
+    rows = told["populations"]
+    return dict(zip(_name_all(rows, tell), [row["declared"] for row in rows], strict=True))
+
+
+def _explain_source(told: Mapping[str, Any], tell: Language) -> str:
+    return tell(
+        "Ledger {ledger}, the number that every release charged to it names. Made by {software}.",
+        ledger=told["ledger"],
+        software=told["software"],
+    )
+
+
+def list_spending_values(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the template of the report shows."""
+    tell = load_words(told["language"])
+    return {
+        "tell": tell,
+        "title": told["title"],
+        "warning": _warn(told, tell),
+        "summary": _summarise(told, tell),
+        "boxes": _list_facts(told, tell),
+        "picture": draw_spending(told),
+        **_list_tables(told, tell),
+        "declared": _list_declared(told, tell),
+        "statement": told["statement"],
+        "source": _explain_source(told, tell),
+    }
+
+
+def draw_spending(told: Mapping[str, Any]) -> Sheet:
+    """Draw what was spent on one person of each population, against the limit."""
+    rows, limit = told["populations"][:PICTURE_ITEMS], told["limit"]["epsilon"]
+    tell = load_words(told["language"])
+    sheet = Sheet(
+        x=(0.0, 1.05 * max(limit, *(row["spent"] for row in rows))),
+        y=(len(rows) - 0.5, -0.5),
+        description=tell(
+            "What was spent on one person of each population, and the limit; the table has the "
+            "numbers"
+        ),
+        height=56 + 26 * len(rows),
+        left=116,
+        note=_say_thinned(len(rows), len(told["populations"]), tell),
+    )
+    sheet.x_axis(tell("epsilon spent on one person; the broken line is the limit"))
+    for place, row in enumerate(rows):
+        said = _say_row(row, tell)
+        name = shorten_label(name_population(row["population"], tell), NAME_ROOM)
+        sheet.text(name, sheet.left - 8, sheet.up(place) + 4, anchor="end")
+        sheet.box("band", (0.0, limit), (place - 0.3, place + 0.3), said)
+        sheet.box("ring", (0.0, row["spent"]), (place - 0.3, place + 0.3), said)
+    sheet.line("second", (limit, limit), sheet.y)
+    return sheet
+
+
+def _say_thinned(shown: int, count: int, tell: Language) -> str:
+    if shown == count:
+        return ""
+    return tell("The first {shown} of {count} populations.", shown=shown, count=count)
+
+
+def _say_row(row: Mapping[str, Any], tell: Language) -> str:
+    return tell(
+        "{population}: spent {spent}, left {left}",
+        population=name_population(row["population"], tell),
+        spent=f"{row['spent']:.4g}",
+        left=f"{row['left']:.4g}",
+    )
+
+
+def write_spending_page(told: Mapping[str, Any]) -> str:
+    """Return the report as one HTML file."""
+    return write_page("spending.html", list_spending_values(told), scripts=())
+
+
+def write_spending_text(told: Mapping[str, Any]) -> str:
+    """Return the report as Markdown."""
+    tell = load_words(told["language"])
+    tables = {name: _write_rows(columns) for name, columns in _list_tables(told, tell).items()}
+    warning = _warn(told, tell)
+    parts = [
+        f"# {told['title']}",
+        warning and f"**{warning}**",
+        markdown_text(_summarise(told, tell)),
+        f"## {tell('Whom it was spent on')}",
+        tables["populations"],
+        "\n".join(
+            f"- {markdown_text(f'{name}: {said}')}"
+            for name, said in _list_declared(told, tell).items()
+        ),
+        f"## {tell('Releases')}",
+        tables["releases"] if told["releases"] else tell("None so far."),
+        f"## {tell('What this means')}",
+        *map(markdown_text, told["statement"]),
+        markdown_text(_explain_source(told, tell)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _write_rows(columns: list[HtmlColumn]) -> str:
+    """Return a table in Markdown."""
+    cells = [[_write_cell(value, column.digits) for value in column.values] for column in columns]
+    return markdown_table([column.title for column in columns], zip(*cells, strict=True))
+
+
+def _write_cell(value: Any, digits: int) -> str:
+    return f"{value:.{digits}f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,412 @@
+"""What the answers say about a test beyond its difficulties, as a few plain numbers.
+
+In: answers and their estimate. Out: :class:`Diagnostics`, which a calibration folder can hold, so
+that its report can be made again without the answers. The statistics come from persons, item fit,
+residuals and group differences; sampling, binning and choosing happen here. Confidential: it is
+about the persons behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field
+from typing import Annotated, Any, Unpack
+
+import numpy as np
+
+from discreet.answers.opening import load_answers
+from discreet.answers.responses import Responses
+from discreet.errors import BadUsage
+from discreet.items.ability_groups import (
+    CHUNK_CELLS,
+    Curve,
+    Shares,
+    bin_abilities,
+    bin_measured,
+    trace_curves,
+    trace_shares,
+)
+from discreet.items.dimensionality import Dimensionality
+from discreet.items.distractors import Distractors
+from discreet.items.groups import AndersenTest
+from discreet.items.martin_loef import MartinLoefTest, measure_alpha
+from discreet.items.mislabelled import Suspect
+from discreet.items.residuals import ResidualCorrelations
+from discreet.items.scalogram import Scalogram, order_answers
+from discreet.items.step_models import StepModelTest
+from discreet.models.steps import match_categories
+from discreet.persons.scoring import PersonScores, PersonStatus
+from discreet.report.evidence import Evidence, gather_evidence
+from discreet.report.findings.words import PARTIAL_CREDIT, RIGHT_WRONG, AnswerWords, words_for
+from discreet.report.tables import (
+    FIT_COLUMNS,
+    AnalysisTable,
+    flag_persons,
+    tabulate_categories,
+    tabulate_differences,
+    tabulate_misfits,
+    tabulate_persons,
+)
+from discreet.results.estimate import Estimate, two_sided_quantile
+from discreet.results.limits import DEPENDENT
+from discreet.schema import (
+    Along,
+    AtLeast,
+    Count,
+    Finite,
+    ItemName,
+    Logit,
+    NonNegative,
+    Proportion,
+    read_as,
+)
+from discreet.tables.words import ReadingWords
+from discreet.types import FloatArray
+
+Difference = tuple[ItemName, str, str, str, Finite, str]
+"""Item, group column, group, reference group, logits harder for the group, ETS class."""
+
+PerItem = Annotated[tuple[Finite | None, ...], Along("items")]
+PerItemOrNone = Annotated[tuple[Finite | None, ...], Along("items", may_be_empty=True)]
+TestResult = tuple[Finite, Count, Proportion]
+"""Statistic, degrees of freedom, p-value."""
+
+DEPENDENT_SHOWN = 50
+"""Pairs with the largest residual correlations that are kept."""
+
+SCALOGRAM_ROWS = 60
+"""Different rows of answers that a page shows."""
+
+FEW_PERSONS = 175
+"""Below, chance alone makes a correlation that would look like a design."""
+
+FEW_TOGETHER = 50
+"""Persons who answered both items below whom a residual correlation is mostly chance."""
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How the persons and the items behaved; per item in the order of the estimate.
+
+    Attributes
+    ----------
+    ability_starts, ability_counts
+        Histogram of abilities with bins of :data:`BIN` logits.
+    ability_mean, ability_sd
+        Of the persons with an ability.
+    measured, extreme, empty
+        Persons with some answers right and some wrong; with all right or all wrong; without an
+        answer to an item that has a difficulty.
+    answered
+        Median number of answers of a person.
+    reliability, item_reliability
+        Share of the variance of abilities (difficulties) that is not error.
+    matching
+        Correlation over persons of ability and mean difficulty of the items they got; ``None``
+        where everybody got the same items or the persons are few.
+    infit, infit_t, outfit, outfit_t, point_measure
+        Per item, as :func:`measure_fit` gives them; ``None`` without a number.
+    outfit_bounded, outfit_bounded_t, outfit_without_one
+        Outfit in which no answer counts for more than 9, and outfit without the most unexpected
+        answer; empty in older files.
+    dependent
+        Pairs of items whose residual correlation lies above the mean one by more than chance
+        (5% over all pairs together): item, other, how far above, persons. The largest, and
+        those first; ``None`` where it was not computed.
+    dependencies
+        Per item, in how many such pairs it is that lie above by more than ``DEPENDENT``. All of
+        them count, also those that are not among the largest.
+    curves
+        Observed curve of every item with a difficulty.
+    shares
+        Of items with steps, the shares of the categories at the points of their curves.
+    sampled
+        How many persons were looked at; ``None`` for all.
+    differing
+        Items that work differently in groups of persons beyond chance and more than negligibly:
+        item, group column, group, reference group, logits harder for the group, ETS class.
+        ``None`` without groups.
+    notes
+        What could not be computed, and why.
+    dimensionality
+        Components of the residuals against chance; ``None`` where it was not computed.
+    distractors
+        Every option of every item with a key; ``None`` without a key.
+    alpha
+        Cronbach's alpha (KR-20) of raw scores; ``None`` where nobody answered everything.
+    scalogram
+        The answers in order, of a small test; ``None`` of a large one.
+    point_measure_expected, discrimination
+        Per item as well; empty in older files.
+    andersen, martin_loef
+        Statistic, degrees of freedom and p-value of Andersen's test by score and of
+        Martin-Löf's test of the easier and the harder half; ``None`` where it was not computed.
+    andersen_split
+        At which score persons were split for Andersen's test; empty in older files.
+    left_out
+        By the name of a test, the items that it could not compare.
+    ability_errors
+        Whether easier and harder items agree on the abilities: z, its p-value, and how large the
+        differences are as a multiple of what standard errors allow; ``None`` where not computed.
+    misfitting
+        Persons with unexpected answers.
+    tables
+        Categories of items with steps, differences between groups and the least expected
+        persons, for the report.
+    mislabelled
+        Items that abler persons get wrong, the surest first: item, discrimination, its error, the
+        probability that it is negative.
+    step_models
+        Statistic, degrees of freedom and p-value of partial credit against rating scale; ``None``
+        where it was not computed, or without steps.
+    """
+
+    ability_starts: Annotated[tuple[Logit, ...], AtLeast(1)]
+    ability_counts: Annotated[tuple[Count, ...], Along("ability_starts")]
+    ability_mean: Logit
+    ability_sd: NonNegative
+    measured: Count
+    extreme: Count
+    empty: Count
+    answered: NonNegative
+    reliability: Finite | None
+    item_reliability: Finite | None
+    matching: Finite | None
+    infit: PerItem
+    infit_t: PerItem
+    outfit: PerItem
+    outfit_t: PerItem
+    point_measure: PerItem
+    dependent: tuple[tuple[ItemName, ItemName, Finite, Count], ...] | None
+    curves: Mapping[ItemName, Curve]
+    sampled: Count | None = None
+    differing: tuple[Difference, ...] | None = None
+    notes: tuple[str, ...] = ()
+    dependencies: Annotated[tuple[Count, ...], Along("items", may_be_empty=True)] = ()
+    dimensionality: Dimensionality | None = None
+    distractors: Distractors | None = None
+    alpha: Finite | None = None
+    scalogram: Scalogram | None = None
+    point_measure_expected: PerItemOrNone = ()
+    discrimination: PerItemOrNone = ()
+    andersen: TestResult | None = None
+    martin_loef: TestResult | None = None
+    misfitting: Count | None = None
+    tables: tuple[AnalysisTable, ...] = ()
+    mislabelled: tuple[Suspect, ...] = ()
+    step_models: TestResult | None = None
+    shares: Mapping[ItemName, Shares] = field(default_factory=dict)
+    outfit_bounded: PerItemOrNone = ()
+    outfit_bounded_t: PerItemOrNone = ()
+    outfit_without_one: PerItemOrNone = ()
+    andersen_split: str = ""
+    left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ability_errors: tuple[Finite, Finite, Finite] | None = None
+
+    @property
+    def dependent_pairs(self) -> int:
+        """How many pairs depend on each other so much that it matters."""
+        return sum(self.dependencies) // 2
+
+    @property
+    def words(self) -> AnswerWords:
+        """How these answers are spoken of."""
+        return PARTIAL_CREDIT if self.shares else RIGHT_WRONG
+
+    def find_table(self, name: str) -> AnalysisTable | None:
+        """Return one of the tables; None where there is no such table."""
+        return next((table for table in self.tables if table.name == name), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
+
+    def find_contradiction(self) -> str:
+        """Return what does not belong together in a file; empty if everything does."""
+        for item, shares in self.shares.items():
+            if len(shares) != len(self.curves.get(item, ())) or len(set(map(len, shares))) > 1:
+                return f"the shares of {item!r} do not fit the points of its curve"
+        return ""
+
+
+def read_diagnostics(plain: Any, items: Sequence[str]) -> Diagnostics:
+    """Return the diagnostics of these items from a JSON document, or refuse it."""
+    if isinstance(plain, Mapping) and "dependencies" not in plain:
+        plain = {**plain, "dependent": None}  # an older file knows the largest pairs only
+    made: Diagnostics = read_as(Diagnostics, plain, "diagnostics", items=items)
+    return made
+
+
+def diagnose(responses: Any, estimate: Estimate, **reading: Unpack[ReadingWords]) -> Diagnostics:
+    """Run all analyses and keep what the report shows.
+
+    Raises
+    ------
+    BadUsage
+        If no person has both right and wrong answers to items with a difficulty.
+    """
+    return summarise_evidence(gather_evidence(load_answers(responses, reading), estimate))
+
+
+def summarise_evidence(evidence: Evidence) -> Diagnostics:
+    """Keep of the evidence what the report shows."""
+    scores, fit, estimate = evidence.scores, evidence.fit, evidence.estimate
+    known = np.isfinite(scores.ability)
+    starts, counts = bin_abilities(scores.ability[known])
+    columns: dict[str, Any] = {
+        name: tuple(align_column(fit.items.items, getattr(fit.items, name), estimate.items))
+        for name in FIT_COLUMNS
+    }
+    dependent, dependencies = _dependent(evidence.pairs, estimate)
+    return Diagnostics(
+        ability_starts=tuple(starts.tolist()),
+        ability_counts=tuple(counts.tolist()),
+        ability_mean=float(scores.ability[known].mean()),
+        ability_sd=float(scores.ability[known].std(ddof=1)) if known.sum() > 1 else 0.0,
+        measured=int((scores.status == PersonStatus.MEASURED).sum()),
+        extreme=int(scores.extreme.sum()),
+        empty=int((scores.status == PersonStatus.NO_ANSWERS).sum()),
+        answered=float(np.median(scores.answered)),
+        reliability=_finite(fit.person_reliability.reliability),
+        item_reliability=_finite(fit.item_reliability.reliability),
+        matching=_matching(evidence.responses, estimate, scores),
+        **columns,
+        dependent=dependent,
+        dependencies=dependencies,
+        **_observe(evidence.responses, estimate, scores),
+        sampled=evidence.sampled,
+        differing=_differing(evidence),
+        notes=evidence.notes,
+        dimensionality=evidence.dimensionality,
+        distractors=evidence.distractors,
+        alpha=_finite(measure_alpha(evidence.responses).alpha),
+        scalogram=_order_answers(evidence.responses, estimate),
+        andersen=_numbers_of(evidence.andersen),
+        andersen_split="" if evidence.andersen is None else evidence.andersen.split,
+        left_out=_list_left_out(evidence),
+        ability_errors=None if scores.halves is None else astuple(scores.halves),
+        martin_loef=_numbers_of(evidence.martin_loef),
+        misfitting=int(flag_persons(fit.persons).sum()),
+        mislabelled=() if evidence.mislabelled is None else evidence.mislabelled.list_suspects(),
+        step_models=_numbers_of(evidence.step_models),
+        tables=tuple(_kept_tables(evidence)),
+    )
+
+
+def _numbers_of(
+    test: AndersenTest | MartinLoefTest | StepModelTest | None,
+) -> tuple[float, int, float] | None:
+    return None if test is None else (test.statistic, test.degrees, test.p_value)
+
+
+def _list_left_out(evidence: Evidence) -> dict[str, tuple[str, ...]]:
+    """Return the items that tests of all items together could not compare."""
+    tests = {
+        "Andersen": evidence.andersen,
+        "Martin-Löf": evidence.martin_loef,
+        "steps": evidence.step_models,
+    }
+    return {name: test.excluded for name, test in tests.items() if test and test.excluded}
+
+
+def _differing(evidence: Evidence) -> tuple[Difference, ...] | None:
+    """Rows that hold for all items together and are of ETS class B or C, the largest first."""
+    if not evidence.responses.groups:
+        return None
+    found: list[Difference] = [
+        (table.item[i], column, table.focal[i], table.reference, size, table.ets[i])
+        for column, table in evidence.differences.items()
+        for i in np.flatnonzero(table.confirmed)
+        if table.ets[i] in ("B", "C") and np.isfinite(size := float(table.difference[i]))
+    ]
+    return tuple(sorted(found, key=lambda row: -abs(row[4])))
+
+
+def _kept_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
+    """Yield the tables that nothing else in the diagnostics could make again."""
+    made = (
+        tabulate_categories(evidence),
+        tabulate_differences(evidence.differences),
+        tabulate_misfits(tabulate_persons(evidence), words_for(evidence.estimate)),
+    )
+    yield from (table for table in made if table is not None)
+
+
+def align_column(
+    names: Sequence[str], column: FloatArray, items: Sequence[str]
+) -> list[float | None]:
+    """Return a column in the order of ``items``; ``None`` where it has no number for one."""
+    found = dict(zip(names, column.tolist(), strict=True))
+    return [value if np.isfinite(value := found.get(item, np.nan)) else None for item in items]
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _matching(responses: Responses, estimate: Estimate, scores: PersonScores) -> float | None:
+    """Correlate ability with the mean difficulty of the items that a person got."""
+    known = np.flatnonzero(estimate.estimated)
+    chosen = responses.select([estimate.items[i] for i in known])
+    b = estimate.difficulty[known]
+    total = np.zeros(chosen.n_persons)
+    step = max(1, CHUNK_CELLS // len(b))
+    for start in range(0, chosen.n_persons, step):
+        rows = chosen.rows(start, start + step)
+        total[start : start + len(rows)] = (rows >= 0) @ b
+    used = np.isfinite(scores.ability) & (scores.answered > 0)
+    mean = total[used] / scores.answered[used]
+    # Complete answers leave only rounding errors in the means.
+    if used.sum() < FEW_PERSONS or np.ptp(mean) < 1e-6:
+        return None
+    return _finite(float(np.corrcoef(mean, scores.ability[used])[0, 1]))
+
+
+def _dependent(
+    found: ResidualCorrelations | None, estimate: Estimate
+) -> tuple[tuple[tuple[str, str, float, int], ...] | None, tuple[int, ...]]:
+    """Return the most dependent pairs, and in how many dependent pairs every item is."""
+    if found is None:
+        return None, ()
+    first, second = np.triu_indices(len(found.items), 1)
+    excess = found.q3[first, second] - found.mean
+    persons = found.together[first, second]
+    known = np.isfinite(excess) & (persons >= FEW_TOGETHER)
+    # A correlation of unrelated residuals has standard error 1 / sqrt(persons).
+    chance = two_sided_quantile(0.05 / max(int(known.sum()), 1)) / np.sqrt(np.maximum(persons, 1))
+    clear = np.flatnonzero(known & (excess > chance))
+    best = clear[np.argsort(-excess[clear], kind="stable")][:DEPENDENT_SHOWN]
+    large = clear[excess[clear] > DEPENDENT]
+    within = np.bincount(np.concatenate([first[large], second[large]]), minlength=len(found.items))
+    times = dict(zip(found.items, within.tolist(), strict=True))
+    shown = tuple(
+        (found.items[first[p]], found.items[second[p]], float(excess[p]), int(persons[p]))
+        for p in best
+    )
+    return shown, tuple(times.get(item, 0) for item in estimate.items)
+
+
+def _order_answers(responses: Responses, estimate: Estimate) -> Scalogram | None:
+    """Return the scalogram where a page can show it."""
+    try:
+        found = order_answers(responses, estimate)
+    except BadUsage:
+        return None
+    return found if len(found.persons) <= SCALOGRAM_ROWS else None
+
+
+def _observe(responses: Responses, estimate: Estimate, scores: PersonScores) -> dict[str, Any]:
+    """Return the observed curves and, with steps, the shares of categories."""
+    names = [estimate.items[i] for i in np.flatnonzero(estimate.estimated)]
+    binned = bin_measured(match_categories(responses.select(names), estimate), scores)
+    curves = {
+        name: tuple((round(ability, 3), round(score, 4), n) for ability, score, n in points)
+        for name, points in trace_curves(binned).items()
+    }
+    if estimate.ladder is None:
+        return {"curves": curves}
+    shares = {
+        name: tuple(tuple(round(one, 4) for one in point) for point in points)
+        for name, points in trace_shares(binned).items()
+    }
+    return {"curves": curves, "shares": shares}

@@ -1,0 +1,275 @@
+"""The pictures of the pages, drawn as marks on a sheet.
+
+In: figures (``report/pictures.py``). Out: sheets, which a template writes as SVG. A report needs
+no matplotlib: that is why its pictures are drawn here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+import numpy as np
+
+from discreet.items.distractors import OptionMap
+from discreet.items.residuals import InformationCurve
+from discreet.items.scalogram import Scalogram
+from discreet.markup import count_of, name_some
+from discreet.report.pictures import ContrastMap, FitMap, GroupRows, ItemRows
+from discreet.report.svg_canvas import Sheet, shorten_label, text_width
+from discreet.results.kinds import KINDS, ReleaseKind
+from discreet.results.limits import FIT_HIGH, FIT_LOW
+from discreet.words import ENGLISH, Language
+
+PICTURE_ITEMS = 60
+"""More items than this would make the picture longer than anyone scrolls."""
+NAMED_DOTS = 12
+"""Outliers whose names a picture writes; more would cover each other."""
+MANY_DOTS = 100
+"""More dots than this are drawn small, or they hide each other."""
+LINE = 13
+"""Height of a line of text."""
+OTHER = ("other", "mute")
+"""Line and dots of a wrong option that nothing is wrong with."""
+NAME_ROOM = 104
+"""Room for a name beside a dot or an axis."""
+
+
+def _thin(rows: ItemRows) -> ItemRows:
+    """Keep at most so many rows as a picture can hold, evenly chosen by rank."""
+    if len(rows.items) <= PICTURE_ITEMS:
+        return rows
+    keep = np.linspace(0, len(rows.items) - 1, PICTURE_ITEMS).round().astype(int)
+    names = tuple(rows.items[row] for row in keep)
+    return ItemRows(names, rows.value[keep], rows.lower[keep], rows.upper[keep])
+
+
+def draw_difficulties(
+    rows: ItemRows, kind: ReleaseKind = KINDS["answers"], tell: Language = ENGLISH
+) -> Sheet:
+    """Draw items in order of difficulty (or objects, of strength) with their intervals."""
+    has_width = bool((rows.upper > rows.lower).any())
+    return _draw_rows(
+        rows,
+        tell.of(kind, "{title} with 95% intervals; the table has the numbers")
+        if has_width
+        else tell.of(kind, "{title}; the table has the numbers"),
+        tell.of(kind, "{number} in logits, {scale} to the right"),
+        say_thinned(len(rows.items), kind, tell),
+    )
+
+
+def say_thinned(count: int, kind: ReleaseKind = KINDS["answers"], tell: Language = ENGLISH) -> str:
+    """Say that a picture does not show all; nothing where it does."""
+    if count <= PICTURE_ITEMS:
+        return ""
+    return tell.of(
+        kind,
+        "{shown} of {count} {items}, evenly chosen by rank.",
+        shown=PICTURE_ITEMS,
+        count=count,
+    )
+
+
+def draw_differences(shown: GroupRows) -> Sheet:
+    """Draw how much harder items are for a group than its ability explains; 0 is no difference."""
+    return _draw_rows(
+        shown.rows,
+        f"Differences between {shown.focal} and {shown.reference} with 95% intervals; the table "
+        "has the numbers",
+        f"logits harder for {shorten_label(shown.focal, NAME_ROOM)}",
+        say_thinned(len(shown.rows.items)),
+        zero=True,
+    )
+
+
+def _draw_rows(
+    rows: ItemRows, description: str, label: str, note: str, *, zero: bool = False
+) -> Sheet:
+    shown = _thin(rows)
+    ends = [0.0] if zero else []
+    low, high = (
+        float(end([*side, *ends])) for end, side in ((min, shown.lower), (max, shown.upper))
+    )
+    pad = 0.05 * max(high - low, 0.5)
+    count = len(shown.items)
+    sheet = Sheet(
+        x=(low - pad, high + pad),
+        y=(count - 0.5, -0.5),  # rows count downwards from the hardest
+        description=description,
+        height=60 + 18 * count,
+        left=116,
+        note=note,
+    )
+    sheet.x_axis(label)
+    if zero:
+        sheet.line("axis", (0, 0), sheet.y)
+    for place, name in enumerate(shown.items):
+        sheet.text(
+            shorten_label(name, NAME_ROOM), sheet.left - 8, sheet.up(place) + 4, anchor="end"
+        )
+        sheet.line("bar", (shown.lower[place], shown.upper[place]), (place, place))
+        sheet.dot("dot", shown.value[place], place, tip=name)
+    return sheet
+
+
+def draw_information(curve: InformationCurve, most: float) -> Sheet:
+    """Draw the standard error of an ability if a person answers every item, up to ``most``."""
+    ability, error = curve.ability, curve.se
+    best, top = int(np.argmin(error)), ceil(10 * most) / 10
+    sheet = Sheet(
+        x=(float(ability[0]), float(ability[-1])),
+        y=(0, top),
+        description=f"Standard error of an ability; smallest, {error[best]:.2f}, at ability "
+        f"{ability[best]:.1f}",
+        top=24,
+    )
+    sheet.x_axis("ability in logits")
+    sheet.y_axis("standard error in logits")
+    sheet.line("line", ability[error <= top].tolist(), error[error <= top].tolist())
+    return sheet
+
+
+def draw_fit(shown: FitMap) -> Sheet:
+    """Draw a fit mean square against difficulty; larger circles are less sure."""
+    b, value = shown.difficulty, shown.value
+    pad = 0.08 * max(float(np.ptp(b)), 1.0)
+    x = (float(b.min()) - pad, float(b.max()) + pad)
+    sheet = Sheet(
+        x=x,
+        y=(min(0.4, float(value.min()) - 0.1), max(1.6, float(value.max()) + 0.1)),
+        description=_describe_fit(shown),
+        top=24,
+    )
+    sheet.box("band", x, (FIT_LOW, FIT_HIGH))
+    sheet.x_axis(f"{shown.number} in logits", grid=False)
+    sheet.y_axis(f"{shown.statistic} mean square (1 is expected)")
+    smallest, growth = (3, 5) if len(b) <= MANY_DOTS else (2, 2)
+    columns = (shown.items, b, value, shown.unsure, shown.outside)
+    for name, difficulty, height, unsure, outside in zip(*columns, strict=True):
+        tip = f"{name}: {shown.statistic} {height:.2f}"
+        radius = smallest + growth * unsure
+        sheet.dot("ring flag" if outside else "ring", difficulty, height, radius, tip)
+    _name_dots(sheet, [(shown.items[i], b[i], value[i]) for i in shown.worst[:NAMED_DOTS]])
+    return sheet
+
+
+def draw_scalogram(shown: Scalogram) -> Sheet:
+    """Draw answers in order: full cells are right, empty ones wrong, surprises flagged."""
+    rows, items = len(shown.persons), len(shown.items)
+    sheet = Sheet(
+        x=(-0.5, items - 0.5),
+        y=(rows - 0.5, -0.5),  # rows count downwards from the ablest
+        description=f"Answers of {sum(shown.persons)} persons to {items} items, the ablest "
+        f"persons on top, the easiest items to the left; reproducibility "
+        f"{shown.reproducibility:.2f}",
+        height=46 + 13 * rows,
+        left=64,
+        top=26,
+        bottom=20,
+    )
+    sheet.text("persons", 2, 18, kind="quiet")
+    sheet.text("easiest item", sheet.left, 18, kind="quiet")
+    sheet.text("hardest", sheet.width - sheet.right, 18, anchor="end", kind="quiet")
+    for row, number in enumerate(shown.persons):
+        sheet.text(f"{number:,}", sheet.left - 8, sheet.up(row) + 4, anchor="end")
+        for place, answer in enumerate(shown.answers[row]):
+            if answer >= 0:
+                _draw_cell(sheet, shown, row, place)
+    return sheet
+
+
+def _draw_cell(sheet: Sheet, shown: Scalogram, row: int, place: int) -> None:
+    right, odd = shown.answers[row][place] == 1, shown.surprising[row][place]
+    kind = f"cell{' right' if right else ''}{' odd' if odd else ''}"
+    words = f"{shown.items[place]}: {'right' if right else 'wrong'}{', a surprise' if odd else ''}"
+    sheet.box(kind, (place - 0.42, place + 0.42), (row - 0.4, row + 0.4), words)
+
+
+def _describe_fit(shown: FitMap) -> str:
+    high, low = int((shown.value > FIT_HIGH).sum()), int((shown.value < FIT_LOW).sum())
+    worst = f"; furthest out: {name_some([shown.items[i] for i in shown.worst])}" * (high + low > 0)
+    return (
+        f"{shown.statistic.capitalize()} mean squares of {count_of(len(shown.items))} against "
+        f"{shown.number}: {high:,} above {FIT_HIGH:g}, {low:,} below {FIT_LOW:g}{worst}"
+    )
+
+
+def draw_contrast(shown: ContrastMap) -> Sheet:
+    """Draw loadings on the first component of the residuals against difficulty."""
+    b, value = shown.difficulty, shown.loading
+    pad = 0.08 * max(float(np.ptp(b)), 1.0)
+    reach = max(0.5, 1.1 * float(np.abs(value).max()))
+    sheet = Sheet(
+        x=(float(b.min()) - pad, float(b.max()) + pad),
+        y=(-reach, reach),
+        description=f"Loadings of {len(shown.items)} items on the first component of the "
+        f"residuals, which is worth {shown.eigenvalue:.1f} items, {shown.expected:.1f} by chance",
+        top=24,
+    )
+    sheet.x_axis(f"{shown.number} in logits", grid=False)
+    sheet.y_axis("loading on the first contrast")
+    sheet.line("axis", sheet.x, (0, 0))
+    radius = 4 if len(b) <= MANY_DOTS else 2.5
+    for name, difficulty, height in zip(shown.items, b, value, strict=True):
+        kind = "ring flag" if height > 0 else "ring"
+        sheet.dot(kind, difficulty, height, radius, f"{name}: loading {height:.2f}")
+    _name_dots(sheet, [(shown.items[i], b[i], value[i]) for i in shown.ends])
+    return sheet
+
+
+def _name_dots(sheet: Sheet, dots: Sequence[tuple[str, float, float]]) -> None:
+    """Write names beside dots, the first ones first, where there is room for them."""
+    taken: list[tuple[float, float, float]] = []
+    for name, x, y in dots:
+        words = shorten_label(name, NAME_ROOM)
+        width, across = text_width(words), sheet.across(x)
+        right = across + width + 12 < sheet.width
+        start = across + 10 if right else across - 10 - width
+        free = [
+            height
+            for height in (sheet.up(y) + shift for shift in (4, -9, 17))
+            if sheet.top <= height <= sheet.foot - 4
+            and not any(
+                abs(height - h) < LINE and start < e and s < start + width for s, e, h in taken
+            )
+        ]
+        if free:
+            taken.append((start, start + width, free[0]))
+            place = across + (10 if right else -10)
+            sheet.text(words, place, free[0], anchor="start" if right else "end", kind="name")
+
+
+def draw_options(shown: OptionMap) -> Sheet:
+    """Draw the shares of an item's options over ability: right ones thick, flagged ones dashed."""
+    sheet = Sheet(
+        x=shown.span,
+        y=(0, 1),
+        description=f"Shares of the options of {shown.item} in groups of persons of rising ability",
+        width=240,
+        height=170,
+        left=34,
+        right=44,
+        top=8,
+        bottom=24,
+    )
+    sheet.y_axis(ticks=(0, 0.5, 1))
+    sheet.x_numbers(162, wanted=5)
+    ends: list[tuple[float, str]] = []
+    rows = zip(shown.options, shown.right, shown.flagged, shown.shares, strict=True)
+    for name, right, flagged, points in rows:
+        kind, dots = ("line", "dot") if right else ("second", "flag") if flagged else OTHER
+        sheet.line(kind, [one[0] for one in points], [one[1] for one in points])
+        for at, share, persons in points:
+            sheet.dot(dots, at, share, 2.5, f"{name}: {share:.0%} of {persons} persons")
+        ends += [(sheet.up(points[-1][1]) + 4, f"{name}{' ✓' * right}")] * bool(points)
+    _name_ends(sheet, ends)
+    return sheet
+
+
+def _name_ends(sheet: Sheet, ends: list[tuple[float, str]]) -> None:
+    """Write names beside the last points, moved up where they would cover each other."""
+    below = sheet.foot + 4 + LINE
+    for wanted, name in sorted(ends, reverse=True):
+        below = min(wanted, below - LINE)
+        sheet.text(shorten_label(name, sheet.right - 8), sheet.width - sheet.right + 6, below)

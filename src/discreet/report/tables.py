@@ -1,0 +1,442 @@
+"""Every table of an analysis: for files, workbooks, data frames, the terminal and the report.
+
+In: an estimate, its diagnostics and the evidence behind them. Out: :class:`AnalysisTable` values,
+each with a name, a title, a sentence and plain columns. Whoever shows a table takes it from here
+and computes nothing. The titles and digits of columns are here too.
+Confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import numpy as np
+
+from discreet.items.curves import mark_disordered
+from discreet.markup import Tabular, brief_repr, name_some
+from discreet.persons.scoring import tabulate_scores
+from discreet.report.findings.words import RIGHT_WRONG, AnswerWords, words_for
+from discreet.results.estimate import Estimate
+from discreet.results.limits import FIT_HIGH, FIT_LOW, SURE_T
+from discreet.schema import AtLeast, Count, EqualLengths, Finite, read_as
+from discreet.types import BoolArray
+
+if TYPE_CHECKING:
+    from discreet.items.dif import DifTable
+    from discreet.items.fit import PersonFit
+    from discreet.report.evidence import Evidence
+    from discreet.report.summary import Diagnostics
+    from discreet.results.thresholds import Thresholds
+    from discreet.scales.reported import Scale
+
+FIT_COLUMNS = (
+    *("infit", "infit_t", "outfit", "outfit_t", "outfit_bounded", "outfit_bounded_t"),
+    *("outfit_without_one", "point_measure", "point_measure_expected", "discrimination"),
+)
+"""What is said of the fit of an item."""
+
+MOST_PAIRS = 50_000
+"""Rows of the table of pairs: those with the largest residual correlations."""
+
+MOST_SCORED = 1000
+"""Items of a test that somebody might answer as a whole."""
+
+MOST_MISFITS = 30
+"""Misfitting persons that a report shows; the table of persons has them all."""
+
+
+class ColumnText(NamedTuple):
+    """How a column is shown: its title, its digits, and what it means."""
+
+    title: str
+    digits: int = 2
+    meaning: str = ""
+
+
+COLUMN_WORDS = {
+    "difficulty": ColumnText("difficulty", 2, "logits; harder is larger"),
+    "se": ColumnText("SE", 2, "standard error"),
+    "lower": ColumnText("95% from"),
+    "upper": ColumnText("to"),
+    "infit": ColumnText("infit", 2, "mean square; 1 is expected"),
+    "infit_t": ColumnText("infit t", 1, "standardised; beyond 2 hardly chance"),
+    "outfit": ColumnText("outfit", 2, "mean square; 1 is expected"),
+    "outfit_t": ColumnText("outfit t", 1, "standardised; beyond 2 hardly chance"),
+    "outfit_bounded": ColumnText("outfit, bounded", 2, "no answer counts for more than 9"),
+    "outfit_bounded_t": ColumnText("bounded t", 1, "standardised; beyond 2 hardly chance"),
+    "outfit_without_one": ColumnText("without one", 2, "outfit without the most unexpected answer"),
+    "point_measure": ColumnText("corr.", 2, "of the answer with ability"),
+    "point_measure_expected": ColumnText("expected", 2, "what the correlation is by the model"),
+    "discrimination": ColumnText("discr.", 2, "slope as a multiple of the model's; 1 is expected"),
+    "p_value": ColumnText("p", 4),
+    "p_adjusted": ColumnText("adjusted p", 4, "for the number of comparisons"),
+    "ets": ColumnText("ETS", 2, "A negligible, B moderate, C large"),
+    "focal": ColumnText("for group"),
+    "reference": ColumnText("compared with"),
+    "group": ColumnText("by"),
+    "q3": ColumnText("Q3", 2, "correlation of the residuals"),
+    "excess": ColumnText("above the mean", 2, "correlation of the residuals, less the mean one"),
+    "other": ColumnText("other item"),
+    "degrees": ColumnText("df"),
+    "scaled_difficulty": ColumnText("scaled"),
+    "scaled_ability": ColumnText("scaled"),
+    "scaled_se": ColumnText("scaled SE"),
+    "threshold": ColumnText("threshold", 2, "logits"),
+    "share": ColumnText("share", 3, "of the answers to the item"),
+    "answers_without_extremes": ColumnText(
+        "without extremes", 2, "answers of persons with neither the lowest nor the highest score"
+    ),
+    "mean_ability": ColumnText("mean ability", 2, "of the persons in the category"),
+    "expected_ability": ColumnText("expected", 2, "what the mean ability is by the model"),
+    "name": ColumnText("test"),
+    "found": ColumnText("what was found"),
+    "advice": ColumnText("what to do"),
+}
+"""Columns whose name alone does not say it, or whose digits are not two."""
+
+
+Cell = str | bool | int | float | None
+"""What a table of an analysis holds."""
+_NUMBER = Finite | None
+KEPT_COLUMNS: dict[str, dict[str, Any]] = {
+    "categories": {
+        **{"item": str, "category": int, "answers": Count},
+        **dict.fromkeys(("share", "mean_ability", "expected_ability", "infit", "outfit"), _NUMBER),
+    },
+    "groups": {
+        **dict.fromkeys(("item", "group", "focal", "reference", "ets", "status"), str),
+        **dict.fromkeys(("difference", "se", "p_value", "p_adjusted"), _NUMBER),
+    },
+    "misfits": {
+        "person": str,
+        **dict.fromkeys(("ability", "se", "infit", "infit_t", "outfit", "outfit_t"), _NUMBER),
+        **dict.fromkeys(("score", "answered"), Count),
+    },
+}
+"""Columns of the tables that a calibration keeps, and what their cells are."""
+
+
+@dataclass(frozen=True)
+class AnalysisTable(Tabular):
+    """One table of an analysis.
+
+    Attributes
+    ----------
+    name
+        A word, which files and sheets are called by.
+    title, about
+        For readers: a heading, and one sentence on what the rows are.
+    columns
+        Lists of equal length. Difficulties and abilities are in logits.
+    """
+
+    name: str
+    title: str
+    about: str
+    columns: Annotated[Mapping[str, list[Any]], AtLeast(1), EqualLengths()]
+
+    __repr__ = brief_repr
+
+    def find_contradiction(self) -> str:
+        """Return which column is not as tables of this name have it; empty if none is."""
+        read_as(Mapping[str, list[Cell]], self.columns, "its table")
+        for column, kind in KEPT_COLUMNS.get(self.name, {}).items():
+            read_as(list[kind], self.columns.get(column), column)  # type: ignore[valid-type]
+        return ""
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column."""
+        return dict(self.columns)
+
+    def take(self, most: int) -> AnalysisTable:
+        """Return the first rows."""
+        return replace(self, columns={name: one[:most] for name, one in self.columns.items()})
+
+    def turn(self, scale: Scale | None) -> AnalysisTable:
+        """Return the table with its numbers on a reported scale too."""
+        return self if scale is None else replace(self, columns=scale.add_to(self.columns))
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return len(next(iter(self.columns.values())))
+
+
+def tabulate_items(
+    estimate: Estimate, diagnostics: Diagnostics | None, remarks: list[list[str]] | None = None
+) -> AnalysisTable:
+    """Return every item: difficulty, error, fit and remarks."""
+    columns = _name_scores(estimate, estimate.to_dict())
+    if diagnostics is not None:
+        # An older calibration does not have all of them.
+        found = {name: [*getattr(diagnostics, name)] for name in FIT_COLUMNS}
+        columns |= {name: values for name, values in found.items() if values}
+    if remarks is not None:
+        columns["remarks"] = [", ".join(one) for one in remarks]
+    return AnalysisTable(
+        "items",
+        "All items",
+        words_for(estimate).items,
+        columns,
+    )
+
+
+def _name_scores(estimate: Estimate, columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Call the sum of answers with steps a score."""
+    if estimate.ladder is None:
+        return columns
+    return {"score" if name == "right" else name: values for name, values in columns.items()}
+
+
+def tabulate_thresholds(estimate: Estimate) -> AnalysisTable | None:
+    """Return every step of every item with its threshold; None of right and wrong answers."""
+    if estimate.ladder is None:
+        return None
+    columns = estimate.thresholds_to_dict()
+    falls = {item: mark_disordered(own) for item, own in zip(estimate.items, estimate.thresholds,
+                                                             strict=True)}  # fmt: skip
+    rows = zip(columns["item"], columns["step"], strict=True)
+    columns["order"] = ["wrong order" if falls[item][step - 1] else "" for item, step in rows]
+    return AnalysisTable(
+        "thresholds",
+        "Thresholds",
+        "In logits: where the categories on both sides of a step are equally likely. Two "
+        "neighbours in the wrong order have a category between them that is nowhere the most "
+        "likely one.",
+        columns,
+    )
+
+
+def tabulate_categories(evidence: Evidence) -> AnalysisTable | None:
+    """Return every category of every item: answers, mean ability, fit; None without steps."""
+    found, ladder = evidence.fit.categories, evidence.estimate.ladder
+    if found is None or ladder is None:
+        return None
+    columns = found.to_dict()
+    if ladder.categories is not None and evidence.sampled is not None:
+        columns |= _count_categories(evidence.estimate, ladder, columns)
+    names = (
+        *("item", "category", "answers", "share", "answers_without_extremes"),
+        *("mean_ability", "expected_ability", "infit", "outfit"),
+    )
+    return AnalysisTable(
+        "categories",
+        "Categories",
+        "All answers in each category, and the mean ability of the persons in it, which should "
+        "rise from category to category. Abilities and fit are those of persons with neither the "
+        "lowest nor the highest score; their answers are counted apart.",
+        {name: columns[name] for name in names},
+    )
+
+
+def _count_categories(
+    estimate: Estimate, ladder: Thresholds, columns: Mapping[str, list[Any]]
+) -> dict[str, list[Any]]:
+    """Return answers and shares of all persons, where a sample was looked at."""
+    place = {item: row for row, item in enumerate(estimate.items)}
+    counts = np.zeros(0) if ladder.categories is None else ladder.categories
+    rows = [
+        (place[item], ladder.labels[place[item]].index(category))
+        for item, category in zip(columns["item"], columns["category"], strict=True)
+    ]
+    answers = [int(counts[row]) for row in rows]
+    total = counts.sum(axis=1)
+    return {
+        "answers": answers,
+        "share": [n / int(total[i]) for n, (i, _) in zip(answers, rows, strict=True)],
+    }
+
+
+def tabulate_raw_scores(estimate: Estimate) -> AnalysisTable | None:
+    """Return the ability for every raw score on all items; None where nobody answers so many."""
+    if estimate.estimated.sum() > MOST_SCORED:
+        return None
+    columns = tabulate_scores(estimate).to_dict()
+    return AnalysisTable(
+        "raw_scores",
+        "From raw score to ability",
+        "For somebody who answered every item that has a difficulty; weighted likelihood (Warm).",
+        columns,
+    )
+
+
+def flag_persons(fit: PersonFit) -> BoolArray:
+    """Say whose answers are noisier than the model expects, by more than chance."""
+    with np.errstate(invalid="ignore"):
+        inner = (fit.infit > FIT_HIGH) & (fit.infit_t > SURE_T)
+        outer = (fit.outfit > FIT_HIGH) & (fit.outfit_t > SURE_T)
+    return np.asarray(inner | outer)
+
+
+def tabulate_persons(evidence: Evidence) -> AnalysisTable:
+    """Return every person, or those of the sample: ability, error, fit and flags."""
+    fit = evidence.fit.persons
+    misfit = flag_persons(fit).tolist()
+    with np.errstate(invalid="ignore"):
+        steady = ((fit.outfit < FIT_LOW) & (fit.infit_t < -SURE_T)).tolist()
+    flags = [
+        "unexpected answers" if odd else "too predictable" if flat else ""
+        for odd, flat in zip(misfit, steady, strict=True)
+    ]
+    names = ("infit", "infit_t", "outfit", "outfit_t")
+    numbers = {name: getattr(fit, name).tolist() for name in names}
+    all_of_them = evidence.sampled is None
+    some = "" if all_of_them else " Evenly chosen ones of very many; `discreet score` has them all."
+    return AnalysisTable(
+        "persons" if all_of_them else "persons_sample",
+        "Persons" if all_of_them else "Persons, a sample",
+        "Abilities by weighted likelihood, which has a number for every score; fit at the maximum "
+        f"likelihood ability, for {words_for(evidence.estimate).measured}.{some}",
+        {**evidence.scores.to_dict(), **numbers, "flag": flags},
+    )
+
+
+def tabulate_misfits(
+    persons: AnalysisTable, words: AnswerWords = RIGHT_WRONG
+) -> AnalysisTable | None:
+    """Return the persons with unexpected answers, the least expected first."""
+    columns = persons.columns
+    rows = [i for i, flag in enumerate(columns["flag"]) if flag == "unexpected answers"]
+    if not rows:
+        return None
+    worst = sorted(rows, key=lambda i: -max(columns["infit_t"][i], columns["outfit_t"][i]))
+    names = (
+        "person",
+        "ability",
+        "se",
+        "score",
+        "answered",
+        "infit",
+        "infit_t",
+        "outfit",
+        "outfit_t",
+    )
+    shown = worst[:MOST_MISFITS]
+    most = f" The {len(shown)} worst of {len(rows):,}." if len(rows) > len(shown) else ""
+    return AnalysisTable(
+        "misfits",
+        "Persons with unexpected answers",
+        f"{words.misfits}{most}",
+        {name: [columns[name][i] for i in shown] for name in names},
+    )
+
+
+def tabulate_differences(differences: Mapping[str, DifTable]) -> AnalysisTable | None:
+    """Return every comparison of groups, item by item."""
+    if not differences:
+        return None
+    parts = []
+    for group, table in differences.items():
+        part = table.to_dict()
+        parts.append({"item": part.pop("item"), "group": [group] * len(table.item), **part})
+    return AnalysisTable(
+        "groups",
+        "Differences between groups of persons",
+        "How much harder an item is for a group than its ability explains, in logits "
+        "(differential item functioning).",
+        {name: [value for part in parts for value in part[name]] for name in parts[0]},
+    )
+
+
+def tabulate_pairs(evidence: Evidence) -> AnalysisTable | None:
+    """Return pairs of items, those with the largest residual correlations first."""
+    if evidence.pairs is None:
+        return None
+    columns = evidence.pairs.to_dict()
+    return AnalysisTable(
+        "pairs",
+        "Residual correlations of pairs of items",
+        f"Q3 (Yen 1984), and how far it lies above the mean {evidence.pairs.mean:.3f}; 0.2 and "
+        "more deserves a look.",
+        {name: values[:MOST_PAIRS] for name, values in columns.items()},
+    )
+
+
+def list_evidence_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
+    """Yield the tables that need the evidence itself, beyond what diagnostics keep of it."""
+    yield tabulate_persons(evidence)
+    if evidence.mislabelled is not None:
+        yield AnalysisTable(
+            "labels",
+            "Items that may be mislabelled",
+            "The probability that an item is answered right less often where persons are abler; "
+            "the most suspicious first.",
+            evidence.mislabelled.to_dict(),
+        )
+    yield AnalysisTable(
+        "reliability",
+        "Reliability of persons and of items",
+        "Share of the variance that is not error, and how many errors wide the spread is.",
+        evidence.fit.to_dict(),
+    )
+    yield from _list_score_tables(evidence)
+    if evidence.distractors is not None:
+        yield AnalysisTable(
+            "options",
+            "What was chosen",
+            "Every option: its share, the mean ability of those who chose it, and a flag where a "
+            "wrong one attracts abler persons.",
+            evidence.distractors.to_dict(),
+        )
+    pairs = tabulate_pairs(evidence)
+    if pairs is not None:
+        yield pairs
+
+
+def _list_score_tables(evidence: Evidence) -> Iterator[AnalysisTable]:
+    """Yield the comparisons of persons with low and high scores, of the same items."""
+    found = evidence.andersen
+    if found is None:
+        return
+    groups = ", ".join(
+        f"{n:,} {label}" for label, n in zip(found.groups, found.persons, strict=True)
+    )
+    which = f"Persons are split at the {found.split} ({groups})."
+    if found.excluded:
+        which += f" Left out of both tests: {name_some(found.excluded, len(found.excluded))}."
+    yield AnalysisTable(
+        "andersen",
+        "Difficulties of persons with low and high scores",
+        "Behind Andersen's test: each group calibrated on its own, mean zero over the compared "
+        f"items in each. {which}",
+        _add_left_out(found.to_dict(), found.excluded),
+    )
+    if evidence.wald is not None:
+        yield AnalysisTable(
+            "wald",
+            "Wald tests, item by item",
+            "Whether an item has the same difficulty for persons with low and with high scores. "
+            f"{which}",
+            _add_left_out(evidence.wald.to_dict(), found.excluded),
+        )
+
+
+def _add_left_out(columns: Mapping[str, list[Any]], items: Sequence[str]) -> dict[str, list[Any]]:
+    """Return columns with a row for each item that was left out, and a status that says so."""
+    compared = len(columns["item"])
+    status = columns.get("status", ["compared"] * compared)
+    more = {"item": list(items), "status": ["left out"] * len(items)}
+    nothing = [float("nan")] * len(items)
+    every = {**columns, "status": status}
+    return {name: [*values, *more.get(name, nothing)] for name, values in every.items()}
+
+
+def list_dimension_tables(diagnostics: Diagnostics) -> Iterator[AnalysisTable]:
+    """Yield the components of the residuals, and the loadings of the first."""
+    found = diagnostics.dimensionality
+    if found is None:
+        return
+    yield AnalysisTable(
+        "dimensions",
+        "Components of the residuals",
+        "Eigenvalues, in items, beside those of answers simulated from the model.",
+        found.to_dict(),
+    )
+    yield AnalysisTable(
+        "contrast",
+        "Loadings on the first component",
+        "The two ends may measure different things.",
+        found.contrast.to_dict(),
+    )

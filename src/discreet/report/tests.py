@@ -1,0 +1,348 @@
+"""Whether the model holds: the tests of a calibration, each with a number, a verdict and advice.
+
+In: answers and an estimate, or its diagnostics. Out: a :class:`ModelCheck`, one row per test. The
+numbers come from the diagnostics and the verdicts from the findings, so that a report says the
+same. A verdict tells where to look; no model holds exactly. Confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Unpack
+
+from discreet.answers.opening import load_answers
+from discreet.items.mislabelled import tell_suspects
+from discreet.markup import Tabular, brief_repr, count_of
+from discreet.models.calibrate import fit
+from discreet.report.findings.items import ITEM_CHECKS, TEST_CHECKS, tell_few
+from discreet.report.findings.model import (
+    check_distances,
+    check_enough_persons,
+    check_reversed,
+    has_many_reversed,
+    say_component,
+    say_left_out,
+    say_split,
+)
+from discreet.report.summary import Diagnostics, diagnose
+from discreet.report.tables import AnalysisTable
+from discreet.results.calibrated import as_estimate
+from discreet.results.estimate import Estimate
+from discreet.results.limits import (
+    ANDERSEN_LEVEL,
+    BOUNDED_HIGH,
+    DEPENDENT,
+    FIT_HIGH,
+    Finding,
+    say_test,
+)
+from discreet.tables.words import ReadingWords
+
+HOLDS, UNTESTED, TOO_FEW = "holds", "not tested", "too few persons"
+NEEDS_STEPS = "partial credit needed"
+"""Verdicts where there is no finding; the others are words of its severity."""
+
+
+@dataclass(frozen=True)
+class ModelTest(Tabular):
+    """One test of the model.
+
+    Attributes
+    ----------
+    name, asks
+        What is tested, and the question behind it.
+    statistic, degrees, p_value
+        The number, what it is compared with, and how likely one as large is by chance; ``None``
+        where the test has no such thing.
+    verdict
+        ``holds``, ``worth a look``, ``serious``, ``alarm``, or ``not tested``. Below 30 persons
+        ``too few persons`` instead of ``holds``. Of the steps ``partial credit needed`` where that
+        was fitted and a rating scale would not do.
+    found, advice
+        What the number means, and what to do.
+    """
+
+    name: str
+    asks: str
+    statistic: float | None
+    degrees: int | None
+    p_value: float | None
+    verdict: str
+    found: str
+    advice: str
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, Any]:
+        """One row."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCheck(Tabular):
+    """All tests of a model, with the estimate that they are about. Confidential.
+
+    Attributes
+    ----------
+    estimate, diagnostics
+        The calibration, and what the answers say beyond it.
+    tests
+        One :class:`ModelTest` for each question.
+    """
+
+    estimate: Estimate
+    diagnostics: Diagnostics
+    tests: tuple[ModelTest, ...]
+
+    __repr__ = brief_repr
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One row per test."""
+        return {
+            field.name: [getattr(test, field.name) for test in self.tests]
+            for field in fields(ModelTest)
+        }
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What to know before any verdict: that there are too few persons."""
+        few = check_enough_persons(self.estimate, self.diagnostics)
+        return tuple(f"{one.title}. {one.found} {one.advice}" for one in few)
+
+    def describe(self) -> list[str]:
+        """Return the doubts first, then what this is."""
+        return [*self.doubts, *super().describe()]
+
+
+def check_model(
+    responses: Any, estimate: Estimate | None = None, **reading: Unpack[ReadingWords]
+) -> ModelCheck:
+    """Test whether the model holds for these answers. Confidential.
+
+    Parameters
+    ----------
+    responses
+        As for :func:`discreet.score`. Group columns are compared too.
+    estimate
+        Their calibration; without one they are calibrated first.
+    reading
+        The keywords of :func:`discreet.read_responses`.
+
+    Raises
+    ------
+    BadUsage
+        If no person has both right and wrong answers to items with a difficulty.
+
+    Examples
+    --------
+    >>> import discreet
+    >>> found = check_model(discreet.datasets.lsat())
+    >>> [(test.name, test.verdict) for test in found.tests][:2]
+    [('Andersen', 'holds'), ('Martin-Löf', 'holds')]
+    """
+    source = load_answers(responses, reading)
+    known = fit(source) if estimate is None else as_estimate(estimate, "a check of the model")
+    diagnostics = diagnose(source, known)
+    return ModelCheck(known, diagnostics, list_tests(known, diagnostics))
+
+
+def tabulate_tests(estimate: Estimate, diagnostics: Diagnostics) -> AnalysisTable:
+    """Return the tests as a table of an analysis."""
+    tests = list_tests(estimate, diagnostics)
+    return AnalysisTable(
+        "tests",
+        "Tests of the model",
+        "What each number means, and what to do. No model holds exactly: with many persons small "
+        "deviations show.",
+        ModelCheck(estimate, diagnostics, tests).to_dict(),
+    )
+
+
+def list_tests(estimate: Estimate, diagnostics: Diagnostics) -> tuple[ModelTest, ...]:
+    """Return every test of the model that was made, and those that could not be.
+
+    Items that run against the others come first: they spoil every other test.
+    """
+    made = (
+        *(_direction, _andersen, _martin_loef, _step_models, _dimensionality, _dependence),
+        *(_item_fit, _person_fit, _ability_errors, _groups),
+    )
+    tests = [test for one in made if (test := one(estimate, diagnostics)) is not None]
+    if tests[0].name == DIRECTION and has_many_reversed(estimate, diagnostics):
+        tests[1:] = [_postpone(test) for test in tests[1:]]
+    few = [*check_enough_persons(estimate, diagnostics)]
+    return tuple(_doubt(test, few[0]) if few else test for test in tests)
+
+
+def _postpone(test: ModelTest) -> ModelTest:
+    """Say of a test that other items have to be turned round first."""
+    if test.verdict in (HOLDS, UNTESTED):
+        return test
+    return replace(
+        test, advice=f"First see the direction of the items, then test again. {test.advice}"
+    )
+
+
+def _doubt(test: ModelTest, few: Finding) -> ModelTest:
+    """Take back that the model holds where persons are too few to say so."""
+    if test.verdict not in (HOLDS, NEEDS_STEPS):
+        return test
+    return replace(test, verdict=TOO_FEW, advice=few.advice)
+
+
+def _direction(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
+    """Tell items that run against the others; where there are none, this is no test."""
+    findings = [*check_reversed(estimate, diagnostics), *tell_suspects(diagnostics.mislabelled)]
+    if not findings:
+        return None
+    known = [value for value in diagnostics.point_measure if value is not None]
+    asks = "Do all items point the same way?"
+    return _tell(DIRECTION, asks, (min(known, default=None), None, None), "", findings)
+
+
+Numbers = tuple[float | None, int | None, float | None]
+
+DIRECTION = "direction"
+BLIND = (
+    "It sees an ability that only hard items ask for, or only easy ones. It does not see two "
+    "skills that easy and hard items ask for alike: dimensionality does, and this test with parts "
+    "that you name (run_martin_loef)."
+)
+
+
+def _tell(
+    name: str, asks: str, numbers: Numbers | None, fine: str, findings: Iterable[Finding]
+) -> ModelTest:
+    """Put a test together: its verdict is that of the worst finding, if there is one."""
+    if numbers is None:
+        return ModelTest(name, asks, None, None, None, UNTESTED, fine, "")
+    found = sorted(findings, key=lambda finding: finding.severity)
+    if not found:
+        return ModelTest(name, asks, *numbers, HOLDS, fine, "")
+    said, advice = (
+        " ".join(getattr(finding, part) for finding in found) for part in ("found", "advice")
+    )
+    return ModelTest(name, asks, *numbers, found[0].severity.word, said, advice)
+
+
+def _andersen(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
+    numbers = diagnostics.andersen
+    fine = "Persons with low and with high scores could not be compared; the notes say why."
+    if numbers is not None:
+        fine = (
+            f"Calibrating them apart explains no more than chance (chi-squared {numbers[0]:.2f}, "
+            f"{numbers[1]} degrees of freedom).{say_split(diagnostics)}"
+        )
+    asks = (
+        "Are the items equally hard, relative to each other, for persons with low and high scores?"
+    )
+    return _tell("Andersen", asks, numbers, fine, TEST_CHECKS["equal difficulties"](diagnostics))
+
+
+def _step_models(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
+    numbers = diagnostics.step_models
+    if numbers is None:
+        return None
+    said = f"{say_test(*numbers)}.{say_left_out(diagnostics, 'steps')}"
+    asks = "Do all items have the same distances between their steps, as in a rating scale?"
+    if numbers[2] >= ANDERSEN_LEVEL:
+        fine = f"A rating scale describes the answers as well as partial credit does: {said}"
+        return _tell("steps", asks, numbers, fine, ())
+    fine = f"Items differ in the distances between their steps, as partial credit has it: {said}"
+    test = _tell("steps", asks, numbers, fine, check_distances(estimate, diagnostics))
+    return replace(test, verdict=NEEDS_STEPS) if test.verdict == HOLDS else test
+
+
+def _martin_loef(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
+    numbers = diagnostics.martin_loef
+    if estimate.ladder is not None:  # a test for right and wrong answers
+        return None
+    fine = "The easier and the harder half could not be compared; the notes say why."
+    if numbers is not None:
+        fine = (
+            f"Two abilities explain no more than chance (chi-squared {numbers[0]:.2f}, "
+            f"{numbers[1]} degrees of freedom).{say_left_out(diagnostics, 'Martin-Löf')} {BLIND}"
+        )
+    asks = "Do the easier and the harder half of the items measure the same?"
+    return _tell("Martin-Löf", asks, numbers, fine, TEST_CHECKS["easier and harder"](diagnostics))
+
+
+def _dimensionality(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
+    found = diagnostics.dimensionality
+    fine, numbers = "The notes say why.", None
+    if found is not None:
+        numbers = (found.eigenvalue[0], None, found.p_value[0])
+        fine = say_component(found)
+    findings = TEST_CHECKS["dimensionality"](diagnostics)
+    return _tell("dimensionality", "Do the items measure one thing?", numbers, fine, findings)
+
+
+def _dependence(_: Estimate, diagnostics: Diagnostics) -> ModelTest:
+    pairs = diagnostics.dependent
+    numbers = None if pairs is None else (pairs[0][2] if pairs else None, None, None)
+    fine = (
+        "Too many items and persons for all pairs."
+        if pairs is None
+        else f"No pair of items has a residual correlation (Q3) more than {DEPENDENT:g} above the "
+        "mean and beyond chance."
+    )
+    findings = TEST_CHECKS["dependent items"](diagnostics)
+    asks = "Do pairs of items share more than the ability?"
+    return _tell("dependence", asks, numbers, fine, findings)
+
+
+def _item_fit(estimate: Estimate, diagnostics: Diagnostics) -> ModelTest:
+    columns = {
+        "infit": diagnostics.infit,
+        "outfit (bounded)": diagnostics.outfit_bounded or diagnostics.outfit,
+    }
+    known = {name: [one for one in column if one is not None] for name, column in columns.items()}
+    ranges = [
+        f"{name} from {min(values):.2f} to {max(values):.2f}"
+        for name, values in known.items()
+        if values
+    ]
+    numbers = (max(max(values, default=1.0) for values in known.values()), None, None)
+    fine = (
+        f"Mean squares: {', '.join(ranges)}; up to {FIT_HIGH:g} and {BOUNDED_HIGH:g} is usual."
+        f"{tell_few(estimate, diagnostics)}"
+    )
+    asks = "Are answers to each item as predictable as the model says?"
+    findings = ITEM_CHECKS["item fit"](estimate, diagnostics)
+    return _tell("item fit", asks, numbers, fine, findings)
+
+
+def _person_fit(_: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
+    if diagnostics.misfitting is None:  # an older calibration
+        return None
+    share = diagnostics.misfitting / max(diagnostics.measured, 1)
+    fine = (
+        f"{count_of(diagnostics.misfitting, 'person')} of {diagnostics.measured:,} ({share:.1%}) "
+        "with unexpected answers: about as many as by chance."
+    )
+    asks = "Do persons answer as their ability says?"
+    findings = TEST_CHECKS["unexpected persons"](diagnostics)
+    return _tell("person fit", asks, (share, None, None), fine, findings)
+
+
+def _ability_errors(_: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
+    if diagnostics.ability_errors is None:
+        return None
+    z, p_value, times = diagnostics.ability_errors
+    fine = (
+        "Abilities on the easier and on the harder half of the items differ as their standard "
+        f"errors say ({times:.2f} times as much; 1 is expected)."
+    )
+    asks = "Do the standard errors of abilities say how sure these are?"
+    findings = TEST_CHECKS["errors of abilities"](diagnostics)
+    return _tell("ability errors", asks, (z, None, p_value), fine, findings)
+
+
+def _groups(_: Estimate, diagnostics: Diagnostics) -> ModelTest | None:
+    if diagnostics.differing is None:
+        return None
+    numbers = (float(len({row[0] for row in diagnostics.differing})), None, None)
+    asks = "Are the items equally hard for groups of persons of equal ability?"
+    fine = "No item differs by more than chance and more than negligibly."
+    return _tell("groups", asks, numbers, fine, TEST_CHECKS["groups"](diagnostics))

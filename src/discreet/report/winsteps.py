@@ -1,0 +1,448 @@
+"""Winsteps item and person files (IFILE= and PFILE=), in and out.
+
+In: a file of Winsteps, or an estimate and abilities. Out: an estimate and abilities, or the
+file. Measures are in logits unless the user says how they were rescaled (UMEAN=, USCALE=).
+
+Status codes, from the manual's pages on IFILE= and PFILE=:
+
+====  ======================================================  =======================
+code  Winsteps                                                here
+====  ======================================================  =======================
+3     anchored, extreme raw score                             ``anchored``
+2     anchored                                                ``anchored``
+1     estimated                                               ``estimated``
+0     extreme maximum measure: person all right, item all     ``always_wrong`` item,
+      wrong                                                   ``all_right`` person
+-1    extreme minimum measure: person all wrong, item all     ``always_right`` item,
+      right                                                   ``all_wrong`` person
+-2    no responses                                            ``no_answers``
+-3    deleted by the user                                     ``not_connected``
+-4    inestimable, high                                       by raw score
+-5    inestimable, low                                        by raw score
+-6    deselected                                              ``not_connected``
+====  ======================================================  =======================
+
+Older manuals give 0 and -1 the other way round. Where the file has COUNT and SCORE these
+decide, not the code. An item without a measure and with a COUNT of 0 is ``no_answers``; a person
+without one (-2, -3, -6) always is.
+
+A table is a heading and one line per item or person, in columns, commas or tabs (HLINES=Y or N).
+The manual's pages (winsteps.com/winman/ifile.htm, pfile.htm) name the fields and their order;
+labels differ between versions, hence the other names.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite, isnan
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.atomic import write_text
+from discreet.errors import BadResponses, BadUsage
+from discreet.persons.scoring import PersonScores, PersonStatus
+from discreet.results.estimate import Estimate, Solution, Status
+from discreet.tables.paths import read_text
+from discreet.types import FloatArray
+
+Row = dict[str, str]
+
+SYNONYMS = {
+    "STATUS": "ST STTS",
+    "ERROR": "MODLSE REALSE SE S.E.",
+    "IN.MSQ": "INMSQ IN.MS",
+    "IN.ZSTD": "INZSTD IN.ZST INZST",
+    "OUT.MSQ": "OUTMSQ OUT.MS",
+    "OUT.ZSTD": "OUTZST OUTZSTD OUT.ZST",
+    "DISPL": "DISPLACE",
+    "PTMA": "PTME PTMEA",
+    "PTBSE": "PTBS",
+}
+"""Labels that mean the same in other versions of Winsteps."""
+OTHER_NAMES = {other: label for label, others in SYNONYMS.items() for other in others.split()}
+
+STANDARD = (
+    *("ENTRY", "MEASURE", "STATUS", "COUNT", "SCORE", "ERROR", "IN.MSQ", "IN.ZSTD"),
+    *("OUT.MSQ", "OUT.ZSTD", "DISPL", "PTMA", "WEIGHT", "OBSMA", "EXPMA", "NAME"),
+)
+"""The standard field selection in its order, for files without a heading."""
+
+FIT_LABELS = ("IN.MSQ", "IN.ZSTD", "OUT.MSQ", "OUT.ZSTD", "DISPL", "PTMA", "WEIGHT")
+"""Columns that may be added to the ones that are always written."""
+
+WIDTHS = {"ENTRY": 6, "MEASURE": 8, "STATUS": 3, "COUNT": 8, "SCORE": 9}
+"""As in the manual, the others 7; a column with longer numbers is as wide as it needs."""
+WRITTEN_AS = {"STATUS": "ST", "ERROR": "MODLSE"}
+COMMENT = ";"
+
+NO_MEASURE = 9999.0
+"""What Winsteps shows where there is no measure (NOMEASURE=)."""
+LARGEST_LOGIT = 30.0
+"""No item is this hard: the measures were rescaled."""
+
+ITEM_CODES = {
+    Status.ESTIMATED: 1,
+    Status.ANCHORED: 2,
+    Status.ALWAYS_WRONG: 0,
+    Status.ALWAYS_RIGHT: -1,
+    Status.NO_ANSWERS: -2,
+    Status.NOT_CONNECTED: -6,
+}
+PERSON_CODES = {
+    PersonStatus.MEASURED: 1,
+    PersonStatus.ALL_RIGHT: 0,
+    PersonStatus.ALL_WRONG: -1,
+    PersonStatus.NO_ANSWERS: -2,
+}
+MEASURED, ANCHORED, NO_RESPONSES = (1,), (2, 3), (-2,)
+EXTREME_CODES = (0, -1, -4, -5)
+
+
+def read_item_file(
+    path: str | PathLike[str], *, user_mean: float = 0.0, user_scale: float = 1.0
+) -> Estimate:
+    """Read an IFILE= as an estimate.
+
+    Parameters
+    ----------
+    path
+        The file: columns by position, CSV=Y or CSV=T; with or without a heading.
+    user_mean, user_scale
+        UMEAN= and USCALE= of the run: difficulties are ``(measure - user_mean) / user_scale``.
+
+    Returns
+    -------
+    Estimate
+        Extreme items have no difficulty: Winsteps' number for them comes from a correction
+        (EXTRSC=), not from the answers.
+
+    Raises
+    ------
+    BadResponses
+        If the file is no item file, or names an item twice.
+    BadUsage
+        If the measures cannot be logits.
+    """
+    rows = _read(path, user_mean, user_scale)
+    names = _names(path, rows)
+    code, count, right, measure, error = _numbers(path, rows)
+    status = tuple(map(_item_status, code, count, right))
+    known = np.array([one in (Status.ESTIMATED, Status.ANCHORED) for one in status])
+    difficulty = np.where(known, (measure - user_mean) / user_scale, np.nan)
+    _check_unit(path, difficulty)
+    return Estimate(
+        items=names,
+        difficulty=difficulty,
+        se=np.where(known, error / abs(user_scale), np.nan),
+        status=status,
+        method="winsteps",
+        solution=Solution("read from a Winsteps item file", 0, 0.0),
+        answers=_counts(count),
+        right=_counts(right),
+    )
+
+
+def write_item_file(
+    path: str | PathLike[str],
+    estimate: Estimate,
+    *,
+    extra: Mapping[str, Sequence[float] | FloatArray] | None = None,
+    decimals: int = 4,
+) -> None:
+    """Write an estimate as an IFILE=.
+
+    Parameters
+    ----------
+    path
+        ``.csv`` writes commas, ``.tsv`` tabs, anything else columns by position.
+    estimate
+        The difficulties.
+    extra
+        Further columns by label, one number per item: ``IN.MSQ``, ``IN.ZSTD``, ``OUT.MSQ``,
+        ``OUT.ZSTD``, ``DISPL``, ``PTMA``, ``WEIGHT``.
+    decimals
+        As UDECIM=.
+    """
+    unknown = np.full(len(estimate.items), np.nan)
+    _write(
+        path,
+        "ITEM  written by discreet",
+        decimals,
+        measure=estimate.difficulty,
+        codes=[ITEM_CODES[one] for one in estimate.status],
+        count=unknown if estimate.answers is None else estimate.answers,
+        score=unknown if estimate.right is None else estimate.right,
+        error=estimate.se,
+        extra=extra or {},
+        names=estimate.items,
+    )
+
+
+def read_person_file(
+    path: str | PathLike[str], *, user_mean: float = 0.0, user_scale: float = 1.0
+) -> PersonScores:
+    """Read a PFILE= as abilities; confidential, as these are about single persons."""
+    rows = _read(path, user_mean, user_scale)
+    code, count, right, measure, error = _numbers(path, rows)
+    status = np.array([*map(_person_status, code, count, right)], dtype=object)
+    known = (status != PersonStatus.NO_ANSWERS) & (measure != NO_MEASURE)
+    return PersonScores(
+        persons=np.array([row.get("NAME") or row["ENTRY"] for row in rows], dtype=object),
+        ability=np.where(known, (measure - user_mean) / user_scale, np.nan),
+        se=np.where(known, error / abs(user_scale), np.nan),
+        score=np.nan_to_num(right).astype(np.int64),
+        answered=np.nan_to_num(count).astype(np.int64),
+        status=status,
+        method="winsteps",
+        items=(),
+    )
+
+
+def write_person_file(
+    path: str | PathLike[str],
+    scores: PersonScores,
+    *,
+    extra: Mapping[str, Sequence[float] | FloatArray] | None = None,
+    decimals: int = 4,
+) -> None:
+    """Write abilities as a PFILE=; see :func:`write_item_file`. Confidential."""
+    _write(
+        path,
+        "PERSON  written by discreet; confidential",
+        decimals,
+        measure=scores.ability,
+        codes=[PERSON_CODES[one] for one in scores.status],
+        count=scores.answered,
+        score=scores.score,
+        error=scores.se,
+        extra=extra or {},
+        names=[str(name) for name in scores.persons],
+    )
+
+
+def _read(path: str | PathLike[str], user_mean: float, user_scale: float) -> list[Row]:
+    if not (isfinite(user_scale) and user_scale != 0 and isfinite(user_mean)):
+        raise BadUsage(f"user_scale must be a number other than 0, found {user_scale}")
+    return read_table(path)
+
+
+def _names(path: str | PathLike[str], rows: list[Row]) -> tuple[str, ...]:
+    names = tuple(row.get("NAME") or row["ENTRY"] for row in rows)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadResponses(
+            f"{path}: two items are called '{twice}'; items are told apart by NAME here, so "
+            "names must differ"
+        )
+    return names
+
+
+def _field(path: str | PathLike[str], row: Row, label: str, default: float) -> float:
+    text = row.get(label, "")
+    if text in ("", "."):
+        return default
+    try:
+        return float(text)
+    except ValueError as error:
+        raise BadResponses(
+            f"{path}, entry {row['ENTRY']}: {label} is '{text}', which is no number; is a name "
+            "with blanks in a column before NAME?"
+        ) from error
+
+
+def _numbers(path: str | PathLike[str], rows: list[Row]) -> Iterator[FloatArray]:
+    """Return status codes, counts, scores, measures and errors; what is not there is NaN."""
+    for label in ("STATUS", "COUNT", "SCORE", "MEASURE", "ERROR"):
+        default = 1 if label == "STATUS" else np.nan
+        yield np.array([_field(path, row, label, default) for row in rows])
+
+
+def _counts(values: FloatArray) -> npt.NDArray[np.int64] | None:
+    return values.astype(np.int64) if np.isfinite(values).all() else None
+
+
+def _item_status(code: float, count: float, right: float) -> Status:
+    if code in MEASURED:
+        return Status.ESTIMATED
+    if code in ANCHORED:
+        return Status.ANCHORED
+    if code in NO_RESPONSES or count == 0:
+        return Status.NO_ANSWERS
+    if code in EXTREME_CODES:
+        # The highest measure belongs to the item that nobody had right.
+        high = _is_high(code, count, right, high_codes=(-1, -5))
+        return Status.ALWAYS_RIGHT if high else Status.ALWAYS_WRONG
+    return Status.NOT_CONNECTED
+
+
+def _person_status(code: float, count: float, right: float) -> PersonStatus:
+    if code in EXTREME_CODES:
+        high = _is_high(code, count, right, high_codes=(0, -4))
+        return PersonStatus.ALL_RIGHT if high else PersonStatus.ALL_WRONG
+    known = code in MEASURED or code in ANCHORED
+    return PersonStatus.MEASURED if known else PersonStatus.NO_ANSWERS
+
+
+def _is_high(code: float, count: float, right: float, *, high_codes: tuple[int, ...]) -> bool:
+    """Whether an extreme raw score is the highest: by the score, without one by the code."""
+    return right != 0 if isfinite(count) and isfinite(right) else code in high_codes
+
+
+def _check_unit(path: str | PathLike[str], difficulty: FloatArray) -> None:
+    known = difficulty[np.isfinite(difficulty)]
+    if len(known) and float(np.abs(known).max()) > LARGEST_LOGIT:
+        raise BadUsage(
+            f"{path}: a measure of {known[np.abs(known).argmax()]:g} cannot be in logits; say how "
+            "the run was rescaled with user_mean (UMEAN=) and user_scale (USCALE=)"
+        )
+
+
+def _write(
+    path: str | PathLike[str],
+    title: str,
+    decimals: int,
+    *,
+    measure: FloatArray,
+    codes: list[int],
+    count: npt.NDArray[Any],
+    score: npt.NDArray[Any],
+    error: FloatArray,
+    extra: Mapping[str, Sequence[float] | FloatArray],
+    names: Sequence[str],
+) -> None:
+    m = len(names)
+    unknown = [label for label in extra if label not in FIT_LABELS]
+    wrong = [label for label, values in extra.items() if len(values) != m]
+    if unknown or wrong:
+        raise BadUsage(
+            f"extra column {(unknown or wrong)[0]!r}: use the labels {', '.join(FIT_LABELS)}, each "
+            f"with one number for each of the {m} lines"
+        )
+    if not 0 <= decimals <= 12:
+        raise BadUsage(f"decimals must lie between 0 and 12, found {decimals}")
+    known = np.where(np.isfinite(measure), measure, NO_MEASURE)
+    numbers = {"COUNT": count, "SCORE": score, "ERROR": error}
+    numbers |= {label: np.asarray(extra[label]) for label in FIT_LABELS if label in extra}
+    columns: dict[str, list[Any]] = {
+        "ENTRY": list(range(1, m + 1)),
+        "MEASURE": known.tolist(),
+        "STATUS": codes,
+        **{label: values.astype(float).tolist() for label, values in numbers.items()},
+        "NAME": list(names),
+    }
+    place = Path(path)
+    separator = {".csv": ",", ".tsv": "\t"}.get(place.suffix.lower())
+    write_text(place, format_table(title, columns, decimals=decimals, separator=separator))
+
+
+def read_table(path: str | PathLike[str]) -> list[Row]:
+    """Read the lines of an item or person file; lines that are commented out count too.
+
+    Winsteps puts a semicolon before items and persons without an ordinary measure (extreme,
+    deleted, no responses), so that it skips them when the file comes back as anchors.
+    """
+    place = Path(path)
+    lines = [line for line in read_text(place).splitlines() if line.strip(" ;\t")]
+    labels: Sequence[str] = STANDARD
+    separator = _separator(lines)
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        fields = _split(line, separator, len(labels))
+        if fields and fields[0].lstrip("-").isdigit():
+            rows.append(_row(place, number, fields, labels))
+        elif fields and fields[0].upper() == "ENTRY":
+            labels = _labels(_split(line, separator, None))
+        elif rows and (not line.startswith(COMMENT) or fields[0][:1].isdigit()):
+            raise BadResponses(
+                f"{place}, line {number} (blank lines not counted) does not begin with an entry "
+                f"number: '{line.strip()[:40]}'; do two columns run into each other?"
+            )
+    if not rows:
+        raise BadResponses(
+            f"{place}: no line begins with an entry number, so this is no IFILE= or PFILE= of "
+            "Winsteps; write one with its Output Files menu"
+        )
+    return rows
+
+
+def _separator(lines: list[str]) -> str | None:
+    heads = [line for line in lines if line.strip(' ;"\t').upper().startswith("ENTRY")] or lines
+    first = heads[0] if heads else ""
+    return "\t" if "\t" in first else "," if "," in first else None
+
+
+def _split(line: str, separator: str | None, fields: int | None) -> list[str]:
+    text = line.lstrip(" ").removeprefix(COMMENT)
+    if separator is not None:
+        return [field.strip() for field in next(csv.reader([text], delimiter=separator))]
+    # The name comes last and may hold blanks.
+    return [field.strip() for field in text.split(None, -1 if fields is None else fields - 1)]
+
+
+def _labels(fields: list[str]) -> list[str]:
+    upper = [field.strip('"').upper() for field in fields]
+    return [OTHER_NAMES.get(name, name) for name in upper]
+
+
+def _row(place: Path, number: int, fields: list[str], labels: Sequence[str]) -> Row:
+    if len(fields) < len(labels) - 1:
+        raise BadResponses(
+            f"{place}, line {number} (blank lines not counted) has {len(fields)} fields, and the "
+            f"heading has {len(labels)}: {' '.join(labels)}"
+        )
+    return dict(zip(labels, [*fields, ""], strict=False))
+
+
+def format_table(
+    title: str,
+    columns: Mapping[str, Sequence[float | int | str]],
+    *,
+    decimals: int,
+    separator: str | None,
+) -> str:
+    """Write the columns in the given order; ``separator`` None writes columns by position."""
+    labels = [WRITTEN_AS.get(name, name) for name in columns]
+    rows = list(zip(*columns.values(), strict=True))
+    texts = [
+        [_cell(name, value, decimals) for name, value in zip(columns, row, strict=True)]
+        for row in rows
+    ]
+    if separator is not None:
+        out = io.StringIO()
+        writer = csv.writer(out, delimiter=separator, lineterminator="\n")
+        writer.writerow(labels)
+        writer.writerows(texts)
+        return out.getvalue()
+    status = list(columns).index("STATUS")
+    lines = _align(list(columns), [labels, *texts])
+    marks = [COMMENT, *(" " if int(text[status]) > 0 else COMMENT for text in texts)]
+    marked = [mark + line[1:] for mark, line in zip(marks, lines, strict=True)]
+    return "\n".join([f"{COMMENT} {title}", *marked]) + "\n"
+
+
+def _align(names: list[str], rows: list[list[str]]) -> list[str]:
+    """Pad every field, with at least one blank before it; the name comes last as it is."""
+    longest = [max(map(len, column)) + 1 for column in zip(*rows, strict=True)]
+    widths = [max(WIDTHS.get(name, 7), length) for name, length in zip(names, longest, strict=True)]
+    return [
+        "".join(field.rjust(width) for field, width in zip(row[:-1], widths, strict=False))
+        + f" {row[-1]}"
+        for row in rows
+    ]
+
+
+def _cell(name: str, value: float | int | str, decimals: int) -> str:
+    if isinstance(value, str):
+        # A line break inside a name would make two lines of it.
+        return " ".join(value.split()) if name == "NAME" else value
+    if name in ("ENTRY", "STATUS"):
+        return str(int(value))
+    if isnan(value):
+        return "."
+    return f"{value:.{1 if name in ('COUNT', 'SCORE') else decimals}f}"

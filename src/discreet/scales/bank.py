@@ -1,0 +1,383 @@
+"""Item banks: difficulties from many calibrations on one scale, in one file.
+
+In: a first calibration, then further ones that share items with the bank. Out: a CSV file
+whose first line says what it is. Values in a bank never change: items that are already there
+tie the next calibration to the scale, new ones are added. A bank is public only if everything
+in it came from releases, and then it carries the guarantee of all of them together. Where items
+have several steps, their thresholds stand in further columns, and the file is of version 2.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass, replace
+from math import isfinite
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.atomic import write_text
+from discreet.errors import BadBudget, BadResponses, BadUsage
+from discreet.markup import Tabular, brief_repr, list_field_columns, read_cell, spreadsheet_cell
+from discreet.names import read_names
+from discreet.privacy.accounting import Guarantee
+from discreet.results.calibrated import as_estimate
+from discreet.results.thresholds import (
+    CATEGORIES,
+    Thresholds,
+    join_ladders,
+    ladder_of,
+    pad_steps,
+)
+from discreet.scales.linking import FLAG_AT, Link, link_calibrations
+from discreet.schema import LARGEST_LOGIT
+from discreet.tables.paths import explain_read_errors, open_bytes, read_text
+from discreet.types import FloatArray
+
+FORMAT = "discreet-bank"
+VERSION, WITH_STEPS = 1, 2
+UNIT = "logit"
+COLUMNS = ("item", "difficulty", "se", "n", "source", "status")
+SAME_LOCATION = 1e-6
+"""Logits by which the mean of an item's thresholds may differ from its difficulty in a file."""
+"""The column that a bank with steps has: which answers an item's steps lie between, as "0 1 2"."""
+ACTIVE, DRIFTED = "active", "drifted"
+CONFIDENTIAL, PUBLIC = "confidential", "public"
+
+
+@dataclass(frozen=True, eq=False)
+class Bank(Tabular):
+    """Items with difficulties on one scale.
+
+    Attributes
+    ----------
+    scale
+        Its name, such as "mathematics grade 8".
+    items, difficulty, se
+        In logits on that scale.
+    n
+        Answers behind each difficulty; ``None`` where that is not public.
+    source
+        Which calibration each item came from.
+    status
+        ``active``, or ``drifted``: a later calibration disagreed with the value.
+    guarantee
+        Of all sources together, where every one was a release; otherwise ``None``.
+    ladder
+        The thresholds, where some item has more than one step; then ``difficulty`` is an item's
+        location. Else None.
+    """
+
+    scale: str
+    items: tuple[str, ...]
+    difficulty: FloatArray
+    se: FloatArray
+    n: tuple[int | None, ...]
+    source: tuple[str, ...]
+    status: tuple[str, ...]
+    guarantee: Guarantee | None = None
+    ladder: Thresholds | None = None
+
+    __repr__ = brief_repr
+
+    def __post_init__(self) -> None:
+        self.difficulty.setflags(write=False)
+        self.se.setflags(write=False)
+
+    @property
+    def access(self) -> str:
+        """``public`` where a guarantee says so, made with real noise; else ``confidential``."""
+        may_leave = self.guarantee is not None and self.guarantee.is_private
+        return PUBLIC if may_leave else CONFIDENTIAL
+
+    def active(self) -> Bank:
+        """Return the part of the bank whose values no later calibration disagreed with."""
+        use = [i for i, status in enumerate(self.status) if status == ACTIVE]
+        return replace(
+            self,
+            items=tuple(self.items[i] for i in use),
+            difficulty=self.difficulty[use],
+            se=self.se[use],
+            n=tuple(self.n[i] for i in use),
+            source=tuple(self.source[i] for i in use),
+            status=(ACTIVE,) * len(use),
+            ladder=None if self.ladder is None else self.ladder.select(use),
+        )
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column: item, difficulty, se, n, source, status.
+
+        With steps also the categories, and a threshold and its error for every step.
+        """
+        steps = {} if self.ladder is None else self.ladder.to_columns()
+        return {"item": list(self.items), **list_field_columns(self, *COLUMNS[1:]), **steps}
+
+
+def create_bank(calibration: Any, *, scale: str, source: str) -> Bank:
+    """Start a bank with the items of a calibration that have a difficulty.
+
+    Parameters
+    ----------
+    calibration
+        An estimate, a release, or a data frame with the columns item, difficulty and se. Its
+        scale becomes that of the bank.
+    scale
+        A name for the scale.
+    source
+        A name for the calibration.
+    """
+    estimate = as_estimate(calibration, "a bank")
+    _check_name("scale", scale)
+    _check_name("source", source)
+    use = [i for i, b in enumerate(estimate.difficulty) if isfinite(b)]
+    if not use:
+        raise BadUsage(f"no item of '{source}' has a difficulty, so there is nothing to bank")
+    answers, ladder = (getattr(estimate, name, None) for name in ("answers", "ladder"))
+    return Bank(
+        scale=scale,
+        items=tuple(estimate.items[i] for i in use),
+        difficulty=np.array([float(estimate.difficulty[i]) for i in use]),
+        se=np.array([float(estimate.se[i]) for i in use]),
+        n=tuple(None if answers is None else int(answers[i]) for i in use),
+        source=(source,) * len(use),
+        status=(ACTIVE,) * len(use),
+        guarantee=getattr(estimate, "guarantee", None),
+        ladder=None if ladder is None else ladder.select(use),
+    )
+
+
+def grow_bank(
+    bank: Bank, calibration: Any, *, source: str, flag_at: float = FLAG_AT
+) -> tuple[Bank, Link]:
+    """Link a calibration to the bank and add the items that are new.
+
+    Items that the bank has keep their value. Those that drifted keep it too and are marked.
+    The error of the link is part of the standard errors of the new items. What a public bank and
+    a release promise adds up; a calibration of any other kind makes the bank confidential.
+
+    Parameters
+    ----------
+    bank
+        What there is.
+    calibration
+        An estimate or a release with at least two items of the bank.
+    source
+        A name for the calibration that the bank does not have yet.
+    flag_at
+        See :func:`~discreet.link_calibrations`.
+
+    Returns
+    -------
+    tuple
+        The larger bank, and the link to look at.
+    """
+    if source in bank.source:
+        raise BadUsage(
+            f"the bank has items of a calibration called '{source}' already; adding it twice would "
+            "count its answers twice. Give a later calibration another name"
+        )
+    link = link_calibrations(bank.active(), calibration, flag_at=flag_at)
+    added = create_bank(link.move(link.linked), scale=bank.scale, source=source)
+    drifted = set(link.flagged_items)
+    known = set(bank.items)
+    new = [i for i, name in enumerate(added.items) if name not in known]
+    status = tuple(
+        DRIFTED if name in drifted else was
+        for name, was in zip(bank.items, bank.status, strict=True)
+    )
+    grown = Bank(
+        scale=bank.scale,
+        items=(*bank.items, *(added.items[i] for i in new)),
+        difficulty=np.concatenate([bank.difficulty, added.difficulty[new]]),
+        se=np.concatenate([bank.se, added.se[new]]),
+        n=(*bank.n, *(added.n[i] for i in new)),
+        source=(*bank.source, *(source for _ in new)),
+        status=(*status, *(ACTIVE for _ in new)),
+        guarantee=added.guarantee,
+        ladder=_add_ladder(bank, added, new),
+    )
+    return grown, link
+
+
+def _add_ladder(bank: Bank, added: Bank, new: list[int]) -> Thresholds | None:
+    if bank.ladder is None and added.ladder is None:
+        return None
+    return join_ladders([ladder_of(bank), ladder_of(added).select(new)])
+
+
+def _check_name(what: str, name: str) -> None:
+    if not name.strip() or not name.isprintable():
+        raise BadUsage(f"the {what} needs a name of printable characters, found {name!r}")
+
+
+def write_bank(path: str | PathLike[str], bank: Bank) -> None:
+    """Write the file; it appears whole, or the old one stays."""
+    version = VERSION if bank.ladder is None else WITH_STEPS
+    head: dict[str, Any] = {"format": FORMAT, "version": version, "unit": UNIT}
+    head |= {"scale": bank.scale, "access": bank.access}
+    if bank.guarantee is not None:
+        head["guarantee"] = bank.guarantee.to_dict()
+    text = io.StringIO()
+    text.write(f"# {json.dumps(head, ensure_ascii=False)}\n")
+    # Names in quotes, so that any sign may be part of one.
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    columns = bank.to_dict()
+    writer.writerow(columns)
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow([_cell(value) for value in row])
+    write_text(Path(path), text.getvalue(), private=bank.access != PUBLIC)
+
+
+def _cell(value: Any) -> Any:
+    missing = value is None or (isinstance(value, float) and not isfinite(value))
+    return "" if missing else spreadsheet_cell(value)
+
+
+def is_bank(path: str | PathLike[str]) -> bool:
+    """Say whether a file begins as a bank does."""
+    with explain_read_errors(Path(path)), open_bytes(Path(path)) as file:
+        return FORMAT.encode() in file.readline(4096)
+
+
+def read_bank(path: str | PathLike[str]) -> Bank:
+    """Read a bank, or explain what is wrong with the file.
+
+    Raises
+    ------
+    BadUsage
+        If the file is no bank, or is in another unit or version.
+    BadResponses
+        If a row cannot be used: no number, a repeated item.
+    """
+    place = Path(path)
+    first, _, rest = read_text(place).partition("\n")
+    head = _read_head(place, first)
+    reader = csv.DictReader(io.StringIO(rest, newline=""))
+    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+    if missing:
+        raise BadResponses(f"{place}: the bank has no column '{missing[0]}'")
+    rows = list(reader)
+    _check_rows(place, rows)
+    return Bank(
+        scale=str(head["scale"]),
+        items=read_names(read_cell(row["item"]) for row in rows),
+        difficulty=np.array([_number(place, row, "difficulty") for row in rows]),
+        se=np.array([_number(place, row, "se") if row["se"] else np.nan for row in rows]),
+        n=tuple(int(_number(place, row, "n")) if row["n"] else None for row in rows),
+        source=tuple(read_cell(row["source"]) for row in rows),
+        status=tuple(row["status"] for row in rows),
+        guarantee=_read_guarantee(place, head.get("guarantee")),
+        ladder=_read_ladder(place, rows) if head["version"] == WITH_STEPS else None,
+    )
+
+
+def _read_ladder(place: Path, rows: list[dict[str, str]]) -> Thresholds:
+    """Read the columns of a bank with steps, or say which item cannot be used."""
+    kept, value, error = [], [], []
+    for row in rows:
+        try:
+            own = tuple(map(int, row[CATEGORIES].split()))
+            kept.append(own)
+            value.append([float(row[f"threshold_{step}"]) for step in range(1, len(own))])
+            said = [row[f"threshold_{step}_se"] for step in range(1, len(own))]
+            error.append([float(one) if one else np.nan for one in said])
+        except (KeyError, ValueError) as reason:
+            raise BadResponses(
+                f"{place}, item '{row['item']}': a bank with steps needs the column {CATEGORIES} "
+                "('0 1 2'), and threshold_1, threshold_1_se, ... with a number for every step"
+            ) from reason
+    _check_ladder(place, rows, kept, value)
+    status = tuple((row["status"],) * len(own) for row, own in zip(rows, value, strict=True))
+    return Thresholds(pad_steps(value), pad_steps(error), status, kept=tuple(kept))
+
+
+def _check_ladder(
+    place: Path,
+    rows: list[dict[str, str]],
+    kept: list[tuple[int, ...]],
+    value: list[list[float]],
+) -> None:
+    for row, own, steps in zip(rows, kept, value, strict=True):
+        rising = own == tuple(sorted(set(own))) and len(own) > 1 and own[0] >= 0
+        mean = sum(steps) / max(len(steps), 1)
+        if not rising or not abs(mean - float(row["difficulty"])) < SAME_LOCATION:
+            raise BadResponses(
+                f"{place}, item '{row['item']}': the categories are '{row[CATEGORIES]}' and the "
+                f"mean of the thresholds is {mean:g}; categories must rise, from 0 or above, and "
+                f"the mean must be the difficulty, {row['difficulty']}"
+            )
+
+
+def _read_head(place: Path, line: str) -> dict[str, Any]:
+    try:
+        head = json.loads(line.removeprefix("#"))
+    except ValueError:
+        head = None
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise BadUsage(
+            f"{place} is not an item bank: its first line must be '# ' and a JSON object with "
+            f'"format": "{FORMAT}"; make one with `discreet bank create`'
+        )
+    if head.get("version") not in (VERSION, WITH_STEPS):
+        raise BadUsage(
+            f"{place} is a bank of version {head.get('version')}; this version of discreet reads "
+            f"{VERSION} and {WITH_STEPS}"
+        )
+    if head.get("unit") != UNIT:
+        raise BadUsage(
+            f"{place} is in the unit {head.get('unit')!r}, and difficulties here are in "
+            f"{UNIT!r}; convert its difficulties and standard errors to logits first"
+        )
+    if not isinstance(head.get("scale"), str) or head.get("access") not in (CONFIDENTIAL, PUBLIC):
+        raise BadUsage(f"{place}: the first line of a bank must name its scale and its access")
+    return head
+
+
+def _read_guarantee(place: Path, values: Any) -> Guarantee | None:
+    try:
+        return None if values is None else Guarantee.from_dict(dict(values))
+    except (BadBudget, TypeError, ValueError) as error:
+        raise BadUsage(f"{place}: the guarantee in the first line is none: {error}") from error
+
+
+def _check_rows(place: Path, rows: list[dict[str, str]]) -> None:
+    seen: dict[str, int] = {}
+    for number, row in enumerate(rows, start=3):
+        if None in row or None in row.values():
+            columns = sum(name is not None for name in row)
+            raise BadResponses(f"{place}, line {number}: this bank has {columns} columns")
+        if row["item"] in seen:
+            raise BadResponses(
+                f"{place}, line {number}: item '{row['item']}' is in the bank already, in line "
+                f"{seen[row['item']]}; an item has one difficulty. Remove one of the lines"
+            )
+        if row["status"] not in (ACTIVE, DRIFTED):
+            raise BadResponses(
+                f"{place}, line {number}: the status is '{row['status']}', it must be "
+                f"'{ACTIVE}' or '{DRIFTED}'"
+            )
+        seen[row["item"]] = number
+    if not rows:
+        raise BadResponses(f"{place}: the bank has no items")
+
+
+LIMITS = {"difficulty": (-LARGEST_LOGIT, LARGEST_LOGIT), "se": (0.0, LARGEST_LOGIT), "n": (0, 1e15)}
+"""Between which numbers a column of a bank lies."""
+
+
+def _number(place: Path, row: dict[str, str], name: str) -> float:
+    try:
+        value = float(row[name])
+    except ValueError:
+        value = float("nan")
+    low, high = LIMITS[name]
+    if not low <= value <= high:
+        raise BadResponses(
+            f"{place}, item '{row['item']}': the {name} is '{row[name]}', which is no number "
+            f"from {low:g} to {high:g}"
+        )
+    return value

@@ -1,0 +1,530 @@
+"""Items that drift: compare several periods, days or months apart, and raise an alarm.
+
+In: the answers of every period, or a calibration of every period with standard errors (estimates,
+counts with folds, releases), in the order of time. Out: for every item a p-value of so much change
+without drift, and an alarm with a stated rate of false alarms.
+
+Real items have unequal slopes, and real cohorts differ. Then the difficulties of the Rasch model
+change from cohort to cohort although no item drifts: an item with a steep slope looks easier to an
+abler cohort. Both tests allow for that.
+
+From answers: a marginal fit with a slope for every item, and mean and standard deviation of the
+abilities in every period; each item then has the score test of its shifts
+(:mod:`discreet.models.slopes`). From calibrations: Welch's analysis of variance, which allows for
+standard errors that are estimates themselves (from folds), with a variance added along the cohort
+means, as large as the spread of the items' changes along them says. The alarm is Holm's, over all
+items. The scale is that of the items without drift. They are first found against medians, which up
+to half of the items cannot move, then by the test itself, until the same items are found again. Of
+items with steps the locations are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, TypeVar, Unpack
+
+import numpy as np
+
+from discreet.answers.opening import is_matrix, load_answers
+from discreet.answers.protocol import AnswerSource
+from discreet.answers.responses import Responses
+from discreet.counts import PairCounts, holds_counts
+from discreet.errors import BadUsage, DisconnectedItems
+from discreet.markup import Tabular, brief_repr, count_of, list_field_columns, name_some
+from discreet.models.calibrate import fit
+from discreet.models.slopes import (
+    LEAST,
+    GroupAnswers,
+    GroupFit,
+    GroupModel,
+    ItemShift,
+    find_origin,
+    fit_groups,
+    free_item,
+    shift_item,
+)
+from discreet.models.steps import leave_unused
+from discreet.privacy.accounting import Guarantee
+from discreet.privacy.accounting.spend import compose_guarantees
+from discreet.results.calibrated import read_calibration
+from discreet.results.dropped import warn_of_dropped
+from discreet.results.estimate import FitWarning, WarningKind
+from discreet.scales.linking import FEWEST, differ_in_steps, find_guarantee, tell_other_steps
+from discreet.scales.placing import (
+    align_medians,
+    compare_periods,
+    find_usable,
+    gather_periods,
+)
+from discreet.tables.sources import as_arrow, is_data_frame
+from discreet.tables.words import ReadingWords
+from discreet.types import BoolArray, FloatArray, IndexArray
+
+STILL_AT = 0.01
+"""Items whose change is less likely than this without drift do not help to find the scale."""
+MEMORY = 2e9
+"""Bytes that the outer products of the persons' scores may take."""
+
+ANSWERS, CALIBRATIONS = "answers", "calibrations"
+
+Test = TypeVar("Test")
+
+
+@dataclass(frozen=True, eq=False)
+class Drift(Tabular):
+    """Which items drifted between several periods.
+
+    Attributes
+    ----------
+    items
+        The items that at least two periods have.
+    periods
+        The names of the periods.
+    difficulty, se
+        ``[period, item]``, in logits on one scale: the items without drift have mean zero. NaN
+        where a period does not have the item. From answers it is the logit of a wrong answer
+        for a person at the origin of the scale.
+    change, change_se
+        The latest difficulty minus the mean of all earlier ones. From calibrations the standard
+        error includes what unequal slopes may do (``tau``).
+    p_value, p_adjusted
+        The probability of so much change over all periods without drift; adjusted for the number
+        of items (Holm).
+    moved
+        Which items raise the alarm: ``p_adjusted`` below ``level``.
+    level
+        The rate of false alarms when no item drifts.
+    warnings
+        What to look at.
+    guarantee
+        What holds for these numbers: that of all releases together, or None.
+    test, choice
+        ``"answers"`` or ``"calibrations"``: which test was used; and a sentence that says why.
+    cohort_mean
+        Mean ability of every period on the same scale, ``[period]``; None where it is not known.
+    tau
+        From calibrations: standard deviation of the items' changes per logit of cohort mean that
+        is not sampling error, as unequal slopes make it; None where cohort means are not known,
+        and from answers, where every item has its own slope.
+    """
+
+    items: tuple[str, ...]
+    periods: tuple[str, ...]
+    difficulty: FloatArray
+    se: FloatArray
+    change: FloatArray
+    change_se: FloatArray
+    p_value: FloatArray
+    p_adjusted: FloatArray
+    moved: BoolArray
+    level: float
+    warnings: tuple[FitWarning, ...] = ()
+    guarantee: Guarantee | None = None
+    test: str = CALIBRATIONS
+    choice: str = ""
+    cohort_mean: FloatArray | None = None
+    tau: float | None = None
+
+    __repr__ = brief_repr
+
+    @property
+    def alarm(self) -> bool:
+        """Whether an item drifted."""
+        return bool(self.moved.any())
+
+    @property
+    def moved_items(self) -> tuple[str, ...]:
+        """Names of the items that drifted."""
+        return tuple(self.items[i] for i in np.flatnonzero(self.moved))
+
+    def describe(self) -> list[str]:
+        """Return the sentences that a summary begins with."""
+        moved = int(self.moved.sum()) or "none"
+        about = f"{count_of(len(self.items))} in {len(self.periods)} periods, {moved} moved"
+        return [about, *([self.choice] if self.choice else [])]
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """One list per column: item, change, se, p_value, p_adjusted, moved, and each period."""
+        columns = list_field_columns(
+            self, "items", "change", "change_se", "p_value", "p_adjusted", "moved"
+        )
+        names = {"items": "item", "change_se": "se"}
+        table = {names.get(name, name): values for name, values in columns.items()}
+        return table | dict(zip(self.periods, self.difficulty.tolist(), strict=True))
+
+
+def find_drift(
+    *sources: Any,
+    periods: Sequence[str] | None = None,
+    level: float = 0.05,
+    **reading: Unpack[ReadingWords],
+) -> Drift:
+    """Find the items that drift between periods, given in the order of time.
+
+    Parameters
+    ----------
+    sources
+        Two or more periods with different persons, one after the other or as one list: the
+        answers (:class:`Responses`, data frames, arrays, paths), or calibrations (estimates,
+        counts with folds, releases, banks). Answers give the better test. Items are matched by
+        name.
+    periods
+        Their names; by default "1", "2", ...
+    level
+        Largest rate of false alarms when no item drifts.
+    reading
+        ``person=``, ``item=``, ``response=`` and the other keywords of
+        :func:`discreet.read_responses`, for answers that have columns.
+
+    Raises
+    ------
+    DisconnectedItems
+        If a period has fewer than two items in common with the others.
+
+    Examples
+    --------
+    >>> import numpy as np, discreet
+    >>> rng = np.random.default_rng(0)
+    >>> monday, tuesday = (discreet.simulate(persons=500, items=8, rng=rng, difficulty=np.arange(8))
+    ...                    for _ in range(2))
+    >>> find_drift(monday.responses, tuesday.responses).moved_items
+    ()
+    >>> find_drift([discreet.fit(monday.responses), discreet.fit(tuesday.responses)]).moved_items
+    ()
+    """
+    given = sources[0] if len(sources) == 1 and isinstance(sources[0], list | tuple) else sources
+    names = _name_periods(given, periods, level)
+    if _hold_answers(given, names):
+        compared = _compare_answers([load_answers(one, reading) for one in given], names)
+    else:
+        compared = _compare_calibrations([_read_period(one) for one in given], names)
+    adjusted = adjust_holm(compared.p_value)
+    moved = adjusted < level
+    warnings = (*compared.warnings, *_warn(compared, moved))
+    warn_of_dropped(warnings)
+    about = {**vars(compared), "warnings": warnings}
+    return Drift(periods=names, level=level, p_adjusted=adjusted, moved=moved, **about)
+
+
+@dataclass(frozen=True, eq=False)
+class _Comparison:
+    """What either test finds, before p-values are adjusted; fields as in :class:`Drift`."""
+
+    items: tuple[str, ...]
+    difficulty: FloatArray
+    se: FloatArray
+    change: FloatArray
+    change_se: FloatArray
+    p_value: FloatArray
+    test: str
+    choice: str
+    cohort_mean: FloatArray | None
+    tau: float | None = None
+    warnings: tuple[FitWarning, ...] = ()
+    guarantee: Guarantee | None = None
+
+
+def _name_periods(
+    sources: Sequence[Any], periods: Sequence[str] | None, level: float
+) -> tuple[str, ...]:
+    """Return the names of the periods; refuse what cannot be compared."""
+    if not 0 < level < 1:
+        raise BadUsage(f"level must lie between 0 and 1, found {level}; use 0.05 for 5%")
+    if len(sources) < 2:
+        raise BadUsage(
+            f"drift shows between two periods or more, found {len(sources)}; give the answers or a "
+            "calibration of each day, week or month, in the order of time"
+        )
+    names = tuple(map(str, range(1, len(sources) + 1) if periods is None else periods))
+    if len(names) != len(sources) or len(set(names)) < len(names):
+        raise BadUsage(
+            f"{len(sources)} periods need as many different names, found {name_some(list(names))}"
+        )
+    return names
+
+
+def _hold_answers(sources: Sequence[Any], names: tuple[str, ...]) -> bool:
+    """Say whether these are answers; refuse answers beside calibrations."""
+    answers = [_is_answers(one) for one in sources]
+    if any(answers) and not all(answers):
+        other = answers.index(False)
+        raise BadUsage(
+            f"period {names[answers.index(True)]} holds answers, but period {names[other]} does "
+            f"not ({type(sources[other]).__name__}). Compare answers with answers or calibrations "
+            "with calibrations: fit(answers) makes one"
+        )
+    return all(answers)
+
+
+def _is_answers(source: Any) -> bool:
+    if isinstance(source, str | PathLike):
+        return not holds_counts(source)
+    if is_data_frame(source) and hasattr(source, "columns"):
+        columns = {name.strip().lower() for name in as_arrow(source).column_names}
+        return not columns & {"difficulty", "threshold"}
+    return isinstance(source, AnswerSource) or is_matrix(source)
+
+
+def _read_period(source: Any) -> Any:
+    """Return a calibration; counts are fitted."""
+    if isinstance(source, PairCounts) or holds_counts(source):
+        return fit(source)
+    return read_calibration(source)
+
+
+def _settle(
+    usable: BoolArray, has: BoolArray, test: Callable[[BoolArray], tuple[Test, FloatArray]]
+) -> tuple[Test, FloatArray]:
+    """Repeat a test on the scale of the items that it finds without drift.
+
+    Parameters
+    ----------
+    usable
+        The items without drift, to begin with.
+    has
+        Which period has which item.
+    test
+        Takes the items without drift; returns what it found, and the p-values of all items.
+    """
+    seen = set()
+    while True:
+        seen.add(usable.tobytes())
+        found, p = test(usable)
+        usable = p >= STILL_AT
+        # Where nearly every item drifts there is no scale but that of the last round.
+        if usable.tobytes() in seen or (usable & has).sum(axis=1).min() < FEWEST:
+            return found, p
+
+
+def _check_links(has: BoolArray, names: tuple[str, ...]) -> None:
+    """Refuse periods that share too few items with the others."""
+    for name, number in zip(names, has.sum(axis=1).tolist(), strict=True):
+        if number < FEWEST:
+            raise DisconnectedItems(
+                f"period {name} has {count_of(number)} in common with the others that can be "
+                f"compared; at least {FEWEST} are needed. Items are matched by name"
+            )
+
+
+def _compare_latest(values: FloatArray, covariance: FloatArray) -> tuple[float, float]:
+    """Return the latest difficulty of an item minus the mean of those before, and its error."""
+    *before, last = np.flatnonzero(np.isfinite(values)).tolist()
+    precision = 1 / np.maximum(covariance.diagonal()[before], 1e-24)
+    weight = np.append(-precision / precision.sum(), 1.0)
+    known = [*before, last]
+    variance = weight @ covariance[np.ix_(known, known)] @ weight
+    return float(weight @ values[known]), float(np.sqrt(variance))
+
+
+# --- from answers -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Shifts:
+    """The items' shifts, in the order of the tested items, and the fit without drifted items."""
+
+    base: GroupFit
+    origin: BoolArray
+    items: list[ItemShift]
+
+
+def _compare_answers(parts: list[Responses], names: tuple[str, ...]) -> _Comparison:
+    """Test every item for drift from the answers of the periods."""
+    items, answers = _gather_answers(parts)
+    tested = np.flatnonzero(answers.compared.sum(axis=0) > 1)
+    has = answers.compared[:, tested]
+    _check_size(answers)
+    _check_links(has, names)
+    align_medians(np.where(has, 0.0, np.nan))
+    first = _test_shifts(answers, tested, np.ones(len(tested), dtype=bool))
+    start = first[0].base.model
+    final, p = _settle(
+        find_usable(*_list_locations(first[0].items)),
+        has,
+        lambda usable: first if usable.all() else _test_shifts(answers, tested, usable, start),
+    )
+    location, variance = _list_locations(final.items)
+    change = np.array([_compare_latest(one.location, one.covariance) for one in final.items])
+    ability = final.base.model.mean - find_origin(final.base, final.origin)
+    return _Comparison(
+        items=tuple(items[i] for i in tested),
+        difficulty=location,
+        se=np.sqrt(variance),
+        change=change[:, 0],
+        change_se=change[:, 1],
+        p_value=p,
+        test=ANSWERS,
+        choice=(
+            "Score test from the answers: every item has its own slope, and every period its own "
+            "mean and SD of abilities."
+        ),
+        cohort_mean=final.base.model.slope[final.origin].mean() * ability,
+        warnings=_tell_rare(items, answers),
+    )
+
+
+def _gather_answers(parts: list[Responses]) -> tuple[tuple[str, ...], GroupAnswers]:
+    """Return the items that somebody answered otherwise than somebody else, and all answers.
+
+    Persons count as different ones in every period.
+    """
+    unnamed = [Responses(one.items, None, one.store, lowest=one.lowest) for one in parts]
+    whole = leave_unused(Responses.concat(unnamed))
+    codes = whole.to_array()
+    lowest = np.where(codes < 0, np.iinfo(codes.dtype).max, codes).min(axis=0, initial=127)
+    varied = np.flatnonzero(codes.max(axis=0, initial=-1) > lowest)
+    ends = np.cumsum([one.n_persons for one in parts])[:-1]
+    steps = np.array(whole.steps, dtype=np.int64)[varied]
+    items = tuple(whole.items[i] for i in varied)
+    return items, GroupAnswers(tuple(np.split(codes[:, varied], ends)), steps)
+
+
+def _tell_rare(items: tuple[str, ...], answers: GroupAnswers) -> tuple[FitWarning, ...]:
+    """Warn of items that several periods have, but with too few right or wrong answers."""
+    several = (answers.answered > 0).sum(axis=0) > 1
+    rare = [items[i] for i in np.flatnonzero(several & (answers.compared.sum(axis=0) < 2))]
+    if not rare:
+        return ()
+    sentence = (
+        f"{count_of(len(rare))} not compared: {name_some(rare)}. A test needs {LEAST:.0f} right "
+        f"and {LEAST:.0f} wrong answers in each of two periods. Join periods to have more"
+    )
+    return (FitWarning(WarningKind.NOT_COMPARED, sentence, rare),)
+
+
+def _check_size(answers: GroupAnswers) -> None:
+    """Refuse more parameters than persons, or than fit into memory."""
+    groups, size = len(answers.codes), int(answers.steps.sum()) + len(answers.steps) + 2
+    needed = 8 * groups * size**2
+    if needed > MEMORY:
+        raise BadUsage(
+            f"the test from answers needs {needed / 1e9:.0f} GB for {len(answers.steps):,} items "
+            f"in {groups} periods; the limit is {MEMORY / 1e9:.0f} GB. Calibrate each period with "
+            "fit and compare the calibrations, or give fewer items or periods"
+        )
+    parameters = size + 2 * groups
+    if answers.persons <= parameters:
+        raise BadUsage(
+            f"the test from answers estimates {parameters:,} numbers and needs more persons than "
+            f"that, found {answers.persons:,}. Calibrate each period with fit and compare the "
+            "calibrations"
+        )
+
+
+def _test_shifts(
+    answers: GroupAnswers, tested: IndexArray, usable: BoolArray, start: GroupModel | None = None
+) -> tuple[_Shifts, FloatArray]:
+    """Test the shifts of every item, with ability measured by it and the items without drift.
+
+    ``start`` are parameters of all items, where some are known.
+    """
+    from scipy.special import chdtrc
+
+    kept = np.setdiff1d(np.arange(len(answers.steps)), tested[~usable])
+    base = _fit_items(answers, kept, start)
+    start = start and start.put(kept, answers.steps_of(kept), base.model)
+    origin = np.isin(kept, tested)
+    shifts = [
+        shift_item(base, int(np.searchsorted(kept, item)), origin)
+        if sound
+        else free_item(
+            _fit_items(answers, np.append(kept, item), start), len(kept), np.append(origin, False)
+        )
+        for item, sound in zip(tested, usable, strict=True)
+    ]
+    p = [float(chdtrc(one.degrees, max(one.statistic, 0.0))) for one in shifts]
+    return _Shifts(base, origin, shifts), np.array(p)
+
+
+def _fit_items(answers: GroupAnswers, items: IndexArray, start: GroupModel | None) -> GroupFit:
+    """Fit some of the items."""
+    begin = start and start.take(items, answers.steps_of(items))
+    return fit_groups(answers.take(items), begin)
+
+
+def _list_locations(shifts: list[ItemShift]) -> tuple[FloatArray, FloatArray]:
+    """Return locations and their variances, ``[period, item]``."""
+    location = np.array([one.location for one in shifts]).T
+    return location, np.array([one.covariance.diagonal() for one in shifts]).T
+
+
+# --- from calibrations ------------------------------------------------------------------------
+
+
+def _compare_calibrations(known: list[Any], names: tuple[str, ...]) -> _Comparison:
+    """Test every item for drift from calibrations of the periods."""
+    other = differ_in_steps(known)
+    table = gather_periods(known, names, other)
+    _check_links(table.has, names)
+    usable = find_usable(table.difficulty, table.variance)
+    placed, p = _settle(usable, table.has, lambda usable: compare_periods(table, usable))
+    change = np.array(
+        [
+            _compare_latest(values, placed.covariance_of(item))
+            for item, values in enumerate(placed.difficulty.T)
+        ]
+    )
+    guarantee = find_guarantee(known[0])
+    for one in known[1:]:
+        guarantee = compose_guarantees(guarantee, find_guarantee(one))
+    return _Comparison(
+        items=table.items,
+        difficulty=placed.difficulty,
+        se=np.sqrt(placed.variance),
+        change=change[:, 0],
+        change_se=change[:, 1],
+        p_value=p,
+        test=CALIBRATIONS,
+        choice=_explain_tau(placed.tau, len(names)),
+        cohort_mean=None if placed.tau is None else placed.cohort_mean,
+        tau=placed.tau,
+        warnings=tell_other_steps(other),
+        guarantee=guarantee,
+    )
+
+
+def _explain_tau(tau: float | None, periods: int) -> str:
+    """Say which test was used, and how it allows for unequal slopes."""
+    start = "Test from calibrations, because no answers were given"
+    if tau is None:
+        return (
+            f"{start}. Cohort means are not known, so it takes slopes as equal: where cohorts "
+            "differ, unequal slopes may look like drift."
+        )
+    said = f"{start}; unequal slopes may change an item by {tau:.2f} per logit of cohort mean (SD)."
+    if periods > 2:
+        return said
+    return (
+        f"{said} With two periods only the size of a change tells drift from an unequal slope; "
+        "give the answers to tell them apart."
+    )
+
+
+def adjust_holm(p: FloatArray) -> FloatArray:
+    """Return p-values adjusted for having looked at all of them (Holm 1979).
+
+    Examples
+    --------
+    >>> adjust_holm(np.array([0.04, 0.001, 0.03])).round(3).tolist()
+    [0.06, 0.003, 0.06]
+    """
+    order = np.argsort(p)
+    raised = p[order] * np.arange(len(p), 0, -1)
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
+    return adjusted
+
+
+def _warn(compared: _Comparison, moved: BoolArray) -> tuple[FitWarning, ...]:
+    if not moved.any():
+        return ()
+    names = [compared.items[i] for i in np.flatnonzero(moved)]
+    sentence = (
+        f"{len(names)} of {len(compared.items)} items moved: {name_some(names)}. Look at what "
+        "changed: wording, position, key, teaching, or that the item became known"
+    )
+    if compared.test == CALIBRATIONS and compared.tau is None:
+        sentence += ". Or cohorts differ and slopes are unequal, which was not allowed for here"
+    return (FitWarning(WarningKind.DRIFTED, sentence, names),)
