@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from discreet.models.calibrate import fit
-from discreet.planning.co_occurrence import THIN_ITEMS
 from discreet.planning.forecast import (
+    THIN_ITEMS,
     predict_rmse,
     predict_rmse_without_privacy,
     predict_square,

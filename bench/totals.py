@@ -24,7 +24,7 @@ import numpy as np
 import discreet
 from bench.rating_scales import draw_thresholds, hold, say
 from discreet import Budget
-from discreet.models.noisy.totals.forecast import forecast_totals
+from discreet.models.noisy.totals.fit import forecast_totals
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.total_tables import unpack_shapes
 from discreet.privacy.mechanisms.total_values import read_released_forms

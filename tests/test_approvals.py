@@ -32,9 +32,8 @@ from discreet.privacy.noise import ExactNoise
 from discreet.publishing import delivery
 from discreet.publishing.bundle import seal_record
 from discreet.publishing.delivery import resume_release
-from discreet.publishing.listing import make_listing
 from discreet.publishing.notices import withdrawal_notice
-from discreet.publishing.wanted import ReleaseSpec
+from discreet.publishing.spec import ReleaseSpec, make_listing
 
 pytest.importorskip("cryptography", reason="the extra approvals is not installed")
 

@@ -28,8 +28,8 @@ from discreet.persons import plausible
 from discreet.planning.forecast import _scatter
 from discreet.privacy.mechanisms import response
 from discreet.results.estimate import Estimate, Solution, Status, draw_errors
-from discreet.results.rank_ranges import find_probability
 from discreet.results.ranking import rank
+from discreet.results.ranks import find_probability
 from discreet.scales.anchoring import _displaced
 from discreet.scales.grounded import solve_grounded, sum_score_products
 from discreet.scales.linking import link_calibrations

@@ -30,7 +30,7 @@ from discreet.report.formats import read_warehouse
 from discreet.sklearn import Rasch
 from discreet.tables import paths as opening
 from discreet.tables import sources as delimited
-from discreet.tables.roles import make_reading
+from discreet.tables.reading import make_reading
 
 RIGHT = ["1", " 1 ", "1.0", "1.00", "TRUE", "True"]
 WRONG = ["0", "0.0", "false"]

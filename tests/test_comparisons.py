@@ -196,7 +196,7 @@ def test_outcomes_may_name_the_winner_or_be_numbers():
 
 def test_many_batches_keep_left_and_right_apart():
     from discreet.answers.read_judges import Roles, _Table
-    from discreet.tables.detected import DeclaredSource
+    from discreet.tables.remedies import DeclaredSource
 
     class Pieces(DeclaredSource):
         name, names = "pieces", ["judge", "winner", "loser"]

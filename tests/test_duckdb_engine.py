@@ -28,8 +28,8 @@ from discreet.counts import PairCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import SeededSource
 from discreet.tables import dataset
+from discreet.tables.reading import Reading
 from discreet.tables.resources import Progress, Resources
-from discreet.tables.roles import Reading
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
 

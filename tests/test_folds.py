@@ -32,7 +32,7 @@ from discreet.models.calibrate import fit
 from discreet.models.connection import build_chain
 from discreet.models.methods import PAIR_METHODS
 from discreet.results.estimate import WarningKind
-from discreet.tables.roles import Reading
+from discreet.tables.reading import Reading
 
 FOLDS = 32
 

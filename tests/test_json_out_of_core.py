@@ -20,7 +20,7 @@ from discreet.errors import BadResponses
 from discreet.tables import dataset
 from discreet.tables import resources as limits
 from discreet.tables.formats import jsonl
-from discreet.tables.roles import Reading
+from discreet.tables.reading import Reading
 from test_duckdb_engine import Stop, make_small, same, stop_after
 
 

@@ -11,7 +11,7 @@ from discreet.answers.opening import opened
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.protocol import Public
-from discreet.publishing.listing import make_listing, read_public_listing
+from discreet.publishing.spec import make_listing, read_public_listing
 from discreet.tables.lists import read_form_list, read_items
 
 ITEMS = {"a": 2, "b": 2, "c": 1}

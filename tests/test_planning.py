@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import discreet
 from commandline import discreet as discreet_command
 from discreet.errors import BadUsage
-from discreet.planning import co_occurrence
+from discreet.planning import forecast
 from discreet.planning.forecast import (
     predict_rmse,
     predict_rmse_without_privacy,
@@ -83,7 +83,7 @@ def test_a_long_list_is_looked_at_through_a_few_items(monkeypatch):
     for name in ("margins", "pairs", "randomized-response"):
         setting = Setting(20_000, 300, 40, 1.0, mechanism=name)
         thin = predict_rmse(setting)
-        monkeypatch.setattr(co_occurrence, "THIN_ITEMS", 300)
+        monkeypatch.setattr(forecast, "THIN_ITEMS", 300)
         assert thin == pytest.approx(predict_rmse(setting), rel=0.07)
         monkeypatch.undo()
 
@@ -414,7 +414,7 @@ def test_booklets_that_hold_all_items_are_a_complete_test():
 
 @pytest.mark.parametrize(("items", "answers"), [(6, 4), (30, 12), (31, 7), (12, 12), (9, 2)])
 def test_two_items_are_given_together_as_often_as_simulated_booklets_have_them(items, answers):
-    from discreet.planning.co_occurrence import give_booklets
+    from discreet.planning.forecast import give_booklets
 
     drawn = discreet.simulate(
         20_000, items, answers / items, design="booklets", rng=np.random.default_rng(2)
@@ -426,7 +426,7 @@ def test_two_items_are_given_together_as_often_as_simulated_booklets_have_them(i
 
 
 def test_a_long_list_in_booklets_keeps_its_blocks():
-    from discreet.planning.co_occurrence import BOOKLET_ITEMS, give_booklets
+    from discreet.planning.forecast import BOOKLET_ITEMS, give_booklets
 
     found = give_booklets(600, 60)
     assert found.size == BOOKLET_ITEMS

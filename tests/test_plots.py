@@ -21,7 +21,7 @@ from discreet.figures import (
     wright_plot,
 )
 from discreet.figures.items import NAMED
-from discreet.items.ability_groups import BIN, bin_abilities, bin_answers
+from discreet.items.curves import BIN, bin_abilities, bin_answers
 from discreet.items.dif import find_dif
 from discreet.items.fit import measure_fit
 from discreet.models.calibrate import fit

@@ -36,8 +36,8 @@ from discreet.tables import resources as limits
 from discreet.tables.dataset import is_too_large, open_dataset
 from discreet.tables.formats import postgres
 from discreet.tables.formats.postgres import parse_address
+from discreet.tables.reading import Reading
 from discreet.tables.resources import Resources
-from discreet.tables.roles import Reading
 from postgres_server import ENCODED, PASSWORD, running_server
 from test_duckdb_engine import Stop, long_tables, make_small, same, stop_after, weigh, wide_tables
 

@@ -12,7 +12,7 @@ from discreet.errors import BadUsage
 from discreet.results import differences
 from discreet.results.differences import Bars, count_sure, draw_law, find_differences
 from discreet.results.estimate import Estimate, Solution, Status
-from discreet.results.rank_ranges import compare_items, rank_ranges
+from discreet.results.ranks import compare_items, rank_ranges
 
 
 def make(difficulty, se=0.1, covariance=None, degrees=None):

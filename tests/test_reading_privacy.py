@@ -26,10 +26,10 @@ from discreet.answers.device import DeviceAnswers
 from discreet.answers.streamed import open_stream
 from discreet.errors import BadResponses, BadUsage
 from discreet.privacy.mechanisms.pairs import DensePairs
-from discreet.publishing.listing import make_listing, open_listed
-from discreet.tables import detected, order, scales, sources
-from discreet.tables.detected import UNSTATED
+from discreet.publishing.spec import make_listing, open_listed
+from discreet.tables import remedies, scales, separators, sources
 from discreet.tables.formats import jsonl, labelled, workbook
+from discreet.tables.remedies import UNSTATED
 from spreadsheet_files import write_xlsx
 
 OPTIONS = set(inspect.signature(read_responses).parameters) - {"path", "progress"}
@@ -662,7 +662,7 @@ def test_answers_keep_what_was_detected_whatever_becomes_of_them(tmp_path):
         items = dict.fromkeys(one.items, 2)
         check_refused(one, "steps= (--steps)", items, 1)
     with closing(
-        open_stream(path, reading=discreet.tables.roles.make_reading(reverse="q1"))
+        open_stream(path, reading=discreet.tables.reading.make_reading(reverse="q1"))
     ) as one:
         assert [found.option for found in one.select(["q1"]).detected] == options
     joined = Responses.concat([others, stated.select_persons(["a", "b"])])
@@ -790,7 +790,7 @@ FAULTS = {
         *(sources.DelimitedSource, "detect", nothing),
         check_option("delimiter"),
     ),
-    "a release that refuses nothing": (detected, "refuse_detected", nothing, None),
+    "a release that refuses nothing": (remedies, "refuse_detected", nothing, None),
     "an encoding that is not marked": (
         *(sources.DelimitedSource, "detect", nothing),
         lambda folder: test_a_file_that_is_not_utf8_is_not_released(folder, "memory"),
@@ -815,7 +815,12 @@ FAULTS = {
         *(sources, "_records_to_arrow", take_first_columns),
         lambda folder: test_records_of_one_person_do_not_decide_how_others_are_read(True, folder),
     ),
-    "times that are rounded": (order, "_split_texts", nothing, check_option("order_by", "long")),
+    "times that are rounded": (
+        separators,
+        "_split_texts",
+        nothing,
+        check_option("order_by", "long"),
+    ),
     "a quotation mark that is not closed": (
         *(sources.DelimitedSource, "_check_quotes", nothing),
         check_option("layout"),
@@ -828,7 +833,7 @@ FAULTS = {
 def test_a_planted_fault_is_found(fault, tmp_path, monkeypatch):
     place, name, replacement, check = FAULTS[fault]
     if check is None:
-        monkeypatch.setattr("discreet.publishing.listing.refuse_detected", nothing)
+        monkeypatch.setattr("discreet.publishing.spec.refuse_detected", nothing)
         monkeypatch.setattr("discreet.tables.opener.refuse_detected", nothing)
         check = check_hole
     else:

@@ -14,7 +14,7 @@ from discreet import Responses, read_responses
 from discreet.answers.streamed import batches, blocks
 from discreet.answers.streamed.counting import count_source
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.roles import Reading
+from discreet.tables.reading import Reading
 from discreet.tables.scales import CategoryScale
 from discreet.tables.sources import FrameSource
 from discreet.tables.tally import Tallied

@@ -23,7 +23,7 @@ from discreet.report.findings.diagnosis import remarks_on_items
 from discreet.report.findings.items import find_problems
 from discreet.report.page import write_steward_page
 from discreet.report.summary import diagnose, read_diagnostics
-from discreet.report.svg_canvas import round_ticks, shorten_label, text_width
+from discreet.report.svg import round_ticks, shorten_label, text_width
 from discreet.results.estimate import FitWarning, Status, WarningKind
 from discreet.results.limits import Severity
 from discreet.simulation import simulate

@@ -12,9 +12,9 @@ import discreet
 from discreet import jit
 from discreet.answers.opening import open_answers
 from discreet.answers.responses import Responses
+from discreet.answers.select import draw_persons, hash_texts, stand_for, thin_persons
 from discreet.answers.steps import store_codes
 from discreet.answers.streamed import batches
-from discreet.answers.thinning import draw_persons, hash_texts, stand_for, thin_persons
 from discreet.counts.planes import SparseRows
 from discreet.models.refined import RefinedScoring
 from discreet.models.standard_errors import person_scores

@@ -51,7 +51,7 @@ from discreet.privacy.mechanisms.totals import Totals
 from discreet.privacy.protocol import Public
 from discreet.secure import SeededSource, SystemSource
 from discreet.tables.ids import encode_ids
-from discreet.tables.roles import LongPlan, Reading, WidePlan, make_reading
+from discreet.tables.reading import LongPlan, Reading, WidePlan, make_reading
 from stepped import draw_codes
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"

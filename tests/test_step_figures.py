@@ -8,8 +8,14 @@ import pytest
 import discreet
 from discreet.errors import BadUsage
 from discreet.figures import category_plot, curve_plot, threshold_plot
-from discreet.items.ability_groups import bin_answers, trace_curves, trace_shares
-from discreet.items.curves import item_curves, mark_disordered, threshold_rows
+from discreet.items.curves import (
+    bin_answers,
+    item_curves,
+    mark_disordered,
+    threshold_rows,
+    trace_curves,
+    trace_shares,
+)
 from discreet.report.curve_figures import draw_categories, draw_curve, draw_thresholds
 from discreet.report.pictures import wright_map
 from discreet.report.svg import PICTURE_ITEMS

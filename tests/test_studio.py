@@ -25,13 +25,12 @@ from discreet.datasets import lsat
 from discreet.errors import BadUsage
 from discreet.models.calibrate import fit
 from discreet.studio.app import build_app
-from discreet.studio.folder import LOCK, PREFIX, private_folder, remove_left_behind
 from discreet.studio.jobs import JobState, JobTable
-from discreet.studio.recent import VARIABLE, Recent
+from discreet.studio.kept_files import VARIABLE, Recent
 from discreet.studio.safety import Keys
 from discreet.studio.server import listen
 from discreet.studio.session import StudioSession
-from discreet.studio.uploads import plain_name
+from discreet.studio.uploads import LOCK, PREFIX, plain_name, private_folder, remove_left_behind
 
 PORT = 8765
 HOST = "127.0.0.1:8765"
@@ -303,7 +302,7 @@ def test_the_private_folder_is_private_and_goes_when_the_studio_ends(tmp_path, m
 
 def test_what_a_crash_leaves_is_removed_at_the_next_start(tmp_path, monkeypatch):
     script = (
-        "import os, signal\nfrom discreet.studio.folder import private_folder\n"
+        "import os, signal\nfrom discreet.studio.uploads import private_folder\n"
         "with private_folder() as folder:\n"
         "    (folder / 'answers.csv').write_text('1')\n    os.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -12,8 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from discreet.studio.app import build_app
-from discreet.studio.home import Home
-from discreet.studio.recent import Recent
+from discreet.studio.kept_files import Home, Recent
 from discreet.studio.safety import Keys
 from discreet.studio.session import StudioSession
 from spreadsheet_files import write_xlsx

@@ -10,9 +10,8 @@ from commandline import discreet as run
 from discreet.errors import BadUsage
 from discreet.planning.plan import plan
 from discreet.studio.forms import read_whole
-from discreet.studio.home import Home
+from discreet.studio.kept_files import Home, Recent
 from discreet.studio.pages.plan import FIELDS
-from discreet.studio.recent import Recent
 from discreet.studio.session import StudioSession
 from test_studio import ORIGIN, enter
 

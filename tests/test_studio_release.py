@@ -26,10 +26,8 @@ from discreet.publishing.verification import read_release
 from discreet.report.statement import write_statement
 from discreet.scales.bank import create_bank, write_bank
 from discreet.studio import pages
-from discreet.studio.examples import EXAMPLES
-from discreet.studio.home import Home
 from discreet.studio.jobs import JobState
-from discreet.studio.recent import Recent
+from discreet.studio.kept_files import EXAMPLES, Home, Recent
 from discreet.studio.releasing import start_release
 from discreet.studio.session import StudioSession, Ticket
 from discreet.studio.terms import read_listed

@@ -25,7 +25,7 @@ from discreet.privacy.noise import ExactNoise
 from discreet.privacy.protocol import Public
 from discreet.privacy.wall import release_statistics
 from discreet.secure import SeededSource
-from discreet.tables.roles import make_reading
+from discreet.tables.reading import make_reading
 from stepped import draw_codes
 from stepped import hold as hold_known
 

@@ -19,8 +19,7 @@ from tests.totals_statistics import (
 from discreet.errors import BadUsage
 from discreet.models.noisy.totals.covariance import Shared
 from discreet.models.noisy.totals.equations import count_takers
-from discreet.models.noisy.totals.fit import fit_totals
-from discreet.models.noisy.totals.forecast import assume_thresholds, forecast_totals
+from discreet.models.noisy.totals.fit import assume_thresholds, fit_totals, forecast_totals
 from discreet.models.noisy.totals.iterate import linearise, pose_problem, settle, start_state
 from discreet.models.noisy.totals.model import describe_items
 from discreet.models.noisy.totals.moments import elementary_sums

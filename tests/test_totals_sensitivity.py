@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.answers import category_totals, score_moments
-from discreet.answers.category_totals import CategoryTotals
-from discreet.answers.score_moments import PRODUCTS
+from discreet.answers import category_totals
+from discreet.answers.category_totals import PRODUCTS, CategoryTotals
 from discreet.answers.steps import store_codes
 from discreet.errors import BadUsage
 from discreet.privacy.accounting import Budget, Neighbours
@@ -339,10 +338,10 @@ def test_a_persons_moments_are_exact_up_to_the_rounding_that_is_counted(answers)
     scales = [Fraction(2**16), Fraction(2**15), Fraction(2**14)]
     kinds = sorted(set(answers))
     counts = np.array([[answers.count(kind)] for kind in kinds])
-    products = score_moments.multiply_means(counts, score_moments.power_table(kinds))
-    factors = score_moments.round_factors(len(answers), scales)
-    found = score_moments.contribute(factors[None], np.zeros(1, int), products)[:, 0].tolist()
-    bounds = score_moments.bound_rounding(factors)
+    products = category_totals.multiply_means(counts, category_totals.power_table(kinds))
+    factors = category_totals.round_factors(len(answers), scales)
+    found = category_totals.contribute(factors[None], np.zeros(1, int), products)[:, 0].tolist()
+    bounds = category_totals.bound_rounding(factors)
     for one, own, scale, most in zip(found, exact, scales, bounds, strict=True):
         assert abs(one - own * scale) <= most
 
@@ -353,7 +352,7 @@ def _subsets(values, size):
 
 def test_factors_that_could_overflow_are_refused():
     with pytest.raises(OverflowError, match="no room in 64 bits"):
-        score_moments.bound_rounding(np.full((1, len(PRODUCTS)), 2**30))
+        category_totals.bound_rounding(np.full((1, len(PRODUCTS)), 2**30))
 
 
 @pytest.mark.parametrize("steps", [1, 9])
@@ -363,13 +362,13 @@ def test_very_long_records_do_not_overflow(steps):
         tuple(range(answered)), answered, Fraction(answered), 6, (256,) * 3
     )
     factors = shape.round_factors(answered)
-    assert max(score_moments.bound_rounding(factors)) < 1
+    assert max(category_totals.bound_rounding(factors)) < 1
     kinds = [(steps, k) for k in range(steps + 1)]
     for top in (0, answered // 2, answered):
         counts = np.zeros((len(kinds), 1), dtype=np.int64)
         counts[0], counts[-1] = answered - top, top
-        products = score_moments.multiply_means(counts, score_moments.power_table(kinds))
-        found = score_moments.contribute(factors[None], np.zeros(1, int), products)[:, 0]
+        products = category_totals.multiply_means(counts, category_totals.power_table(kinds))
+        found = category_totals.contribute(factors[None], np.zeros(1, int), products)[:, 0]
         expected = total_tables.corner_moments(answered)[:, top] * total_tables.MOMENT_GRID
         assert found == pytest.approx(expected, abs=1)
 

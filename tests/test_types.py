@@ -15,7 +15,7 @@ from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import mechanisms_for
 from discreet.scales.anchoring import METHODS_WITH_ANCHORS
 from discreet.simulation.designs import DESIGNS
-from discreet.tables.words import ReadingWords
+from discreet.tables.reading import ReadingWords
 
 CHOSEN = {
     *("adjustment", "design", "engine", "layout", "mechanism", "method"),

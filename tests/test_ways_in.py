@@ -18,7 +18,7 @@ import discreet
 from commandline import discreet as run_command
 from discreet import Responses, analysis
 from discreet.answers.opening import load_answers
-from discreet.answers.spark.workers import check_workers
+from discreet.answers.spark.tasks import check_workers
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
 from discreet.report.summary import diagnose
 

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
         verify,
     )
     from discreet.results.estimate import Estimate
-    from discreet.results.rank_ranges import (
+    from discreet.results.ranking import Ranking, Strengths, rank
+    from discreet.results.ranks import (
         ItemComparison,
         RankRanges,
         compare_items,
         rank_ranges,
     )
-    from discreet.results.ranking import Ranking, Strengths, rank
     from discreet.scales.anchoring import Anchored, fit_anchored
     from discreet.scales.bank import Bank, create_bank, grow_bank, read_bank, write_bank
     from discreet.scales.drift import Drift, find_drift
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from discreet.scales.reported import Scale
     from discreet.simulation import simulate, simulate_comparisons
     from discreet.sklearn import PrivateRasch, Rasch, SpectralRasch
-    from discreet.tables.words import ReadingWords
+    from discreet.tables.reading import ReadingWords
 
 __version__ = "0.2.0"
 
@@ -84,11 +84,11 @@ _NAMES = {
     "publishing.requests": "approve propose release_request",
     "publishing.verification": "check_ledger read_release read_released_ranking refit verify",
     "results.estimate": "Estimate",
-    "results.rank_ranges": "ItemComparison RankRanges compare_items rank_ranges",
+    "results.ranks": "ItemComparison RankRanges compare_items rank_ranges",
     "results.ranking": "Ranking Strengths rank",
     "simulation": "simulate_comparisons simulate",
     "sklearn": "PrivateRasch Rasch SpectralRasch",
-    "tables.words": "ReadingWords",
+    "tables.reading": "ReadingWords",
 }
 """Modules and the public names that each holds."""
 

@@ -19,8 +19,8 @@ from discreet.answers.intake import RawTable
 from discreet.errors import BadResponses
 from discreet.tables.ids import encode_ids, spell_ids
 from discreet.tables.opener import RowPlaces, Source, plan_source, read_tables
-from discreet.tables.order import OrderKeys, no_order, sort_keys
-from discreet.tables.roles import LongPlan, Reading, WidePlan
+from discreet.tables.reading import LongPlan, Reading, WidePlan
+from discreet.tables.separators import OrderKeys, no_order, sort_keys
 from discreet.tables.values import (
     MISSING,
     ValueScoring,

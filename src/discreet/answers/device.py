@@ -31,11 +31,11 @@ from discreet.counts.matrix import check_room
 from discreet.counts.planes import BitPlanes
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.secure import RandomSource
-from discreet.tables.detected import Detected
+from discreet.tables.remedies import Detected
 from discreet.types import Int64Array, Texts
 
 if TYPE_CHECKING:
-    from discreet.tables.roles import Reading
+    from discreet.tables.reading import Reading
 
 SLAB_PERSONS = 1 << 17
 """Persons of one product: long enough for full speed, short enough for sums of 7-bit digits."""

@@ -20,9 +20,9 @@ from discreet.answers.select import CELLS, ROWS, check_cap, digest_ids, digest_r
 from discreet.counts import ComparisonCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource, random_ranks
-from discreet.tables.detected import Detected
 from discreet.tables.ids import check_codes, check_items, make_ids
-from discreet.tables.roles import REPEATS, check_choice
+from discreet.tables.reading import REPEATS, check_choice
+from discreet.tables.remedies import Detected
 from discreet.types import Int64Array, Repeats, Ties
 
 ERROR = "error"

@@ -25,7 +25,7 @@ from discreet.answers.steps import store_steps
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.errors import BadResponses
 from discreet.tables.advice import Found, list_scale_remedies
-from discreet.tables.roles import Reading
+from discreet.tables.reading import Reading
 from discreet.tables.scales import AskedSteps, BadScale, CategoryScale, Tally, find_scale
 from discreet.tables.values import (
     BAD,

@@ -22,9 +22,8 @@ from discreet.counts import PairCounts
 from discreet.counts.folds import PersonWeight, Tally, explain_folds
 from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, log_answers, name_source
-from discreet.tables.roles import Reading, make_reading
+from discreet.tables.reading import FitWords, ListedWords, Reading, ReadingWords, make_reading
 from discreet.tables.sources import is_records, is_spark
-from discreet.tables.words import FitWords, ListedWords, ReadingWords
 from discreet.types import Engine, WeightingName
 
 if TYPE_CHECKING:
@@ -173,7 +172,7 @@ def open_answers(
     engine
         As for `count_pairs`.
     reading
-        Column names, layout and scoring, from :func:`discreet.tables.roles.make_reading`.
+        Column names, layout and scoring, from :func:`discreet.tables.reading.make_reading`.
     resources, progress
         For the engine "disk": memory and a folder for what does not fit, and what is called a few
         times a second.

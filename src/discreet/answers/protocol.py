@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 
-from discreet.answers.select import CELLS, digest_ids
+from discreet.answers.select import CELLS, digest_ids, stand_for, thin_persons
 from discreet.answers.steps import join_sparse
-from discreet.answers.thinning import stand_for, thin_persons
 from discreet.counts.planes import AnswerStore
 from discreet.errors import OutOfReach
 from discreet.secure import RandomSource
-from discreet.tables.detected import Detected
+from discreet.tables.remedies import Detected
 from discreet.types import IndexArray, Int64Array
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class Job(Generic[T]):
         About how many persons are enough, which then come as one block; None for all persons.
     every
         Per item, of how many of its takers one is enough, who is drawn by a fixed hash of the id
-        (:mod:`discreet.answers.thinning`); None for all persons. Where persons have no ids that
+        (:mod:`discreet.answers.select`); None for all persons. Where persons have no ids that
         could be found again, everybody comes, and the job is told so (:meth:`of_everybody`).
     travels
         Whether other machines may do it. What draws random numbers, or whose value grows with the

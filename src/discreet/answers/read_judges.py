@@ -16,18 +16,18 @@ import numpy.typing as npt
 
 from discreet.answers.judges import ERROR, Comparisons, find_repeat
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.detected import Detected, join_detected
-from discreet.tables.form import make_form
 from discreet.tables.ids import IdCodes, read_ids, spell_ids
 from discreet.tables.opener import RowPlaces, Source, read_tables
-from discreet.tables.roles import (
+from discreet.tables.reading import (
     REPEATS,
     check_choice,
     check_column,
     choose_column,
     list_column_names,
+    make_form,
     plain_name,
 )
+from discreet.tables.remedies import Detected, join_detected
 from discreet.types import Repeats, Ties
 
 Codes = npt.NDArray[np.int64]

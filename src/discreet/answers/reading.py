@@ -29,12 +29,11 @@ from discreet.answers.select import flip_answers
 from discreet.errors import BadResponses
 from discreet.log import LOG, log_answers, name_source
 from discreet.tables.advice import BadAnswer, refuse_wide
-from discreet.tables.detected import join_detected
 from discreet.tables.ids import BadIds, encode_ids, find_numbers, plain_column
 from discreet.tables.key import KeyLike, check_named_items, settle_key
 from discreet.tables.odd_rows import MOST_ROWS, find_odd_rows, is_label
 from discreet.tables.opener import LongTable, Progress, Source, plan_source, read_tables
-from discreet.tables.roles import (
+from discreet.tables.reading import (
     LongPlan,
     Reading,
     WidePlan,
@@ -42,6 +41,7 @@ from discreet.tables.roles import (
     name_items,
     plan_columns,
 )
+from discreet.tables.remedies import join_detected
 from discreet.tables.sources import FrameSource, as_arrow
 from discreet.tables.tally import settle_after, settle_scale
 from discreet.tables.values import Codes, ValueScoring

@@ -19,7 +19,7 @@ from discreet.counts.planes import AnswerStore, SparseRows, join_rows
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import make_frame, name_some
 from discreet.names import restore_ids
-from discreet.tables.detected import join_detected
+from discreet.tables.remedies import join_detected
 from discreet.types import IndexArray, Layout, Texts
 
 if TYPE_CHECKING:

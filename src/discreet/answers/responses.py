@@ -27,12 +27,11 @@ from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses
 from discreet.names import name_id
 from discreet.secure import RandomSource
-from discreet.tables.detected import Detected
 from discreet.tables.ids import check_codes, check_groups, check_items, check_person_ids, make_ids
-from discreet.tables.roles import Reading
+from discreet.tables.reading import Reading, ReadingWords, StepWords
+from discreet.tables.remedies import Detected
 from discreet.tables.scales import CategoryScale
 from discreet.tables.values import Codes
-from discreet.tables.words import ReadingWords, StepWords
 from discreet.types import Layout, Texts
 
 if TYPE_CHECKING:

@@ -21,13 +21,7 @@ from discreet.cli.output import (
     working,
     write_tables,
 )
-from discreet.cli.scaling import (
-    ScaleText,
-    add_scaled,
-    name_scale,
-    read_wanted,
-    stored_scale,
-)
+from discreet.cli.scaling import ScaleText, add_scaled, name_scale, read_wanted, stored_scale
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:

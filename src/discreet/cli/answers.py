@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from discreet.answers.protocol import Answers
     from discreet.answers.responses import Responses
     from discreet.counts import PairCounts
+    from discreet.tables.reading import Reading
     from discreet.tables.resources import Resources
-    from discreet.tables.roles import Reading
 
 
 GIGABYTE = 1e9
@@ -167,7 +167,7 @@ AnswersFile = Annotated[
 
 def plan_reading(reading: ReleaseReading) -> Reading:
     """Return the options as the readers want them."""
-    from discreet.tables.roles import make_reading
+    from discreet.tables.reading import make_reading
 
     return make_reading(**list_words(reading))
 

@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from discreet.cli.analysis import dif, mislabelled, score
 from discreet.cli.answers import counts, merge
-from discreet.cli.approvals import approve, change_approver, make_key, propose
+from discreet.cli.approvals import approve, change_approver, correct, make_key, propose, withdraw
 from discreet.cli.check import check
 from discreet.cli.compare import propose as propose_ranking
 from discreet.cli.compare import rank
@@ -31,7 +31,6 @@ from discreet.cli.ledger import (
     show_ledger,
 )
 from discreet.cli.linking import add_to_bank, create_bank, drift, link, show_bank
-from discreet.cli.notices import correct, withdraw
 from discreet.cli.options import add_family, register, spread
 from discreet.cli.output import speaking
 from discreet.cli.plan import audit, plan

@@ -11,10 +11,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from discreet.atomic import write_text
 from discreet.cli.answers import ReleaseReading, list_words
 from discreet.cli.failures import drop_output
-from discreet.cli.options import argument, flag, option
-from discreet.cli.output import say, say_field
+from discreet.cli.options import Force, Language, argument, flag, option
+from discreet.cli.output import check_writable, note, say, say_field, say_lines
 from discreet.cli.release import ReleaseStudy, ReleaseTerms, settle, tell_apart
 from discreet.errors import BadUsage
 
@@ -280,3 +281,57 @@ def print_approvers(ledger: Ledger) -> None:
 def _check_new(path: Path) -> None:
     if path.exists():
         raise BadUsage(f"{path} exists already, and a request is never overwritten. Name another.")
+
+
+Notice = Annotated[
+    Path | None,
+    option("FILE", "Where the notice goes: .md for Markdown, .html for a page.", "--out"),
+]
+Spoken = Annotated[Language | None, flag("Of the notice. Default: that of the release.")]
+
+
+def correct(
+    bundle: Annotated[Path, argument("DIR", "The earlier release.")],
+    *,
+    by: Annotated[Path, option("DIR", "The later release, which says that it supersedes it.")],
+    because: Annotated[str, option("TEXT", "Why. Default: what the later release says.")] = "",
+    language: Spoken = None,
+    out: Notice = None,
+    force: Force = False,
+) -> None:
+    """Write the notice that a release was corrected by a later one."""
+    from discreet.publishing.notices import correction_notice
+
+    made = correction_notice(bundle, by, because, language=language, page=_is_page(out))
+    _show(made, out, force=force)
+
+
+def withdraw(
+    bundle: Annotated[Path, argument("DIR", "The release.")],
+    *,
+    because: Annotated[str, option("TEXT", "Why it is withdrawn.")],
+    language: Spoken = None,
+    out: Notice = None,
+    force: Force = False,
+) -> None:
+    """Write the notice that a release is withdrawn. What was spent stays spent."""
+    from discreet.publishing.notices import withdrawal_notice
+
+    made = withdrawal_notice(bundle, because, language=language, page=_is_page(out))
+    _show(made, out, force=force)
+
+
+def _is_page(out: Path | None) -> bool:
+    """Say whether a notice is written as a page; refuse an ending that is neither."""
+    if out is not None and out.suffix not in (".md", ".html"):
+        raise BadUsage(f"{out}: a notice is written as .md or .html; name one.")
+    return out is not None and out.suffix == ".html"
+
+
+def _show(text: str, out: Path | None, *, force: bool) -> None:
+    if out is None:
+        say_lines(text)
+        return
+    check_writable(out.parent, [out.name], force=force)
+    write_text(out, text, private=False)
+    note(f"Wrote {out} (may be published)")

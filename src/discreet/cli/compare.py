@@ -94,8 +94,8 @@ def release(
         with delivery.showing() as show, working("Releasing"):
             show(approved.release(data, delivery))
         return
-    from discreet.publishing.listing import make_listing
     from discreet.publishing.release import release_comparisons
+    from discreet.publishing.spec import make_listing
 
     settled = settle(terms, "comparisons")
     cap = need(study.max_comparisons, "--max-comparisons")

@@ -41,12 +41,7 @@ from discreet.cli.output import (
     say,
     working,
 )
-from discreet.cli.scaling import (
-    ScaleText,
-    needs_persons,
-    read_wanted,
-    settle_scale,
-)
+from discreet.cli.scaling import ScaleText, needs_persons, read_wanted, settle_scale
 from discreet.errors import BadUsage
 
 if TYPE_CHECKING:

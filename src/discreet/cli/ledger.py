@@ -309,7 +309,7 @@ def resume(
     check_engine(limits)
     from discreet.privacy.ledger import Ledger
     from discreet.publishing.delivery import read_order, resume_release
-    from discreet.publishing.listing import read_public_listing
+    from discreet.publishing.spec import read_public_listing
 
     book = Ledger.open(file)
     order = read_order(book, book.find(release))

@@ -28,8 +28,8 @@ from discreet.errors import BadUsage
 if TYPE_CHECKING:
     from discreet.results.estimate import Estimate
     from discreet.results.kinds import ReleaseKind
-    from discreet.results.rank_ranges import ItemComparison, RankRanges
     from discreet.results.ranking import Ranking
+    from discreet.results.ranks import ItemComparison, RankRanges
 
 Level = Annotated[float, option("P", "How sure 'surely' is.", "--level")]
 
@@ -55,8 +55,8 @@ def top(
     else:
         _refuse_options(file, method, regularisation, reading)
         estimate = _as_estimate(known)
-    from discreet.results.rank_ranges import rank_ranges
     from discreet.results.ranking import rank
+    from discreet.results.ranks import rank_ranges
 
     with working("Comparing items"):
         ranking = rank(estimate, k, easiest=easiest, level=level)
@@ -115,7 +115,7 @@ def _top_document(estimate: Estimate, ranking: Ranking, ranges: RankRanges) -> d
 def _print_ranking(
     estimate: Estimate, ranking: Ranking, ranges: RankRanges, kind: ReleaseKind
 ) -> None:
-    from discreet.results.standing import show_ranks
+    from discreet.results.ranks import show_ranks
 
     best, most = set(ranking.top), kind.least if ranking.easiest else kind.most
     rivals = [item for item in ranking.possibly_in if item not in best]
@@ -163,8 +163,8 @@ def compare_items(
             f"{calibration} is no calibration: give a release, a folder of `discreet fit --out`, "
             "a bank, or a saved estimate."
         )
-    from discreet.results.rank_ranges import compare_items as compare
-    from discreet.results.rank_ranges import rank_ranges
+    from discreet.results.ranks import compare_items as compare
+    from discreet.results.ranks import rank_ranges
 
     estimate = _as_estimate(known)
     own = compare(estimate, first, second, level=level)

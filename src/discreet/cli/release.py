@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from discreet.privacy.ledger.request import Request
     from discreet.publishing.bundle import Published
     from discreet.publishing.identity import Identity
-    from discreet.publishing.listing import Listing
-    from discreet.tables.roles import Reading as ReadingPlan
+    from discreet.publishing.spec import Listing
+    from discreet.tables.reading import Reading as ReadingPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,8 +238,8 @@ def check_allowed(
     kind: str, settled: dict[str, Any], listing: Listing, cap: int | None, people: int | None
 ) -> None:
     """Refuse what the ledger does not allow, before the data is opened."""
-    from discreet.publishing.wanted import ReleaseSpec
-    from discreet.publishing.wanted import check_allowed as check
+    from discreet.publishing.spec import ReleaseSpec
+    from discreet.publishing.spec import check_allowed as check
 
     given = settled["budget"], listing, cap, people, settled["mechanism"]
     wanted = ReleaseSpec(kind, *given, estimator=settled.get("estimator", "noise-aware"))
@@ -267,8 +267,8 @@ def release(
             show(approved.release(answers, delivery))
         return
     said = tell_apart(reading)
-    from discreet.publishing.listing import make_listing
     from discreet.publishing.release import release as publish
+    from discreet.publishing.spec import make_listing
 
     settled = {**settle(terms), **study.tell(reading.lowest, reading.model)}
     settled["estimator"] = study.estimator
@@ -292,7 +292,7 @@ class Approved:
 
     def plan(self, _said: ReadingPlan) -> ReadingPlan:
         """Return how answers are read: as approved, whatever else was said."""
-        from discreet.tables.roles import make_reading
+        from discreet.tables.reading import make_reading
 
         return self.listing.read(make_reading(**self.words))
 
@@ -307,9 +307,9 @@ def open_request(context: typer.Context, file: Path, terms: ReleaseTerms, kind: 
     """Return what was approved, or refuse it before the data is opened."""
     _refuse_beside(context)
     from discreet.privacy.ledger.request import Request
-    from discreet.publishing.reading import unpack_reading
     from discreet.publishing.requests import open_ledger, read_wanted
-    from discreet.publishing.wanted import check_allowed as check
+    from discreet.publishing.spec import check_allowed as check
+    from discreet.publishing.spec import unpack_reading
 
     request = Request.load(file)
     ledger = open_ledger(request, terms.ledger)

@@ -36,6 +36,7 @@ from discreet.counts.matrix import (
     write_archive,
 )
 from discreet.counts.nodes import (
+    ComparisonCounts,
     Recoding,
     check_same_steps,
     clear_within,
@@ -43,7 +44,6 @@ from discreet.counts.nodes import (
     name_nodes,
     nodes_of,
 )
-from discreet.counts.wins import ComparisonCounts
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import brief_repr
 from discreet.names import name_id, restore_ids, settle_names

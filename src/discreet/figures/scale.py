@@ -23,8 +23,7 @@ from discreet.figures.items import (
     drawn_on,
     new_axes,
 )
-from discreet.items.ability_groups import BIN, GROUPS, bin_abilities
-from discreet.items.curves import item_curves
+from discreet.items.curves import BIN, GROUPS, bin_abilities, item_curves
 from discreet.items.distractors import option_map
 from discreet.items.residuals import trace_information
 from discreet.persons.scoring import PersonScores

@@ -21,8 +21,7 @@ from discreet.figures.items import (
     label_rows,
     new_axes,
 )
-from discreet.items.ability_groups import GROUPS
-from discreet.items.curves import ThresholdRows, item_curves, threshold_rows
+from discreet.items.curves import GROUPS, ThresholdRows, item_curves, threshold_rows
 from discreet.persons.scoring import PersonScores
 from discreet.results.estimate import Estimate
 

@@ -25,7 +25,7 @@ from discreet.models.categories import category_chances, score_moments
 from discreet.persons.scoring import score
 from discreet.results.estimate import FitWarning, WarningKind
 from discreet.schema import Along, AtLeast, Count, Finite, Logit, Proportion
-from discreet.tables.words import ReadingWords
+from discreet.tables.reading import ReadingWords
 from discreet.types import BoolArray, FloatArray, Int8Array, Int64Array
 
 COMPONENTS = 5

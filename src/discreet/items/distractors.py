@@ -21,7 +21,7 @@ from discreet.models.calibrate import fit
 from discreet.persons.scoring import score
 from discreet.results.estimate import Estimate
 from discreet.schema import Along, Count, Logit, Proportion
-from discreet.tables.words import ReadingWords
+from discreet.tables.reading import ReadingWords
 from discreet.types import FloatArray
 
 GROUPS = 5

@@ -36,7 +36,7 @@ from discreet.results.limits import (
     Severity,
 )
 from discreet.schema import ItemName
-from discreet.tables.words import ReadingWords
+from discreet.tables.reading import ReadingWords
 from discreet.types import BoolArray, FloatArray, Int64Array
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from discreet.items.residuals import prepare
 from discreet.markup import Tabular, brief_repr
 from discreet.models.steps import refuse_steps
 from discreet.schema import Along, Count, Within
-from discreet.tables.words import ReadingWords
+from discreet.tables.reading import ReadingWords
 from discreet.types import BoolArray, FloatArray
 
 MOST_ITEMS, MOST_ROWS = 40, 120

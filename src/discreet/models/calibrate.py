@@ -22,7 +22,7 @@ from discreet.errors import BadUsage, OutOfReach
 from discreet.log import LOG, name_source
 from discreet.markup import count_of
 from discreet.models.conditional.patterns import GroupPatterns
-from discreet.models.connection import Chain, ItemFacts, doubt_shape
+from discreet.models.connection import Chain, ItemFacts, call_categories, doubt_shape
 from discreet.models.methods import ANSWER_METHODS, AUTO, METHOD_WORDS, METHODS, PAIR_METHODS
 from discreet.models.standard_errors.folds import leave_folds_out
 from discreet.models.standard_errors.sandwich import (
@@ -33,10 +33,9 @@ from discreet.models.standard_errors.sandwich import (
     simulate_uncertainty,
 )
 from discreet.models.steps import RATING_SCALE, plan_steps
-from discreet.models.unused import call_categories
-from discreet.results.dropped import warn_of_dropped, warn_of_missing_errors
 from discreet.results.estimate import Estimate, FitWarning, Solution, WarningKind
-from discreet.tables.words import FitWords, ReadingWords
+from discreet.results.ranking import warn_of_dropped, warn_of_missing_errors
+from discreet.tables.reading import FitWords, ReadingWords
 from discreet.types import Ability, Engine, FloatArray, Method, Model
 
 if TYPE_CHECKING:

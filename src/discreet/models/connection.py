@@ -6,15 +6,17 @@ counts among the largest strongly connected set. Nothing here sees a person.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.counts.nodes import Recoding
 from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import name_some
-from discreet.results.estimate import FitWarning, Status, WarningKind
+from discreet.results.estimate import Estimate, FitWarning, Status, WarningKind
 from discreet.types import FloatArray, IndexArray, Int64Array
 
 
@@ -291,3 +293,31 @@ def doubt_shape(items: int, persons: int) -> str:
         "each person and a column for each item; if yours has a column for each person, exchange "
         "rows and columns (in a spreadsheet: paste special, transpose); "
     )
+
+
+def tell_unused(
+    items: Sequence[str], recoding: Recoding, lowest: int = 0
+) -> tuple[FitWarning, ...]:
+    """Say of every item what became of the categories that nobody used, the lowest called so."""
+    found = []
+    for item, kept, most in zip(items, recoding.kept, recoding.steps, strict=True):
+        lost = [str(lowest + category) for category in range(most + 1) if category not in kept]
+        if lost:
+            moved = [(old + lowest, new + lowest) for new, old in enumerate(kept) if new != old]
+            became = ", ".join(f"{old} to {new}" for old, new in moved)
+            sentence = f"nobody is in category {' or '.join(lost)} of item '{item}': left out"
+            sentence += f", and those above move down ({became})" if became else ""
+            found.append(FitWarning(WarningKind.UNUSED_CATEGORY, sentence, [item]))
+    return tuple(found)
+
+
+def call_categories(found: Estimate, steps: Sequence[int], lowest: int) -> Estimate:
+    """Return an estimate that calls categories what the data call them, from ``lowest`` on.
+
+    ``steps`` are those of the answers, before unused categories were left out.
+    """
+    if found.ladder is None or not lowest:
+        return found
+    told = tell_unused(found.items, Recoding(tuple(steps), found.ladder.kept), lowest)
+    others = (one for one in found.warnings if one.kind is not WarningKind.UNUSED_CATEGORY)
+    return replace(found, ladder=replace(found.ladder, lowest=lowest), warnings=(*told, *others))

@@ -113,7 +113,7 @@ def _conditional(responses: Answers, *, ability: str, model: str) -> Estimate:
 
 def _marginal(responses: Answers, *, ability: str, model: str) -> Estimate:
     if any(step > 1 for step in responses.steps):
-        from discreet.models.marginal_steps import fit_marginal_steps
+        from discreet.models.marginal import fit_marginal_steps
 
         return fit_marginal_steps(responses, model, ability=ability)
     from discreet.models.marginal import fit_marginal

@@ -35,10 +35,9 @@ from discreet.models.conditional.steps import (
     maximise_steps,
     rating_basis,
 )
-from discreet.models.connection import Chain, build_chain, regularise
+from discreet.models.connection import Chain, build_chain, regularise, tell_unused
 from discreet.models.methods import Method
 from discreet.models.standard_errors.sandwich import Uncertainty
-from discreet.models.unused import tell_unused
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status
 from discreet.results.thresholds import Thresholds
 from discreet.types import MODELS, FloatArray, IndexArray, Int64Array

@@ -36,15 +36,15 @@ from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import Order
 from discreet.privacy.wall import Release, release_statistics, restore_release
 from discreet.publishing.bundle import PUBLISHED, Published, bundle_files, describe_release
-from discreet.publishing.listing import (
+from discreet.publishing.noisy import COVARIANCE_ITEMS
+from discreet.publishing.spec import (
     Listing,
     open_listed,
     open_listed_comparisons,
     read_public_listing,
 )
-from discreet.publishing.noisy import COVARIANCE_ITEMS
-from discreet.results.standing import PAIRED_ITEMS
-from discreet.tables.words import ListedWords
+from discreet.results.ranks import PAIRED_ITEMS
+from discreet.tables.reading import ListedWords
 from discreet.types import Engine
 
 BUNDLE_BYTES, ITEM_BYTES, PAIR_BYTES = 40_000, 1_200, 4

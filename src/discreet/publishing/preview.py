@@ -18,7 +18,7 @@ from discreet.privacy.protocol import Order
 from discreet.publishing.bundle import describe_choices, describe_public
 from discreet.publishing.delivery import describe_account
 from discreet.publishing.release import DeliveryTerms, make_order
-from discreet.publishing.wanted import ReleaseSpec, check_allowed
+from discreet.publishing.spec import ReleaseSpec, check_allowed
 from discreet.results.kinds import KINDS
 
 COUNTED = "as counted in the data"

@@ -32,10 +32,9 @@ from discreet.privacy.wall import check_answers, check_noise
 from discreet.publishing.bundle import Published, PublishedRanking
 from discreet.publishing.delivery import OPENERS, open_delivery
 from discreet.publishing.identity import About, check_audit, describe_itself
-from discreet.publishing.listing import Forms, Items, make_listing
-from discreet.publishing.wanted import ReleaseSpec, check_allowed
+from discreet.publishing.spec import Forms, Items, ReleaseSpec, check_allowed, make_listing
 from discreet.results.kinds import KINDS
-from discreet.tables.words import ListedWords
+from discreet.tables.reading import ListedWords
 from discreet.types import (
     AnswerMechanism,
     ComparisonMechanism,

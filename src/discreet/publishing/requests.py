@@ -30,11 +30,17 @@ from discreet.privacy.noise import ExactNoise, Noise
 from discreet.privacy.protocol import NOISE_AWARE
 from discreet.publishing.bundle import Published
 from discreet.publishing.identity import About, describe_itself, make_identity
-from discreet.publishing.listing import Forms, Items, make_listing
-from discreet.publishing.reading import pack_reading, unpack_reading
 from discreet.publishing.release import DeliveryTerms, charge_and_release
-from discreet.publishing.wanted import ReleaseSpec, check_wanted
-from discreet.tables.words import ListedWords
+from discreet.publishing.spec import (
+    Forms,
+    Items,
+    ReleaseSpec,
+    check_wanted,
+    make_listing,
+    pack_reading,
+    unpack_reading,
+)
+from discreet.tables.reading import ListedWords
 from discreet.types import (
     AnswerMechanism,
     ComparisonMechanism,

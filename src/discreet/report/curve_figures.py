@@ -11,8 +11,7 @@ import numpy as np
 
 from discreet.items.curves import ItemCurve, ThresholdRows
 from discreet.markup import minus
-from discreet.report.svg import NAME_ROOM, PICTURE_ITEMS, say_thinned
-from discreet.report.svg_canvas import Sheet, shorten_label
+from discreet.report.svg import NAME_ROOM, PICTURE_ITEMS, Sheet, say_thinned, shorten_label
 from discreet.types import FloatArray
 from discreet.words import ENGLISH, Language
 

@@ -27,8 +27,8 @@ from discreet.answers.responses import Responses
 from discreet.atomic import staged
 from discreet.errors import BadResponses, BadUsage
 from discreet.markup import Tabular, spreadsheet_cell
+from discreet.tables.reading import StepWords
 from discreet.tables.values import Codes
-from discreet.tables.words import StepWords
 from discreet.types import Repeats
 
 

@@ -52,7 +52,7 @@ from discreet.report.statement_points import (
 from discreet.report.svg import draw_difficulties
 from discreet.results.estimate import Estimate
 from discreet.results.kinds import find_kind
-from discreet.results.standing import (
+from discreet.results.ranks import (
     ItemOrder,
     find_standing,
     list_groups,

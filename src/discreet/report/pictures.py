@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import BadUsage
-from discreet.items.ability_groups import BIN
+from discreet.items.curves import BIN
 from discreet.markup import count_of
 from discreet.report.findings.words import words_for
 from discreet.results.estimate import Estimate

@@ -19,8 +19,7 @@ from discreet.privacy.ledger import EVERYONE, Ledger
 from discreet.privacy.ledger.history import History, LedgerEntry
 from discreet.privacy.ledger.populations import Populations
 from discreet.report.statement_points import name_population
-from discreet.report.svg import NAME_ROOM, PICTURE_ITEMS
-from discreet.report.svg_canvas import Sheet, shorten_label
+from discreet.report.svg import NAME_ROOM, PICTURE_ITEMS, Sheet, shorten_label
 from discreet.words import ENGLISH, Language, load_words, mark
 
 RULES = {

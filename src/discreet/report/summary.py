@@ -17,7 +17,7 @@ import numpy as np
 from discreet.answers.opening import load_answers
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.items.ability_groups import (
+from discreet.items.curves import (
     CHUNK_CELLS,
     Curve,
     Shares,
@@ -60,7 +60,7 @@ from discreet.schema import (
     Proportion,
     read_as,
 )
-from discreet.tables.words import ReadingWords
+from discreet.tables.reading import ReadingWords
 from discreet.types import FloatArray
 
 Difference = tuple[ItemName, str, str, str, Finite, str]

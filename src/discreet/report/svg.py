@@ -6,17 +6,20 @@ no matplotlib: that is why its pictures are drawn here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import ceil
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import ceil, floor, log10
 
 import numpy as np
 
 from discreet.items.distractors import OptionMap
 from discreet.items.residuals import InformationCurve
 from discreet.items.scalogram import Scalogram
-from discreet.markup import count_of, name_some
+from discreet.markup import count_of, minus, name_some
+from discreet.planning.plan import Plan
 from discreet.report.pictures import ContrastMap, FitMap, GroupRows, ItemRows
-from discreet.report.svg_canvas import Sheet, shorten_label, text_width
 from discreet.results.kinds import KINDS, ReleaseKind
 from discreet.results.limits import FIT_HIGH, FIT_LOW
 from discreet.words import ENGLISH, Language
@@ -273,3 +276,231 @@ def _name_ends(sheet: Sheet, ends: list[tuple[float, str]]) -> None:
     for wanted, name in sorted(ends, reverse=True):
         below = min(wanted, below - LINE)
         sheet.text(shorten_label(name, sheet.right - 8), sheet.width - sheet.right + 6, below)
+
+
+EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Those of the picture, beside the plan's own: few, because exact noise takes its time."""
+
+
+def draw_epsilons(plan: Plan) -> Sheet:
+    """Draw the error against epsilon, with the plan's own as a dot; dashed without privacy."""
+    others = plan.curve("epsilon", sorted({*EPSILONS, plan.epsilon}))
+    x = [log10(one.epsilon) for one in others]
+    y = [one.rmse for one in others]
+    sheet = Sheet(
+        x=(x[0], x[-1]),
+        y=(0, 1.05 * max(y)),
+        description=f"Typical error by epsilon: {y[0]:.2f} logits at epsilon "
+        f"{others[0].epsilon:.2g}, {y[-1]:.2f} at {others[-1].epsilon:.2g}; without privacy "
+        f"{plan.rmse_without_privacy:.2f}",
+        top=24,
+    )
+    sheet.x_axis("epsilon, in equal ratios", ticks={log10(e): f"{e:g}" for e in EPSILONS})
+    sheet.y_axis("typical error in logits")
+    sheet.line("second", sheet.x, (plan.rmse_without_privacy,) * 2)
+    sheet.line("line", x, y)
+    chosen = f"epsilon {plan.epsilon:g}: {plan.rmse:.3f} logits"
+    sheet.dot("dot", log10(plan.epsilon), plan.rmse, 6, chosen)
+    return sheet
+
+
+TICKS = 6
+"""About how many labelled ticks an axis gets."""
+
+THIN, BROAD = frozenset("iljtfrI.,:;|!'()[]/· "), frozenset("MWmw@%…—")
+"""Letters that are much thinner and much broader than others."""
+
+
+def text_width(words: str) -> float:
+    """Return the room that words take, in pixels of a sheet, in the broadest of usual fonts."""
+    return sum(map(_sign_width, words))
+
+
+def _sign_width(sign: str) -> float:
+    kind = unicodedata.category(sign)
+    if kind in ("Mn", "Me", "Cf"):
+        return 0.0
+    if unicodedata.east_asian_width(sign) in "WF":
+        return 15.0
+    if sign in THIN:
+        return 5.5
+    if sign in BROAD:
+        return 13.0
+    return {"Sm": 11.0, "Lu": 9.3}.get(kind, 8.4)
+
+
+def shorten_label(name: str, room: float) -> str:
+    """Return a name, or as much of its beginning as fits with three dots behind it."""
+    if text_width(name) <= room:
+        return name
+    kept = name
+    while kept and text_width(kept) + text_width("…") > room:
+        kept = kept[:-1]
+    return kept.rstrip("\N{ZERO WIDTH JOINER} ") + "…"
+
+
+def round_ticks(low: float, high: float, wanted: int = TICKS) -> list[float]:
+    """Return round numbers (1, 2 or 5 times a power of ten apart) within ``[low, high]``."""
+    rough = max(high - low, 1e-9) / wanted
+    power = 10.0 ** floor(log10(rough))
+    step = next(power * times for times in (1, 2, 5, 10) if power * times >= rough * 0.999)
+    first, last = ceil(low / step - 1e-9), floor(high / step + 1e-9)
+    return [round(step * number, 10) for number in range(first, last + 1)]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One element of a picture: its tag, attributes, and the words in it or its tooltip."""
+
+    tag: str
+    attributes: dict[str, str]
+    words: str = ""
+    tip: str = ""
+
+
+@dataclass(frozen=True)
+class MarkRun:
+    """Marks of one shape that follow each other: what they share, and the values of each."""
+
+    tag: str
+    names: tuple[str, ...]
+    words: bool
+    tip: bool
+    values: list[tuple[str, ...]]
+
+
+@dataclass
+class Sheet:
+    """A drawing with an x axis below and room on the left; y grows upwards.
+
+    Attributes
+    ----------
+    x, y
+        What the axes span.
+    description
+        What a screen reader says in place of the picture.
+    width, height
+        Of the whole picture; 480 wide shows its words at 10 pixels on a phone.
+    left, right, top, bottom
+        Margins.
+    note
+        A sentence above the picture.
+    """
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    description: str
+    width: float = 480
+    height: float = 300
+    left: float = 44
+    right: float = 14
+    top: float = 12
+    bottom: float = 42
+    note: str = ""
+    marks: list[Mark] = field(default_factory=list)
+
+    @property
+    def runs(self) -> list[MarkRun]:
+        """The marks in their order, with those of one shape gathered: there are very many."""
+        shapes = groupby(
+            self.marks, lambda m: (m.tag, tuple(m.attributes), bool(m.words), bool(m.tip))
+        )
+        return [
+            MarkRun(
+                *shape, [(*m.attributes.values(), *filter(None, (m.words, m.tip))) for m in marks]
+            )
+            for shape, marks in shapes
+        ]
+
+    @property
+    def foot(self) -> float:
+        """Where the x axis lies."""
+        return self.height - self.bottom
+
+    def across(self, value: float) -> float:
+        """Where a value of x lies."""
+        share = (value - self.x[0]) / (self.x[1] - self.x[0])
+        return self.left + share * (self.width - self.left - self.right)
+
+    def up(self, value: float) -> float:
+        """Where a value of y lies."""
+        share = (value - self.y[0]) / (self.y[1] - self.y[0])
+        return self.foot - share * (self.foot - self.top)
+
+    def x_axis(
+        self, label: str, *, grid: bool = True, ticks: Mapping[float, str] | None = None
+    ) -> None:
+        """Draw ticks, their numbers (or the words that are given for them) and a label below."""
+        shown = {tick: minus(f"{tick:g}") for tick in round_ticks(*self.x)}
+        for tick, words in (shown if ticks is None else ticks).items():
+            if grid:
+                self._rule("grid", (self.across(tick),) * 2, (self.top, self.foot))
+            self.text(words, self.across(tick), self.foot + 16, anchor="middle")
+        self._rule("axis", (self.left, self.width - self.right), (self.foot,) * 2)
+        self.x_label(label)
+
+    def x_numbers(self, height: float, wanted: int = TICKS) -> None:
+        """Write the round numbers of x at a height of the sheet."""
+        for tick in round_ticks(*self.x, wanted=wanted):
+            self.text(minus(f"{tick:g}"), self.across(tick), height, anchor="middle")
+
+    def x_label(self, label: str) -> None:
+        """Write what x is, at the lower end."""
+        middle = (self.left + self.width - self.right) / 2
+        self.text(label, middle, self.height - 6, anchor="middle", kind="quiet")
+
+    def y_axis(self, label: str = "", *, ticks: Sequence[float] | None = None) -> None:
+        """Draw horizontal lines and their numbers; the label stands on top of the axis."""
+        for tick in round_ticks(*self.y, wanted=4) if ticks is None else ticks:
+            height = self.up(tick)
+            self._rule("grid", (self.left, self.width - self.right), (height, height))
+            self.text(minus(f"{tick:g}"), self.left - 6, height + 4, anchor="end")
+        if label:
+            self.text(label, 2, 11, kind="quiet")
+
+    def line(self, kind: str, x: Sequence[float], y: Sequence[float]) -> None:
+        """Draw a line through points in the units of the axes."""
+        path = " ".join(f"{self.across(a):.1f},{self.up(b):.1f}" for a, b in zip(x, y, strict=True))
+        self.marks.append(Mark("polyline", {"class": kind, "points": path}))
+
+    def box(self, kind: str, x: tuple[float, float], y: tuple[float, float], tip: str = "") -> None:
+        """Draw a rectangle in the units of the axes, with a tooltip."""
+        left, right, low, high = *map(self.across, x), *map(self.up, y)
+        place = {"x": left, "y": min(low, high), "width": right - left, "height": abs(low - high)}
+        self._shape("rect", kind, place, tip)
+
+    def dot(self, kind: str, x: float, y: float, radius: float = 4, tip: str = "") -> None:
+        """Draw a circle in the units of the axes, with a tooltip."""
+        self.circle(kind, self.across(x), self.up(y), radius, tip)
+
+    def circle(self, kind: str, x: float, y: float, radius: float, tip: str) -> None:
+        """Draw a circle at a place of the sheet (not of the axes), with a tooltip."""
+        self._shape("circle", kind, {"cx": x, "cy": y, "r": radius}, tip)
+
+    def arrow(self, kind: str, x: float, y: float, size: float, tip: str) -> None:
+        """Draw a triangle that points at a place of the axes, from the right (or the left)."""
+        across, up, half = self.across(x), self.up(y), abs(size) * 0.6
+        far = f"{across + size:.1f}"
+        points = f"{across:.1f},{up:.1f} {far},{up - half:.1f} {far},{up + half:.1f}"
+        self.marks.append(Mark("polygon", {"class": kind, "points": points}, tip=tip))
+
+    def text(
+        self,
+        words: str,
+        x: float,
+        y: float,
+        *,
+        anchor: str = "start",
+        kind: str = "",
+        tip: str = "",
+    ) -> None:
+        """Write at a place of the sheet (not of the axes)."""
+        place = {"x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor}
+        self.marks.append(Mark("text", {"class": kind} | place if kind else place, words, tip))
+
+    def _rule(self, kind: str, x: tuple[float, float], y: tuple[float, float]) -> None:
+        self._shape("line", kind, {"x1": x[0], "y1": y[0], "x2": x[1], "y2": y[1]})
+
+    def _shape(self, tag: str, kind: str, place: dict[str, float], tip: str = "") -> None:
+        numbers = {name: f"{value:.1f}" for name, value in place.items()}
+        self.marks.append(Mark(tag, {"class": kind, **numbers}, tip=tip))

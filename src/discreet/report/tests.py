@@ -37,7 +37,7 @@ from discreet.results.limits import (
     Finding,
     say_test,
 )
-from discreet.tables.words import ReadingWords
+from discreet.tables.reading import ReadingWords
 
 HOLDS, UNTESTED, TOO_FEW = "holds", "not tested", "too few persons"
 NEEDS_STEPS = "partial credit needed"

@@ -30,8 +30,8 @@ from discreet.models.automatic import (
 )
 from discreet.models.conditional.patterns import GroupPatterns, Patterns
 from discreet.models.methods import AUTO
-from discreet.results.dropped import warn_of_dropped
 from discreet.results.estimate import Estimate, FitWarning, Solution, Status, WarningKind
+from discreet.results.ranking import warn_of_dropped
 from discreet.scales.anchors import accept_anchors, accept_ladders, has_step_anchors
 from discreet.scales.grounded import (
     GroundedFit,
@@ -39,10 +39,9 @@ from discreet.scales.grounded import (
     solve_grounded,
     sum_score_products,
 )
-from discreet.scales.held import AnchoredSolution, maximise_held
-from discreet.scales.held_marginal import hold_marginal
+from discreet.scales.held import AnchoredSolution, hold_marginal, maximise_held
 from discreet.scales.held_steps import StepsHeld, hold_steps
-from discreet.tables.words import ReadingWords
+from discreet.tables.reading import ReadingWords
 from discreet.types import AnchorMethod, BoolArray, Engine, FloatArray, IndexArray, Int64Array
 
 METHODS_WITH_ANCHORS = get_args(AnchorMethod)

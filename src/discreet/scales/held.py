@@ -8,13 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from discreet.errors import NotConverged
+from discreet.answers.protocol import Answers
+from discreet.counts import PairCounts
+from discreet.errors import DisconnectedItems, NotConverged
+from discreet.markup import name_some
 from discreet.models.conditional.maximise import Structure, Surface
-from discreet.models.conditional.patterns import Patterns
-from discreet.results.estimate import FitWarning, Solution
+from discreet.models.conditional.patterns import GroupPatterns, Patterns
+from discreet.models.marginal import (
+    SMALL_SD,
+    begin_normal,
+    check_patterns,
+    climb_normal,
+    normal_information,
+    warn_flat,
+)
+from discreet.models.mixture import Mixture, Sums
+from discreet.results.estimate import FitWarning, Solution, WarningKind
+from discreet.scales.grounded import GroundedFit
 from discreet.types import BoolArray, FloatArray, IndexArray, Int64Array
 
 STEP_TOL = 1e-9
@@ -133,3 +147,175 @@ def climb_held(surface: Surface, held: BoolArray, start: FloatArray) -> HeldFit:
         f"{size:.1e} logits; remove items that very few answers link to the anchors, or use the "
         "method 'refined'"
     )
+
+
+def hold_marginal(responses: Answers, counts: PairCounts, start: GroundedFit) -> AnchoredSolution:
+    """Maximise the marginal likelihood over the items that are not anchored.
+
+    Parameters
+    ----------
+    responses, counts
+        The answers and their counts.
+    start
+        The solution by pairs: the anchors, and where the items that are linked to them begin.
+
+    Raises
+    ------
+    DisconnectedItems
+        If the anchors were never right, or never wrong: then nothing says where the abilities are.
+    """
+    used = _choose(counts, start)
+    anchored = np.isin(used, start.anchors)
+    _check_anchors(counts, start.anchors)
+    job = GroupPatterns(used)
+    patterns = job.collect(responses.reduce(job))
+    check_patterns(patterns, counts)
+    begin = _begin(counts, used, start)
+    centre = float(begin[anchored].mean())
+    climbed = climb_normal(
+        begin_normal(patterns, counts.right[used], begin - centre), _ways(anchored)
+    )
+    found = _Maximum(anchored, begin, *climbed)
+    moved, moved_se = _release_all(found, counts, start.anchors, used)
+    return AnchoredSolution(
+        used,
+        anchored,
+        "marginal",
+        found.difficulty,
+        found.covariance,
+        moved,
+        moved_se,
+        found.solution,
+        warnings=(*_warn(counts, used, start), *warn_flat(found.mixture.sd)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Maximum:
+    """The maximum with the held items where ``known`` has them."""
+
+    held: BoolArray
+    known: FloatArray
+    mixture: Mixture
+    sums: Sums
+    steps: int
+
+    @property
+    def mean(self) -> float:
+        """Of the abilities."""
+        return float((self.known - self.mixture.difficulty)[self.held].mean())
+
+    @property
+    def difficulty(self) -> FloatArray:
+        return np.where(self.held, self.known, self.mixture.difficulty + self.mean)
+
+    @cached_property
+    def information(self) -> FloatArray:
+        return normal_information(self.mixture, self.sums, _ways(self.held))
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Of the free items; zero where an item is held."""
+        free = np.flatnonzero(~self.held)
+        out = np.zeros((len(self.held), len(self.held)))
+        out[np.ix_(free, free)] = self._invert(self.held)[: len(free), : len(free)]
+        return out
+
+    @property
+    def solution(self) -> Solution:
+        residual = float(np.abs(self.sums.gradient[~self.held]).max(initial=0.0))
+        note = f"abilities are normal with mean {self.mean:.4f} and SD {self.mixture.sd:.4f}"
+        solver = "marginal likelihood, Newton steps, anchors held"
+        return Solution(solver, self.steps, residual, (note,))
+
+    def release(self, anchor: int) -> tuple[float, float]:
+        """Free one held item beside those that are free: how far it moves, and its error."""
+        held = self.held.copy()
+        held[anchor] = False
+        freed = _Maximum(
+            held, self.known, *climb_normal(self.mixture, _ways(held), self.information)
+        )
+        place = int((~held[:anchor]).sum())
+        variance = self._invert(held)[place, place]
+        return float(freed.difficulty[anchor] - self.known[anchor]), float(np.sqrt(variance))
+
+    def _invert(self, held: BoolArray) -> FloatArray:
+        """Covariance of the free items, the mean and, unless it is near zero, the spread."""
+        ways = _ways(held)
+        # At the boundary, where persons do not differ, the spread does not vary.
+        ways = ways[:, :-1] if self.mixture.sd < SMALL_SD else ways
+        return np.asarray(np.linalg.inv(ways.T @ self.information @ ways))
+
+
+def _ways(held: BoolArray) -> FloatArray:
+    """How difficulties less the mean ability, and the spread (last), move with what is free.
+
+    One column for every free item, one for the mean, which lowers all of them, one for the spread.
+    """
+    m = len(held)
+    free = np.eye(m + 1)[:, :m][:, ~held]
+    mean = -np.ones((m + 1, 1))
+    mean[m] = 0.0
+    return np.hstack([free, mean, np.eye(m + 1)[:, m:]])
+
+
+def _is_mixed(counts: PairCounts) -> BoolArray:
+    return np.asarray((counts.right > 0) & (counts.right < counts.answers))
+
+
+def _choose(counts: PairCounts, start: GroundedFit) -> IndexArray:
+    """Positions of the anchors and of all items with right and wrong answers."""
+    return np.union1d(start.anchors, np.flatnonzero(_is_mixed(counts))).astype(np.intp)
+
+
+def _begin(counts: PairCounts, used: IndexArray, start: GroundedFit) -> FloatArray:
+    """Where pairs have the linked items; the others at the logit of wrong answers beside them."""
+    answers, right = counts.answers[used], counts.right[used]
+    rough = np.log((answers - right + 0.5) / (right + 0.5))
+    place = np.searchsorted(used, start.used)
+    begin = rough + (start.difficulty - rough[place]).mean()
+    begin[place] = start.difficulty
+    return np.asarray(begin)
+
+
+def _says_level(counts: PairCounts, anchors: IndexArray) -> bool:
+    """Whether some answers to these anchors are right and some wrong."""
+    right = int(counts.right[anchors].sum())
+    return 0 < right < int(counts.answers[anchors].sum())
+
+
+def _check_anchors(counts: PairCounts, anchors: IndexArray) -> None:
+    if _says_level(counts, anchors):
+        return
+    names = [counts.items[i] for i in anchors]
+    answers = int(counts.answers[anchors].sum())
+    raise DisconnectedItems(
+        f"the anchors ({name_some(names)}) have {int(counts.right[anchors].sum())} right among "
+        f"{answers} answers, so nothing says where the abilities are on their scale; anchor "
+        "items that some persons had right and some wrong"
+    )
+
+
+def _release_all(
+    found: _Maximum, counts: PairCounts, anchors: IndexArray, used: IndexArray
+) -> tuple[FloatArray, FloatArray]:
+    """Free each anchor in turn, where its own answers and the other anchors determine it."""
+    moved, se = (np.full(len(anchors), np.nan) for _ in range(2))
+    mixed = _is_mixed(counts)
+    for number, anchor in enumerate(anchors):
+        if mixed[anchor] and _says_level(counts, anchors[anchors != anchor]):
+            place = int(np.searchsorted(used, anchor))
+            moved[number], se[number] = found.release(place)
+    return moved, se
+
+
+def _warn(counts: PairCounts, used: IndexArray, start: GroundedFit) -> tuple[FitWarning, ...]:
+    apart = [counts.items[i] for i in np.setdiff1d(used, start.used)]
+    if not apart:
+        return ()
+    sentence = (
+        f"the answers themselves do not link {len(apart)} of {len(used)} items to the anchors: "
+        f"{name_some(apart)}; marginal likelihood compares them only by assuming that all persons "
+        "come from one ability distribution"
+    )
+    return (FitWarning(WarningKind.LINKED_BY_ASSUMPTION, sentence, apart),)

@@ -27,6 +27,7 @@ from discreet.models.automatic import (
     take_refined,
 )
 from discreet.models.conditional.maximise import Structure, Surface
+from discreet.models.connection import tell_unused
 from discreet.models.item_parameters import KnownItems
 from discreet.models.methods import AUTO
 from discreet.models.steps import (
@@ -36,7 +37,6 @@ from discreet.models.steps import (
     count_reached,
     match_known,
 )
-from discreet.models.unused import tell_unused
 from discreet.results.estimate import FitWarning, Solution, Status
 from discreet.results.thresholds import Thresholds
 from discreet.scales.grounded import (

@@ -14,8 +14,8 @@ from discreet.errors import MissingExtra
 from discreet.models.steps import match_categories
 from discreet.persons.measures import abilities
 from discreet.results.estimate import Estimate
+from discreet.tables.reading import StepWords
 from discreet.tables.values import Codes, ValueScoring, make_scoring
-from discreet.tables.words import StepWords
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet.answers.responses import Responses
 from discreet.errors import BadUsage
-from discreet.items.predictive_fit import (
+from discreet.items.fit import (
     describe_persons,
     log_likelihood,
     predict_answers,
@@ -26,8 +26,8 @@ from discreet.models.calibrate import fit
 from discreet.models.steps import match_categories
 from discreet.persons.measures import NormalPrior
 from discreet.sklearn.answers import AnswerEstimator
+from discreet.tables.reading import StepWords
 from discreet.tables.values import Codes
-from discreet.tables.words import StepWords
 from discreet.types import Method, Model
 
 

@@ -19,12 +19,11 @@ from discreet.answers.responses import Responses
 from discreet.errors import BadResponses, BadUsage, DiscreetError, Remedy
 from discreet.studio.worker import TaskProgress, keep
 from discreet.tables.advice import BadAnswer
-from discreet.tables.cells import letter_column, write_cell
 from discreet.tables.opener import Source, plan_source, read_tables
 from discreet.tables.paths import find_files
-from discreet.tables.roles import LongPlan, Reading, WidePlan, make_reading
+from discreet.tables.reading import LongPlan, Reading, WidePlan, make_reading
 from discreet.tables.tally import Tallied
-from discreet.tables.values import MISSING_WORDS, spell
+from discreet.tables.values import MISSING_WORDS, letter_column, spell, write_cell
 
 ROWS = 8
 """Rows that are shown."""

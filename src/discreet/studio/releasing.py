@@ -18,14 +18,14 @@ from discreet.answers.reading import read_planned
 from discreet.atomic import PRIVACY_FILE
 from discreet.privacy.ledger import Ledger
 from discreet.publishing.delivery import find_charged, read_order, resume_release
-from discreet.publishing.listing import Listing, read_public_listing
 from discreet.publishing.release import release
+from discreet.publishing.spec import Listing, read_public_listing
 from discreet.studio.look import counting
 from discreet.studio.session import StudioSession, Ticket
 from discreet.studio.terms import ReleaseFields
 from discreet.studio.worker import TaskProgress
 from discreet.tables.dataset import is_too_large
-from discreet.tables.roles import Reading
+from discreet.tables.reading import Reading
 
 TOLD = ("model", "lowest")
 """Words about answers that a release is told by its terms."""

@@ -24,11 +24,11 @@ from discreet.atomic import write_text
 from discreet.errors import BadUsage
 from discreet.markup import render
 from discreet.studio.app import build_app
-from discreet.studio.folder import private_folder
-from discreet.studio.home import Home
 from discreet.studio.jobs import usual_memory
+from discreet.studio.kept_files import Home
 from discreet.studio.safety import LOOPBACK, Keys
 from discreet.studio.session import StudioSession
+from discreet.studio.uploads import private_folder
 from discreet.tables.paths import settle_path
 
 _BACKLOG = 64

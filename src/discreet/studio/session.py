@@ -15,9 +15,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from discreet.studio.home import Home
 from discreet.studio.jobs import JobState, JobTable, StudioJob
-from discreet.studio.recent import Recent, find_place
+from discreet.studio.kept_files import Home, Recent, find_place
 from discreet.studio.terms import ListedItems, ReleaseFields
 
 MOST_BYTES = 2_000_000_000

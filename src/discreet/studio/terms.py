@@ -18,10 +18,9 @@ from discreet.privacy.ledger import Ledger
 from discreet.privacy.mechanisms import AUTO, mechanisms_for
 from discreet.privacy.noise import ExactNoise
 from discreet.publishing.identity import describe_itself
-from discreet.publishing.listing import Items, Listing, make_listing
 from discreet.publishing.preview import Preview, preview_release
 from discreet.publishing.release import DeliveryTerms
-from discreet.publishing.wanted import ReleaseSpec
+from discreet.publishing.spec import Items, Listing, ReleaseSpec, make_listing
 from discreet.scales.bank import CONFIDENTIAL, is_bank, read_bank
 from discreet.studio.forms import Field, read_fields, read_number, read_whole, write_number
 from discreet.tables.lists import read_items

@@ -6,6 +6,7 @@ browser calls the file is shown and never believed: it becomes a plain name in a
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
@@ -19,6 +20,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import create_form_parser
 from starlette.requests import Request
 
+from discreet.atomic import hold_lock
 from discreet.errors import BadUsage
 from discreet.markup import count_of
 from discreet.studio.forms import read_index
@@ -140,3 +142,44 @@ def too_large(most: int) -> BadUsage:
         f"The file is larger than {count_of(most // 1_000_000, 'megabyte')}, which is more than a "
         "browser should send. Give its path below instead: then it is read where it is."
     )
+
+
+PREFIX = "discreet-studio-"
+LOCK = "lock"
+
+_BUSY = BadUsage("this folder belongs to a studio that is still running")
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """Give a new private folder, and remove it with all that is in it."""
+    remove_left_behind()
+    made = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
+    # It gets the name by which others look for it only once it is locked.
+    folder = made.with_name(made.name[1:])
+    with hold_lock(made / LOCK, _BUSY):
+        made.rename(folder)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_left_behind() -> list[Path]:
+    """Remove the folders of studios that ended without doing so; return which."""
+    place = Path(tempfile.gettempdir())
+    return [folder for folder in place.glob(f"{PREFIX}*") if _is_ours(folder) and _remove(folder)]
+
+
+def _is_ours(folder: Path) -> bool:
+    found = folder.lstat()
+    return folder.is_dir() and not folder.is_symlink() and found.st_uid == os.getuid()
+
+
+def _remove(folder: Path) -> bool:
+    try:
+        with hold_lock(folder / LOCK, _BUSY):
+            shutil.rmtree(folder, ignore_errors=True)
+    except (BadUsage, OSError):
+        return False
+    return True

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.errors import BadResponses, Remedy
+from discreet.tables.reading import Reading
 from discreet.tables.remedies import make_remedy
-from discreet.tables.roles import Reading
 from discreet.tables.scales import find_shared_run
 from discreet.tables.values import (
     ANSWERS,

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadResponses, BadUsage, DiscreetError
-from discreet.tables.detected import DeclaredSource
 from discreet.tables.formats.jsonl import JsonLinesSource
 from discreet.tables.key import settle_key
 from discreet.tables.opener import Encodings, Source, open_table_file, plan_source
@@ -29,8 +28,9 @@ from discreet.tables.paths import (
     sniff,
     unpacked_size,
 )
+from discreet.tables.reading import LongPlan, Reading, name_items
+from discreet.tables.remedies import DeclaredSource
 from discreet.tables.resources import Resources, available_memory, explain_query
-from discreet.tables.roles import LongPlan, Reading, name_items
 from discreet.tables.sources import open_arrow
 
 _QUERY = re.compile(r"\s*(select|with|from|values|table)\s", re.IGNORECASE)

@@ -18,7 +18,7 @@ from discreet.errors import BadUsage, DiscreetWarning
 from discreet.tables.values import MISSING_WORDS, spell
 
 if TYPE_CHECKING:
-    from discreet.tables.roles import Reading
+    from discreet.tables.reading import Reading
 
 Words = tuple[str, ...]
 KeyLike = str | os.PathLike[str] | Mapping[str, Any] | None

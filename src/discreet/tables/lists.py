@@ -10,11 +10,10 @@ import re
 from pathlib import Path
 
 from discreet.errors import BadUsage
-from discreet.tables.cells import write_cell
-from discreet.tables.form import Form
 from discreet.tables.opener import read_columns, read_rows
 from discreet.tables.paths import peek, read_text, sniff
-from discreet.tables.values import as_number
+from discreet.tables.reading import Form
+from discreet.tables.values import as_number, write_cell
 
 _WITH_STEPS = re.compile(r"\W*(items?\W+steps?|steps?\W+items?)\W*", re.IGNORECASE)
 

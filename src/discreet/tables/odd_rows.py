@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from discreet.tables.opener import Source, plan_source
-from discreet.tables.roles import LongPlan, Reading
+from discreet.tables.reading import LongPlan, Reading
 from discreet.tables.values import plain_dictionary, read_integers, spell
 from discreet.types import BoolArray
 

@@ -21,19 +21,16 @@ import numpy.typing as npt
 
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.advice import refuse_long
-from discreet.tables.cells import write_cell
-from discreet.tables.detected import Detected, join_detected, refuse_detected
-from discreet.tables.form import Form
 from discreet.tables.formats.evaluations import KINDS as LOGS
 from discreet.tables.formats.evaluations import EvaluationSource
 from discreet.tables.formats.jsonl import JsonLinesSource
 from discreet.tables.ids import IdCodes, read_ids, spell_ids
-from discreet.tables.order import OrderKeys
 from discreet.tables.paths import find_files, read_head, sniff, warn_encoding
-from discreet.tables.roles import LongPlan, Reading, WidePlan, plan_columns
-from discreet.tables.separators import refuse_answers_as_names
+from discreet.tables.reading import Form, LongPlan, Reading, WidePlan, plan_columns
+from discreet.tables.remedies import Detected, join_detected, refuse_detected
+from discreet.tables.separators import OrderKeys, refuse_answers_as_names
 from discreet.tables.sources import DelimitedSource, FrameSource, NotUtf8, ParquetSource, as_arrow
-from discreet.tables.values import BAD
+from discreet.tables.values import BAD, write_cell
 from discreet.types import FloatArray, Int8Array, Int32Array, Int64Array, Texts
 
 

@@ -18,8 +18,7 @@ from typing import Any, Self
 
 from discreet.errors import BadResponses, BadUsage, Remedy
 from discreet.markup import name_some
-from discreet.tables.detected import Detected
-from discreet.tables.remedies import make_remedy
+from discreet.tables.remedies import Detected, make_remedy
 from discreet.tables.values import EVERYWHERE, as_number
 
 MOST_CATEGORIES = 10

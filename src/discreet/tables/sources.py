@@ -26,9 +26,6 @@ import pyarrow.csv as pacsv
 
 from discreet.errors import BadResponses, BadUsage, OutOfReach, Remedy
 from discreet.names import NumberName, name_id
-from discreet.tables.cells import write_cell
-from discreet.tables.detected import DeclaredSource, Detected, state_option
-from discreet.tables.form import Form
 from discreet.tables.ids import plain_column
 from discreet.tables.paths import (
     bad_encoding,
@@ -40,6 +37,8 @@ from discreet.tables.paths import (
     open_bytes,
     open_text,
 )
+from discreet.tables.reading import Form
+from discreet.tables.remedies import DeclaredSource, Detected, state_option
 from discreet.tables.separators import (
     declared_delimiter,
     find_delimiter,
@@ -47,6 +46,7 @@ from discreet.tables.separators import (
     is_sep_line,
     name_delimiter,
 )
+from discreet.tables.values import write_cell
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _BLOCK_BYTES = (1 << 21, 1 << 25)

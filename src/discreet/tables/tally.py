@@ -19,7 +19,7 @@ from discreet.errors import BadResponses
 from discreet.tables.advice import BadAnswer, Found, tell_cell
 from discreet.tables.ids import encode_ids
 from discreet.tables.opener import Source, plan_source
-from discreet.tables.roles import LongPlan, Reading
+from discreet.tables.reading import LongPlan, Reading
 from discreet.tables.scales import (
     AskedSteps,
     BadScale,

@@ -32,6 +32,7 @@ from discreet.answers.spark.tasks import (
     View,
     ask_drawn,
     ask_store,
+    check_workers,
     collect_sum,
     count_fold_vector,
     count_vector,
@@ -39,7 +40,6 @@ from discreet.answers.spark.tasks import (
     read_one,
     sketch_ids,
 )
-from discreet.answers.spark.workers import check_workers
 from discreet.answers.steps import step_store
 from discreet.counts import PairCounts, name_weighting
 from discreet.counts.folds import FoldCounts, Tally, afford_folds, join_sketches
@@ -47,9 +47,9 @@ from discreet.counts.matrix import check_room
 from discreet.counts.planes import AnswerStore, SparseRows, narrow_items
 from discreet.errors import BadResponses, BadUsage
 from discreet.secure import RandomSource
-from discreet.tables.detected import Detected
 from discreet.tables.ids import check_items
-from discreet.tables.roles import Reading
+from discreet.tables.reading import Reading
+from discreet.tables.remedies import Detected
 from discreet.types import Int64Array, Vector
 
 
@@ -71,7 +71,7 @@ def open_frame(source: Any, *, reading: Reading | None = None) -> SparkAnswers:
         appears first, so there they are in natural order ("q2" before "q10").
     reading
         Column names, layout and scoring, from
-        :func:`discreet.tables.roles.make_reading`. Of repeated answers "first" and "last"
+        :func:`discreet.tables.reading.make_reading`. Of repeated answers "first" and "last"
         have a meaning only with ``order_by``, because rows of a DataFrame have no order.
     """
     rows = _plan(source, reading)

@@ -21,7 +21,7 @@ from discreet.errors import BadResponses, BadUsage, OutOfReach
 from discreet.tables.ids import find_numbers, plain_column, read_ids, spell_ids
 from discreet.tables.key import settle_key
 from discreet.tables.opener import RowPlaces
-from discreet.tables.roles import LongPlan, Reading, WidePlan, name_items, plan_columns
+from discreet.tables.reading import LongPlan, Reading, WidePlan, name_items, plan_columns
 from discreet.tables.scales import MOST_CATEGORIES
 from discreet.tables.tally import Tallied, settle_scale
 from discreet.tables.values import MISSING_WORDS

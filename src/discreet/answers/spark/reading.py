@@ -25,10 +25,10 @@ from discreet.answers.streamed.blocks import ItemNames, LongRows
 from discreet.counts.planes import AnswerStore
 from discreet.errors import BadResponses, BadUsage, MissingExtra
 from discreet.tables.dataset import Shard
-from discreet.tables.detected import DeclaredSource
 from discreet.tables.ids import IdCodes, plain_column, spell_ids
-from discreet.tables.order import sort_keys
-from discreet.tables.roles import LongPlan, WidePlan
+from discreet.tables.reading import LongPlan, WidePlan
+from discreet.tables.remedies import DeclaredSource
+from discreet.tables.separators import sort_keys
 from discreet.tables.values import read_integers
 from discreet.types import FloatArray
 

@@ -12,11 +12,16 @@ else is dropped: raising in the task would make Spark try the same rows four tim
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import pickle
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -26,11 +31,10 @@ import pyarrow as pa
 from discreet.answers.folding import count_folds
 from discreet.answers.pairs import Weighting, count_store
 from discreet.answers.protocol import Job
-from discreet.answers.select import keep_entries, select_columns
+from discreet.answers.select import keep_entries, select_columns, thin_persons
 from discreet.answers.spark.layout import RowLayout
 from discreet.answers.spark.reading import Persons, read_task_persons
 from discreet.answers.steps import StepStore
-from discreet.answers.thinning import thin_persons
 from discreet.counts.folds import Tally, hash_persons, sketch_persons
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows, narrow_items
 from discreet.counts.sparse_rows import list_rows
@@ -438,3 +442,44 @@ def _collect(parts: Any) -> list[Any]:
             "with what a weighting uses, so both must be installed where tasks run: as libraries "
             "of the cluster, or in an environment that travels with the job (spark.archives)"
         ) from error
+
+
+_ASK = "import sys, pyarrow, discreet; print(*sys.version_info[:2], sep='.')"
+_SECONDS = 60
+
+
+def check_workers(frame: Any) -> None:
+    """Refuse a local session whose tasks would run a Python without this package."""
+    context = getattr(getattr(frame, "sparkSession", None), "_sc", None)
+    if context is None or not str(getattr(context, "master", "")).startswith("local"):
+        return
+    command = str(getattr(context, "pythonExec", "")) or "python3"
+    wrong = _find_fault(command, sys.executable)
+    if wrong:
+        raise BadUsage(
+            f"this Spark session would run its tasks with {command!r}, which {wrong}. Set the "
+            f"environment variable PYSPARK_PYTHON to {sys.executable!r} before the session starts, "
+            "as in os.environ['PYSPARK_PYTHON'] = sys.executable."
+        )
+
+
+@functools.cache
+def _find_fault(command: str, own: str) -> str:
+    """Say what is wrong with the Python behind a command; nothing where it serves."""
+    found = shutil.which(command)
+    if found is None:
+        return "is not there"
+    # Not resolved: an environment's Python is a link to one without its packages.
+    if Path(found).absolute() == Path(own).absolute():
+        return ""
+    try:
+        said = subprocess.run(  # noqa: S603 (the command that the session itself will start)
+            [found, "-c", _ASK], capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "does not start"
+    wanted = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if said.returncode:
+        return "cannot import discreet and pyarrow"
+    version = said.stdout.strip()
+    return "" if version == wanted else f"is Python {version}, not {wanted}"

@@ -45,11 +45,11 @@ from discreet.counts.planes import AnswerStore
 from discreet.errors import BadUsage, DiscreetError
 from discreet.secure import RandomSource
 from discreet.tables.dataset import Shard, no_rows, open_dataset, settle_reading
-from discreet.tables.detected import Detected
 from discreet.tables.ids import check_items
 from discreet.tables.opener import LongTable, Source
+from discreet.tables.reading import LongPlan, Reading, WidePlan
+from discreet.tables.remedies import Detected
 from discreet.tables.resources import Progress, Resources
-from discreet.tables.roles import LongPlan, Reading, WidePlan
 
 T = TypeVar("T")
 

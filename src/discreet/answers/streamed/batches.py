@@ -26,8 +26,8 @@ from discreet.answers.streamed.buckets import Buckets
 from discreet.counts.nodes import item_of_nodes
 from discreet.counts.planes import AnswerStore, BitPlanes, empty_planes, prefers_planes
 from discreet.jit import worth_compiling
+from discreet.tables.reading import Reading
 from discreet.tables.resources import run_ahead
-from discreet.tables.roles import Reading
 from discreet.tables.values import read_integers
 from discreet.types import FloatArray, Int8Array, Int32Array, UInt64Array
 

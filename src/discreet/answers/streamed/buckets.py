@@ -27,9 +27,9 @@ from discreet.answers.streamed.blocks import Block, list_column_numbers
 from discreet.atomic import create_private, make_folder, naming
 from discreet.errors import BadResponses, BadUsage
 from discreet.tables.dataset import Dataset, Shard
-from discreet.tables.detected import DeclaredSource
-from discreet.tables.order import no_order
-from discreet.tables.roles import LongPlan, WidePlan
+from discreet.tables.reading import LongPlan, WidePlan
+from discreet.tables.remedies import DeclaredSource
+from discreet.tables.separators import no_order
 from discreet.tables.values import read_integers
 from discreet.types import FloatArray, Int8Array, Int32Array
 
@@ -44,7 +44,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 WHEN = ("when", "rest")
-"""Columns of what repeated answers are in order of; see :mod:`discreet.tables.order`."""
+"""Columns of what repeated answers are in order of; see :mod:`discreet.tables.separators`."""
 
 
 def choose_bits(rows: int, memory: int) -> int:

@@ -40,8 +40,8 @@ from discreet.counts.nodes import nodes_of
 from discreet.errors import BadUsage
 from discreet.names import settle_names
 from discreet.schema import SchemaError, read_fields
+from discreet.tables.reading import Reading
 from discreet.tables.resources import Progress, Resources
-from discreet.tables.roles import Reading
 from discreet.tables.scales import CategoryScale
 from discreet.types import Int64Array
 
@@ -87,7 +87,7 @@ def count_source(
         come in order of first appearance, as in memory.
     reading
         Column names, layout and scoring, from
-        :func:`discreet.tables.roles.make_reading`.
+        :func:`discreet.tables.reading.make_reading`.
     resources
         Memory, and a folder for what does not fit.
     checkpoint

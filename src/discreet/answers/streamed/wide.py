@@ -21,12 +21,12 @@ from discreet.answers.streamed.batches import BatchPosition, OutOfOrder, PersonB
 from discreet.answers.streamed.blocks import Block, ItemNames, lie_before, list_column_numbers
 from discreet.errors import BadResponses, BadUsage, DiscreetError, OutOfReach
 from discreet.tables.dataset import Shard, no_rows
-from discreet.tables.detected import DeclaredSource
 from discreet.tables.ids import read_ids
 from discreet.tables.opener import RowPlaces, Source
-from discreet.tables.order import no_order
+from discreet.tables.reading import Reading, WidePlan
+from discreet.tables.remedies import DeclaredSource
 from discreet.tables.resources import Resources, explain_query, run_ahead
-from discreet.tables.roles import Reading, WidePlan
+from discreet.tables.separators import no_order
 
 CELLS = 1 << 24
 """Cells packed together: 16 MB before packing."""

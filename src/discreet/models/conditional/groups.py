@@ -2,8 +2,8 @@
 
 In: patterns of answers. Out: batches for :mod:`discreet.models.conditional.moments`, and seconds.
 Persons who answered most items are looked at side by side over all items, so that their second
-moments are one matrix product; those at about the same ability share its tables. Persons who answered few of
-many items are looked at over their own items only.
+moments are one matrix product; those at about the same ability share its tables. Persons who
+answered few of many items are looked at over their own items only.
 """
 
 from __future__ import annotations

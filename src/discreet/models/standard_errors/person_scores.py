@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answers.thinning import stand_for
+from discreet.answers.select import stand_for
 from discreet.counts.planes import AnswerStore, BitPlanes, SparseRows
 from discreet.types import FloatArray, IndexArray, Int64Array, UInt64Array
 
@@ -48,7 +48,7 @@ class PersonSample:
     takers
         Per item of all items, how many persons answered it.
     every
-        Of how many of them one is scored; see :mod:`discreet.answers.thinning`. Those who stand
+        Of how many of them one is scored; see :mod:`discreet.answers.select`. Those who stand
         for others are so many that nobody's leverage matters.
     """
 

@@ -21,7 +21,7 @@ from discreet.errors import BadUsage
 from discreet.models.noisy import NoiseFit
 from discreet.models.noisy.pairs import PairMatrix
 from discreet.models.noisy.totals import TotalsFit
-from discreet.models.noisy.totals.forecast import TotalsForecast
+from discreet.models.noisy.totals.fit import TotalsForecast
 from discreet.privacy.accounting import Budget, Neighbours
 from discreet.privacy.protocol import NoiseCalibration, NoiselessValues, Public
 from discreet.privacy.wall import Release, add_noise

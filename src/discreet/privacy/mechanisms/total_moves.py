@@ -23,7 +23,7 @@ from math import ceil, sqrt
 
 import numpy as np
 
-from discreet.answers.score_moments import bound_rounding
+from discreet.answers.category_totals import bound_rounding
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms.total_tables import (
     GRID,

@@ -16,8 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answers.category_totals import CategoryTotals, FormTable
-from discreet.answers.score_moments import MOMENTS, PRODUCTS, round_factors
+from discreet.answers.category_totals import (
+    MOMENTS,
+    PRODUCTS,
+    CategoryTotals,
+    FormTable,
+    round_factors,
+)
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.protocol import Public
 from discreet.types import FloatArray, Int64Array

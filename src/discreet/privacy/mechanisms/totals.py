@@ -2,7 +2,7 @@
 
 In: public parameters and a budget. Out: integer weights of persons, the noise of every block, what
 that spends; after the wall thresholds. Released of every form: weighted numbers of answers in each
-category, three moments of scores (:mod:`discreet.answers.score_moments`), and where it is not
+category, three moments of scores (:mod:`discreet.answers.category_totals`), and where it is not
 known that items were given out regardless of ability, how well an item's takers did. Statistics,
 sensitivity and proof: docs/privacy.md.
 """
@@ -20,10 +20,10 @@ import numpy as np
 from discreet.answers.category_totals import CategoryTotals
 from discreet.errors import BadResponses, BadUsage
 from discreet.models.noisy.totals import TotalsFit
-from discreet.models.noisy.totals.fit import fit_totals
-from discreet.models.noisy.totals.forecast import (
+from discreet.models.noisy.totals.fit import (
     TotalsForecast,
     assume_thresholds,
+    fit_totals,
     forecast_totals,
 )
 from discreet.privacy.accounting import Budget, Neighbours

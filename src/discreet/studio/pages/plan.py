@@ -20,7 +20,7 @@ from discreet.planning.plan import CLEARLY, ORDERED_GAP, Plan, plan, plannable
 from discreet.privacy.accounting import Neighbours
 from discreet.privacy.mechanisms import MECHANISMS
 from discreet.report.pages import list_beliefs
-from discreet.report.plan_figure import draw_epsilons
+from discreet.report.svg import draw_epsilons
 from discreet.studio.commands import Same
 from discreet.studio.forms import (
     Field,

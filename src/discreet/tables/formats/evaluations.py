@@ -23,10 +23,10 @@ import pyarrow as pa
 
 from discreet.errors import BadResponses
 from discreet.names import spell_path
-from discreet.tables.detected import DeclaredSource
 from discreet.tables.formats.jsonl import read_records
 from discreet.tables.paths import explain_read_errors, open_bytes, settle_path
-from discreet.tables.roles import Reading
+from discreet.tables.reading import Reading
+from discreet.tables.remedies import DeclaredSource
 
 KINDS = ("inspect", "harness")
 _DEFAULTS = ("acc", "exact_match")

@@ -18,15 +18,15 @@ import pyarrow as pa
 from discreet.errors import BadResponses
 from discreet.names import are_numbers, name_id, restore_ids
 from discreet.tables.advice import Found, refuse_answer
-from discreet.tables.detected import DeclaredSource
 from discreet.tables.paths import explain_read_errors, limit_lines, open_bytes
-from discreet.tables.roles import (
+from discreet.tables.reading import (
     LongPlan,
     Reading,
     find_role_names,
     list_column_names,
     plan_columns,
 )
+from discreet.tables.remedies import DeclaredSource
 from discreet.tables.values import BAD, MISSING_WORDS, score_value
 
 Record = dict[str, Any]

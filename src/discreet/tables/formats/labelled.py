@@ -18,11 +18,19 @@ from typing import Any
 
 from discreet.errors import BadResponses, DiscreetWarning, MissingExtra, Remedy
 from discreet.markup import name_some
-from discreet.tables.cells import clean_cell, make_column, write_cell
-from discreet.tables.detected import Detected
 from discreet.tables.paths import explain_read_errors, is_gzip, open_bytes
-from discreet.tables.roles import Reading
-from discreet.tables.values import BAD, MISSING, ValueScoring, score_value, spell
+from discreet.tables.reading import Reading
+from discreet.tables.remedies import Detected
+from discreet.tables.values import (
+    BAD,
+    MISSING,
+    ValueScoring,
+    clean_cell,
+    make_column,
+    score_value,
+    spell,
+    write_cell,
+)
 
 PROGRAMS = {
     "spss": ("SPSS", "read_sav"),

@@ -26,11 +26,10 @@ from discreet.errors import (
     MissingExtra,
     Remedy,
 )
-from discreet.tables.cells import letter_column, make_column, write_cell
-from discreet.tables.detected import Detected
 from discreet.tables.formats.sheet_extents import Extent, measure_sheets
 from discreet.tables.paths import explain_read_errors, open_bytes
-from discreet.tables.remedies import make_remedy
+from discreet.tables.remedies import Detected, make_remedy
+from discreet.tables.values import letter_column, make_column, write_cell
 
 MOST_UNPACKED = 1 << 32
 """Bytes of XML in a workbook: more than the largest sheet that Excel can hold with 0 and 1."""

@@ -27,8 +27,8 @@ from discreet.models.noisy.totals.iterate import (
 )
 from discreet.models.noisy.totals.linear import Inner, Outer
 from discreet.models.noisy.totals.model import Ladders
-from discreet.models.noisy.totals.prior import Spreads
 from discreet.models.noisy.totals.simulate import Measure, redraw_forms
+from discreet.models.noisy.totals.takers import Spreads
 from discreet.types import FloatArray
 
 HONEST_STEP = 0.3

@@ -8,15 +8,34 @@ In: released values of one or more forms. Out: a :class:`TotalsFit`. The loop is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 
 from discreet.errors import BadUsage
 from discreet.models.noisy.totals import FormTotals, TotalsFit
-from discreet.models.noisy.totals.bootstrap import bootstrap_covariance
-from discreet.models.noisy.totals.iterate import pose_problem, settle, start_state
+from discreet.models.noisy.totals.bootstrap import bootstrap_covariance, posterior_around
+from discreet.models.noisy.totals.covariance import location_part
+from discreet.models.noisy.totals.iterate import (
+    TotalsProblem,
+    TotalsState,
+    linearise,
+    pose_problem,
+    settle,
+    start_state,
+)
+from discreet.models.noisy.totals.linear import prior_of_shapes
+from discreet.models.noisy.totals.model import (
+    NODES,
+    Ladders,
+    ability_density,
+    category_node_probabilities,
+)
 from discreet.models.noisy.totals.simulate import Measure
-from discreet.types import ScaleModel
+from discreet.models.noisy.totals.takers import NO_STEP_SPREAD, Spreads
+from discreet.types import FloatArray, ScaleModel
 
 
 def fit_totals(
@@ -67,3 +86,128 @@ def _need(measure: Measure | None) -> Measure:
             "pass it, or ask for no standard errors"
         )
     return measure
+
+
+STEP_SCATTER = 0.2
+"""Assumed standard deviation of steps around their pattern."""
+
+SMALLEST_SPREAD = 0.05
+
+
+@dataclass(frozen=True)
+class TotalsForecast:
+    """Root mean square errors to expect, in logits."""
+
+    threshold: float
+    location: float
+
+
+def assume_thresholds(steps: Sequence[int], location_spread: float = 1.0) -> FloatArray:
+    """Return thresholds of a usual test: normal locations, steps from -1 to 1 around them.
+
+    Examples
+    --------
+    >>> assume_thresholds([1, 1, 1]).round(2).ravel().tolist()
+    [-1.22, 0.0, 1.22]
+    """
+    count = np.asarray(steps)[:, None]
+    quantile = np.array([NormalDist().inv_cdf((k + 0.5) / len(steps)) for k in range(len(steps))])
+    location = quantile * location_spread / max(sqrt(float(np.mean(quantile**2))), 1e-300)
+    place = np.arange(max(steps))
+    angle = np.add.outer(2.4 * np.arange(len(steps)), 1.7 * place)
+    around = 2 * place / np.maximum(count - 1, 1) - 1 + sqrt(2) * STEP_SCATTER * np.sin(angle)
+    values = location[:, None] + np.where(count > 1, around, 0.0)
+    return np.where(place < count, values, np.nan)
+
+
+def forecast_totals(
+    forms: Sequence[FormTotals],
+    thresholds: FloatArray,
+    *,
+    answers: float | None = None,
+    ability_mean: float = 0.0,
+    ability_spread: float = 1.0,
+    model: ScaleModel = "partial-credit",
+) -> TotalsForecast:
+    """Predict the errors of a fit, from public numbers, noise and assumptions.
+
+    Parameters
+    ----------
+    forms
+        Public numbers and noise of each form; released values in them are not looked at.
+    thresholds
+        ``[item, step]``, NaN beyond an item's steps; see :func:`assume_thresholds`.
+    answers
+        Mean number of answers per person where a form is not complete; by default the typical
+        number.
+    ability_mean, ability_spread
+        Of normal abilities, relative to the mean location.
+    model
+        That will be fitted.
+    """
+    steps = (~np.isnan(thresholds)).sum(axis=1)
+    shape = np.array([ability_mean, np.log(ability_spread), 0.0, 0.0])
+    expected = [_expect_totals(form, thresholds, shape, answers) for form in forms]
+    problem = pose_problem(expected, steps.tolist(), model)
+    state = _true_state(problem, thresholds, shape)
+    around = linearise(problem, state)
+    known = tuple(
+        replace(form, moment=form.contributing * view.mean)
+        for form, view in zip(problem.forms, around.moments, strict=True)
+    )
+    return _expected_errors(replace(problem, forms=known), state)
+
+
+def _expect_totals(
+    form: FormTotals, thresholds: FloatArray, shape: FloatArray, answers: float | None
+) -> FormTotals:
+    """Put what is released about categories at its expectation."""
+    own = thresholds[form.columns]
+    ability = shape[0] + np.exp(shape[1]) * NODES
+    share = category_node_probabilities(own, ~np.isnan(own), ability) @ ability_density(shape)[0]
+    if form.complete:
+        return replace(form, category=form.persons * share, contributing=form.persons)
+    typical = min(form.typical, form.max_answers) if answers is None else answers
+    weight = min(1.0, sqrt(form.typical / typical))
+    most = form.max_answers * min(1.0, sqrt(form.typical / form.max_answers))
+    takers = form.persons * weight * typical / len(own)
+    contributing = form.persons * min(1.0, weight * typical / most)
+    return replace(form, category=takers * share, contributing=contributing)
+
+
+def _true_state(problem: TotalsProblem, thresholds: FloatArray, shape: FloatArray) -> TotalsState:
+    """Return the state in which the assumptions are true, with the spreads that they have."""
+    ladders = problem.ladders
+    centred, shift = ladders.centre(np.where(ladders.open, thresholds, 0.0))
+    pattern = np.einsum("ija,ij->a", ladders.pattern, centred)
+    pattern /= np.maximum((ladders.pattern**2).sum(axis=(0, 1)), 1e-300)
+    shapes = np.tile(shape - np.array([shift, 0, 0, 0]), (len(problem.forms), 1))
+    spreads = _spreads_of(problem, centred - ladders.pattern @ pattern)
+    start = start_state(problem)
+    return replace(start, thresholds=centred, pattern=pattern, shapes=shapes, spreads=spreads)
+
+
+def _spreads_of(problem: TotalsProblem, away: FloatArray) -> Spreads:
+    """Return how far locations, and steps around the pattern, spread."""
+    ladders: Ladders = problem.ladders
+    location = away.sum(axis=1) / ladders.steps
+    spread = max(sqrt(float(np.mean(location**2))), SMALLEST_SPREAD)
+    free = int((ladders.steps - 1).sum())
+    if problem.rating_scale or not free:
+        return Spreads(spread, NO_STEP_SPREAD if problem.rating_scale else SMALLEST_SPREAD)
+    rest = np.where(ladders.open, away - location[:, None], 0.0)
+    return Spreads(spread, max(sqrt(float((rest**2).sum()) / free), SMALLEST_SPREAD))
+
+
+def _expected_errors(problem: TotalsProblem, state: TotalsState) -> TotalsForecast:
+    """Mean square errors of the linearised fit; the prior of abilities is taken to be right."""
+    posterior = posterior_around(problem, state, state.spreads)
+    forms = len(problem.forms)
+    prior = prior_of_shapes(forms, np.ones(forms))
+    doubt = posterior.outer.covariance
+    sampled = replace(posterior.outer, covariance=doubt - doubt @ prior @ doubt)
+    ladders = problem.ladders
+    covariance = replace(posterior, outer=sampled).covariance(ladders)
+    location = covariance.turn(location_part(ladders)).variances()[:, 0]
+    threshold = covariance.variances()[ladders.open]
+    return TotalsForecast(sqrt(float(threshold.mean())), sqrt(float(location.mean())))

@@ -36,8 +36,13 @@ from discreet.models.noisy.totals.linear import (
 )
 from discreet.models.noisy.totals.model import SHAPE_SIZE, Ladders, describe_items
 from discreet.models.noisy.totals.moments import MomentsView, view_moments
-from discreet.models.noisy.totals.prior import NO_STEP_SPREAD, Spreads, learn_spreads
-from discreet.models.noisy.totals.takers import Shifts, shift_takers
+from discreet.models.noisy.totals.takers import (
+    NO_STEP_SPREAD,
+    Shifts,
+    Spreads,
+    learn_spreads,
+    shift_takers,
+)
 from discreet.types import FloatArray, ScaleModel
 
 ROUNDS = 40

@@ -18,7 +18,7 @@ from discreet.models.noisy.totals import FormTotals
 from discreet.models.noisy.totals.equations import TotalsView
 from discreet.models.noisy.totals.model import SHAPE_SIZE, Ladders
 from discreet.models.noisy.totals.moments import MomentsView
-from discreet.models.noisy.totals.prior import Spreads
+from discreet.models.noisy.totals.takers import Spreads
 from discreet.types import FloatArray, IndexArray
 
 PATTERN_SPREAD = 0.8

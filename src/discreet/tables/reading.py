@@ -10,13 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, TypedDict, get_args
 
 from discreet.errors import BadResponses, BadUsage
-from discreet.tables.detected import Detected
-from discreet.tables.form import Form, make_form
 from discreet.tables.key import KeyLike, make_key
-from discreet.tables.remedies import make_remedy
+from discreet.tables.remedies import Detected, make_remedy
 from discreet.tables.scales import AskedSteps, CategoryScale, make_asked
 from discreet.tables.values import (
     Codes,
@@ -27,7 +25,7 @@ from discreet.tables.values import (
     score_by_item,
     split_missing,
 )
-from discreet.types import Int8Array, Repeats
+from discreet.types import Int8Array, Layout, Model, OneMeans, Repeats
 
 _PERSON = frozenset({"person", "id", "subject", "user", "student"})
 _ITEM = frozenset({"item", "question", "problem"})
@@ -44,6 +42,25 @@ _LONG_ORDER = ("person", "item", "response")
 REPEATS: tuple[str, ...] = get_args(Repeats)
 _SHOWN = 12
 """Column names listed in a message; a wide table may have thousands."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the user said about the file itself, whatever it holds.
+
+    Attributes
+    ----------
+    sheet
+        Of a workbook; None takes the only one with data.
+    delimiter
+        Of a text file; None finds it out.
+    header
+        Whether the first row holds names.
+    """
+
+    sheet: str | None = None
+    delimiter: str | None = None
+    header: bool = True
 
 
 @dataclass(frozen=True)
@@ -476,3 +493,67 @@ class _Columns:
                     f"'{name}'. Items must have different names; rename or remove one."
                 )
             seen[name] = number
+
+
+_DELIMITERS = {
+    "tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " ",
+    "blank": " ",
+}  # fmt: skip
+"""Words for delimiters, which shells and people find hard to type."""
+
+
+def make_form(sheet: str | None, delimiter: str | None, header: bool) -> Form:
+    """Check what was said about a file itself."""
+    if delimiter is not None:
+        delimiter = _DELIMITERS.get(delimiter.strip().lower(), delimiter)
+        if len(delimiter) != 1 or delimiter in '"\r\n' or delimiter.isalnum():
+            raise BadUsage(
+                f"delimiter must be one sign that parts fields, such as ';' or ',' or '|', or the "
+                f"word tab or space; found {delimiter!r}."
+            )
+    return Form(sheet, delimiter, header)
+
+
+class StepWords(TypedDict, total=False):
+    """The keywords about answers with steps."""
+
+    model: Model | None
+    steps: int | Mapping[str, int] | None
+    lowest: int | None
+    reverse: str | Sequence[str]
+    merge: Mapping[str, Any] | None
+
+
+class ListedWords(TypedDict, total=False):
+    """The keywords of answers whose steps are told elsewhere."""
+
+    layout: Layout | None
+    person: str | None
+    item: str | None
+    response: str | None
+    ignore: str | Sequence[str]
+    group: str | Sequence[str] | None
+    repeats: Repeats
+    one_means: OneMeans
+    at_least: float | None
+    missing: Codes
+    key: KeyLike
+    sheet: str | None
+    delimiter: str | None
+    header: bool
+    order_by: str | None
+    reverse: str | Sequence[str]
+
+
+class FitWords(ListedWords, total=False):
+    """The keywords of :func:`discreet.read_responses` but for the model, which a fit has itself."""
+
+    steps: int | Mapping[str, int] | None
+    lowest: int | None
+    merge: Mapping[str, Any] | None
+
+
+class ReadingWords(FitWords, total=False):
+    """The keywords of :func:`discreet.read_responses`, which whatever takes answers has too."""
+
+    model: Model

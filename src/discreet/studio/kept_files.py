@@ -1,0 +1,185 @@
+"""What stays when the studio ends: ledgers, and releases that were paid for.
+
+In: a folder of the user's choice, by default ``~/discreet``. Out: where the files of ledgers and
+the folders of releases are in it. It is made with the first of them, for its owner alone; nothing
+made from answers without privacy protection is ever put there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.resources import files
+from json import JSONDecodeError, dumps, loads
+from pathlib import Path
+from typing import Any
+
+from discreet.atomic import PRIVACY_FILE, make_folder, write_text
+from discreet.datasets import lsat
+from discreet.errors import BadUsage
+from discreet.privacy.ledger.values import check_reservation
+from discreet.studio.uploads import plain_name
+
+ENDING = ".db"
+DEFAULT = "~/discreet"
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folder that stays."""
+
+    place: Path = field(default_factory=lambda: Path(DEFAULT).expanduser())
+
+    @property
+    def ledgers(self) -> Path:
+        """Where ledgers are."""
+        return self.place / "ledgers"
+
+    def list_ledgers(self) -> list[Path]:
+        """Return the ledgers that lie here, by name."""
+        return sorted(self.ledgers.glob(f"[!.]*{ENDING}"))
+
+    def place_ledger(self, name: str) -> Path:
+        """Return where a new ledger of this name goes, in a folder that is there."""
+        if not name or name != plain_name(name):
+            raise BadUsage(
+                f"{name!r} cannot be the name of a file. Use letters, digits, blanks, points, "
+                "hyphens and brackets, up to 100 of them."
+            )
+        make_folder(self.ledgers)
+        return self.ledgers / f"{name}{ENDING}"
+
+    @property
+    def releases(self) -> Path:
+        """Where releases are."""
+        return self.place / "releases"
+
+    @property
+    def put_away(self) -> Path:
+        """Where releases are that were taken off the list."""
+        return self.releases / "put away"
+
+    def list_releases(self) -> dict[str, Path]:
+        """Return the folders of releases that lie here, the latest first."""
+        found = sorted(self.releases.glob(f"*/{PRIVACY_FILE}"), key=_written_at, reverse=True)
+        return {path.parent.name: path.parent for path in found}
+
+    def place_release(self, title: str, reservation: str) -> Path:
+        """Return where the release with this reservation goes: always the same place."""
+        words = "-".join(re.findall(r"[a-z0-9]+", title.lower()))[:40].strip("-")
+        return self.releases / f"{words or 'release'}-{check_reservation(reservation)[:8]}"
+
+    def put_release_away(self, name: str) -> None:
+        """Take a release off the list; its files are moved, and nothing is removed."""
+        found = self.list_releases().get(name)
+        if found is not None:
+            make_folder(self.put_away)
+            found.rename(self.put_away / name)
+
+
+def _written_at(path: Path) -> float:
+    return path.stat().st_mtime
+
+
+VARIABLE = "DISCREET_STUDIO_RECENT"
+MOST = 12
+"""Paths that are kept."""
+
+
+def find_place(name: str = "studio.json") -> Path | None:
+    """Return where a list of paths is kept; ``None`` where it shall not be."""
+    if os.environ.get(VARIABLE, "") == "0":
+        return None
+    state = os.environ.get("XDG_STATE_HOME") or str(Path("~/.local/state").expanduser())
+    return Path(state) / "discreet" / name
+
+
+@dataclass(frozen=True)
+class Recent:
+    """The list of paths, the latest first."""
+
+    place: Path | None = field(default_factory=find_place)
+
+    def paths(self) -> list[str]:
+        """Return the paths; a damaged list is an empty one."""
+        with suppress(OSError, JSONDecodeError, UnicodeDecodeError):
+            found = loads(self.place.read_text("utf-8")) if self.place else []
+            if isinstance(found, list):
+                return [one for one in found if isinstance(one, str)][:MOST]
+        return []
+
+    def add(self, path: Path) -> None:
+        """Put a path in front."""
+        said = str(path)
+        self._write([said, *(one for one in self.paths() if one != said)][:MOST])
+
+    def forget(self, path: str = "") -> None:
+        """Take out one path, or without one all of them, and the list itself."""
+        left = [one for one in self.paths() if path and one != path]
+        if left:
+            self._write(left)
+        elif self.place:
+            self.place.unlink(missing_ok=True)
+
+    def _write(self, paths: list[str]) -> None:
+        # A home that cannot be written is no reason to stop: the list is a convenience.
+        if self.place:
+            with suppress(OSError):
+                write_text(self.place, dumps(paths, ensure_ascii=False, indent=1) + "\n")
+
+
+@dataclass(frozen=True)
+class Example:
+    """Answers to try things with: a name, what they are, how they are read and written."""
+
+    name: str
+    title: str
+    about: str
+    write: Callable[[Path], None]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _write_lsat(path: Path) -> None:
+    answers = lsat()
+    rows = answers.store.rows(0, answers.n_persons).tolist()
+    lines = [",".join(answers.items), *(",".join(map(str, row)) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _write_wellbeing(path: Path) -> None:
+    with (files("discreet") / "data" / "wellbeing.csv").open("rb") as bundled:
+        path.write_bytes(bundled.read())
+
+
+EXAMPLES = {
+    one.name: one
+    for one in (
+        Example(
+            "lsat.csv",
+            "A test: right and wrong answers",
+            "Section 6 of the Law School Admission Test: 1,000 persons, 5 items.",
+            _write_lsat,
+        ),
+        Example(
+            "wellbeing.csv",
+            "A questionnaire: answers from never to always",
+            "Twelve questions on well-being, 600 persons, five categories. Simulated.",
+            _write_wellbeing,
+            {"group": ["age"]},
+        ),
+    )
+}
+"""By the names of their files."""
+
+
+def write_example(example: Example, folder: Path) -> Path:
+    """Write an example into the private folder, once; return where it is."""
+    place = folder / "examples"
+    place.mkdir(mode=0o700, exist_ok=True)
+    path = place / example.name
+    if not path.exists():
+        example.write(path)
+    return path
