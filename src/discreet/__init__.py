@@ -10,8 +10,6 @@ import importlib
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from discreet._moved import install
-
 if TYPE_CHECKING:
     from discreet import adaptive, datasets, errors
     from discreet.adaptive import item_information, next_item
@@ -173,6 +171,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-install()

@@ -9,7 +9,6 @@ pass. What needs all answers at once reads them into memory (:func:`load_respons
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -130,14 +129,6 @@ def _load(shards: Sequence[Shard], plan: Reading) -> RawTable:
         if long.n_rows + wide.n_rows == before:
             raise no_rows(shard)
     return pack_table(long if long.n_rows else wide, plan)
-
-
-def __getattr__(name: str) -> Any:
-    """Find the function under the names that it had in earlier versions."""
-    if name not in ("open_persons", "open_answers"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(f"{name} is called open_stream now", DeprecationWarning, stacklevel=2)
-    return open_stream
 
 
 # -- transforms: what every batch of a later pass goes through ------------------------------------
