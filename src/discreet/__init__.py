@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from discreet.scales.linking import Link, link_calibrations
     from discreet.scales.reported import Scale
     from discreet.simulation import simulate, simulate_comparisons
-    from discreet.sklearn import PrivateRasch, Rasch, SpectralRasch
+    from discreet.sklearn import PrivateRasch, Rasch
     from discreet.tables.words import ReadingWords
 
 __version__ = "0.2.0"
@@ -85,7 +85,7 @@ _NAMES = {
     "results.rank_ranges": "ItemComparison RankRanges compare_items rank_ranges",
     "results.ranking": "Ranking Strengths rank",
     "simulation": "simulate_comparisons simulate",
-    "sklearn": "PrivateRasch Rasch SpectralRasch",
+    "sklearn": "PrivateRasch Rasch",
     "tables.words": "ReadingWords",
 }
 """Modules and the public names that each holds."""
@@ -115,7 +115,6 @@ __all__ = [
     "ReadingWords",
     "Responses",
     "Scale",
-    "SpectralRasch",
     "Strengths",
     "__version__",
     "adaptive",
