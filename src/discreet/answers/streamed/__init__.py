@@ -84,17 +84,12 @@ def open_stream(
     return StreamedAnswers(_Source(passes))
 
 
-def load_responses(
-    source: str | PathLike[str],
-    *,
-    reading: Reading | None = None,
-    resources: Resources | None = None,
-) -> Responses:
+def load_responses(source: str | PathLike[str], *, reading: Reading | None = None) -> Responses:
     """Return the answers of any source that :func:`count_source` takes.
 
     Parameters
     ----------
-    source, reading, resources
+    source, reading
         As in :func:`discreet.answers.streamed.counting.count_source`.
 
     Examples
@@ -102,14 +97,14 @@ def load_responses(
     >>> load_responses("SELECT 'ann' AS person, 'q1' AS item, true AS response")
     <Responses: 1 persons, 1 items, 1 answers (100% filled)>
     """
-    plan = settle_reading(source, reading or Reading(), resources)
+    plan = settle_reading(source, reading or Reading())
 
     def go_through(take: Callable[[Iterator[Source]], T], said: Reading) -> T:
-        with closing(open_dataset(source, {}, resources or Resources(), said)) as dataset:
+        with closing(open_dataset(source, {}, Resources(), said)) as dataset:
             return take(shard.open() for shard in dataset.shards)
 
     def make(said: Reading) -> RawTable:
-        with closing(open_dataset(source, {}, resources or Resources(), said)) as dataset:
+        with closing(open_dataset(source, {}, Resources(), said)) as dataset:
             return _load(dataset.shards, said)
 
     plan, table = read_steps(plan, make, go_through)

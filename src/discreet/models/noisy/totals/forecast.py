@@ -32,7 +32,7 @@ from discreet.models.noisy.totals.model import (
     category_node_probabilities,
 )
 from discreet.models.noisy.totals.prior import NO_STEP_SPREAD, Spreads
-from discreet.types import FloatArray, ScaleModel
+from discreet.types import FloatArray
 
 STEP_SCATTER = 0.2
 """Assumed standard deviation of steps around their pattern."""
@@ -73,9 +73,8 @@ def forecast_totals(
     answers: float | None = None,
     ability_mean: float = 0.0,
     ability_spread: float = 1.0,
-    model: ScaleModel = "partial-credit",
 ) -> TotalsForecast:
-    """Predict the errors of a fit, from public numbers, noise and assumptions.
+    """Predict the errors of a partial credit fit, from public numbers, noise and assumptions.
 
     Parameters
     ----------
@@ -88,13 +87,11 @@ def forecast_totals(
         number.
     ability_mean, ability_spread
         Of normal abilities, relative to the mean location.
-    model
-        That will be fitted.
     """
     steps = (~np.isnan(thresholds)).sum(axis=1)
     shape = np.array([ability_mean, np.log(ability_spread), 0.0, 0.0])
     expected = [_expect_totals(form, thresholds, shape, answers) for form in forms]
-    problem = pose_problem(expected, steps.tolist(), model)
+    problem = pose_problem(expected, steps.tolist(), "partial-credit")
     state = _true_state(problem, thresholds, shape)
     around = linearise(problem, state)
     known = tuple(
