@@ -236,11 +236,6 @@ def _parts() -> Any:
     return _templates().get_template("parts.html").module
 
 
-def html_table(columns: Sequence[HtmlColumn], *, caption: str) -> str:
-    """Return a table whose first column names the rows; ``caption`` is read aloud before it."""
-    return str(_parts().table(columns, caption))
-
-
 def preview_table(columns: Sequence[HtmlColumn], *, caption: str) -> str:
     """Return the first rows of a table, and how many more there are, for a notebook."""
     first = [HtmlColumn(c.title, c.values[:PREVIEW_ROWS], c.digits) for c in columns]
