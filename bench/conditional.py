@@ -22,9 +22,10 @@ from pathlib import Path
 import numpy as np
 
 import discreet
+from discreet.answers.steps import store_codes
 from discreet.models.conditional.groups import conditional_work
 from discreet.models.conditional.patterns import group_patterns
-from discreet.models.conditional.steps import collect_steps, maximise_steps
+from discreet.models.conditional.steps import StepPatterns, maximise_steps
 
 CASES = {
     "complete": ("10,000 persons x 50 items", 10_000, 50, 0.0),
@@ -67,6 +68,14 @@ def simulate(persons, items, missing, steps=1, seed=0):
     rate = rng.beta(1, 9, size=(persons, 1)) if missing is None else missing
     answers[rng.random((persons, items)) < rate] = -1
     return answers
+
+
+def collect_steps(codes, steps=None):
+    """Group persons, ``codes[person, item]`` from 0 and -1 where missing, by items and score."""
+    highest = np.asarray(codes.max(axis=0) if steps is None else steps, dtype=np.int64)
+    patterns = group_patterns(store_codes(codes, highest.tolist()), np.arange(len(highest)))
+    reached = [(codes >= step).sum(axis=0) for step in range(1, highest.max() + 1)]
+    return StepPatterns(patterns, highest, np.stack(reached, axis=1))
 
 
 def fit_ours(answers, steps):

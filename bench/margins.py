@@ -120,7 +120,7 @@ def release_margins(right, seen, cap, epsilon, rng, mechanism=Margins()):  # noq
     upper = np.triu(sigmas[1] * rng.standard_normal((items, items)), 1)
     noise = MarginsNoise(*sigmas, calibration.settings["longest"], persons, cap)
     total = total + sigmas[0] * rng.standard_normal(items)
-    return fit_margins(total, both + upper + upper.T, noise=noise, rng=rng)
+    return fit_margins(total, both + upper + upper.T, noise=noise)
 
 
 def release_pairs(right, seen, cap, epsilon, rng):
@@ -129,7 +129,7 @@ def release_pairs(right, seen, cap, epsilon, rng):
     counts = weigh(right, seen, lambda answered, _: np.ones_like(answered))
     variance = calibration.laws["right_wrong"].variance
     noisy = counts + np.sqrt(variance) * rng.standard_normal(counts.shape)
-    return fit_noisy_pairs(noisy, variance=variance, answers=cap, persons=persons, rng=rng)
+    return fit_noisy_pairs(noisy, variance=variance, answers=cap, persons=persons)
 
 
 def report(name, epsilon, target, errors, covered, slopes, zero, extra=""):

@@ -224,13 +224,3 @@ def test_the_engine_for_data_of_any_size_has_two_names(tmp_path):
     assert np.array_equal(counts[0], counts[2])
     with pytest.raises(BadUsage, match="no engine called 'abacus'"):
         count_pairs(path, engine="abacus")
-
-
-def test_the_old_names_still_work_and_say_so(tmp_path):
-    answers = draw()
-    with pytest.warns(DeprecationWarning, match="called digest now"):
-        assert answers.sum_digests(b"k") == answers.digest(b"k")
-    with pytest.warns(DeprecationWarning, match="called open_stream now"):
-        from discreet.answers.streamed import open_persons
-    with open_persons(write(tmp_path / "a.parquet", answers)) as stream:
-        assert stream.n_persons == answers.n_persons

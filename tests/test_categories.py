@@ -10,7 +10,6 @@ from discreet.errors import BadResponses
 from discreet.models.categories import (
     category_chances,
     expected_scores,
-    information,
     score_moments,
     score_variances,
 )
@@ -40,7 +39,6 @@ def test_one_step_is_the_logistic_curve_however_far_away():
     np.testing.assert_allclose(expected_scores(ability, b[:, None]), expit(away), rtol=1e-13)
     variance = expit(away) * expit(-away)
     np.testing.assert_allclose(score_variances(ability, b[:, None]), variance, rtol=1e-9)
-    np.testing.assert_allclose(information(ability, b[:, None]), variance.sum(axis=1), rtol=1e-9)
 
 
 def test_moments_are_the_derivatives_of_the_mean():
@@ -53,11 +51,9 @@ def test_moments_are_the_derivatives_of_the_mean():
     np.testing.assert_allclose((high.third - low.third) / (2 * h), fourth, atol=1e-8)
 
 
-def test_an_item_without_thresholds_has_no_numbers_and_tells_nothing():
+def test_an_item_without_thresholds_has_no_numbers():
     thresholds = np.array([[0.0, 1.0], [np.nan, np.nan]])
     assert np.isnan(category_chances([0.0], thresholds)[0, 1]).all()
-    alone = information([0.0], thresholds[:1])
-    np.testing.assert_array_equal(information([0.0], thresholds), alone)
 
 
 def test_persons_may_have_items_of_their_own():

@@ -6,17 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bench.conditional import collect_steps
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import discreet
 from discreet.answers.steps import store_codes
-from discreet.errors import BadResponses, BadUsage, DisconnectedItems
+from discreet.errors import BadUsage, DisconnectedItems
 from discreet.models.conditional.groups import plan_batches
 from discreet.models.conditional.maximise import evaluate_conditional
 from discreet.models.conditional.rasch import find_maximum
-from discreet.models.conditional.steps import collect_steps, maximise_steps
+from discreet.models.conditional.steps import maximise_steps
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(__file__).parents[1].parent / "shared" / "data" / "polytomous"
@@ -157,24 +158,10 @@ def test_the_start_does_not_matter():
     assert two.threshold == pytest.approx(one.threshold, abs=1e-9, nan_ok=True)
 
 
-def test_scales_are_exchanged_with_the_whole_covariance():
+def test_locations_have_the_mean_zero_and_no_error_in_common():
     found = maximise_steps(collect_steps(simulate(400, MIXED, seed=10)))
     assert found.location.mean() == pytest.approx(0, abs=1e-12)
     assert found.location_covariance.sum() == pytest.approx(0, abs=1e-12)
-    threshold, covariance = found.recentre(np.ones(MIXED.shape))
-    assert np.nanmean(threshold) == pytest.approx(0, abs=1e-12)
-    assert covariance.sum() == pytest.approx(0, abs=1e-10)
-    # Differences of thresholds, and their errors, are the same on every scale.
-    difference = np.zeros(6)
-    difference[[1, 4]] = 1, -1
-    assert difference @ covariance @ difference == pytest.approx(
-        difference @ found.covariance @ difference
-    )
-    first = np.zeros(MIXED.shape)
-    first[0, 0] = 1
-    threshold, covariance = found.recentre(first)
-    assert threshold[0, 0] == 0
-    assert covariance[0] == pytest.approx(0, abs=1e-12)
 
 
 def test_partial_credit_is_at_least_as_likely_as_the_rating_scale():
@@ -237,15 +224,6 @@ def test_one_person_decides_whether_second_steps_are_tied_to_first_ones():
     # Symmetric items; of 21 persons with the score 2 one is in the middle: exp(d2 - d1) = 1 / 10.
     assert found.threshold == pytest.approx(np.array([[1, -1], [1, -1]]) * np.log(10) / 2, abs=1e-9)
     assert np.isfinite(found.se).all()
-
-
-def test_codes_that_are_no_scores_are_refused_with_their_place():
-    with pytest.raises(BadResponses, match="answer 3 in row 2, column 1"):
-        collect_steps(np.array([[0, 1], [3, 1]]), steps=[2, 2])
-    with pytest.raises(BadResponses, match="answer -9 in row 1, column 2"):
-        collect_steps(np.array([[0, -9], [1, 1]]))
-    with pytest.raises(BadResponses, match="whole numbers"):
-        collect_steps(np.array([[0.0, 1.0]]))
 
 
 # --- other programs -----------------------------------------------------------------------------

@@ -11,7 +11,6 @@ import discreet
 from discreet.errors import BadResponses, BadUsage
 from discreet.persons.scoring import PersonStatus
 from discreet.report.formats import (
-    read_jsonl,
     read_parameters,
     read_warehouse,
     write_jsonl,
@@ -202,7 +201,7 @@ def test_answers_survive_the_json_lines_of_pyirt(tmp_path):
     write_jsonl(tmp_path / "a.jsonl", extremes())
     first = json.loads((tmp_path / "a.jsonl").read_text().splitlines()[0])
     assert first == {"subject_id": "0", "responses": {"a": 1, "b c": 0, "easy": 1, "hard": 0}}
-    again = read_jsonl(tmp_path / "a.jsonl")
+    again = discreet.read_responses(tmp_path / "a.jsonl")
     kept = extremes().select(again.items)
     assert again.to_array().tolist() == kept.to_array().tolist()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,19 +12,18 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from bench.noise import draw_with_opendp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
 from discreet import secure
-from discreet.errors import BadUsage, MissingExtra
+from discreet.errors import BadUsage
 from discreet.privacy import noise
 from discreet.privacy.noise import (
     LARGEST_SCALE,
     ExactNoise,
-    Noise,
-    OpenDPNoise,
     discrete_gaussian,
     discrete_laplace,
 )
@@ -470,12 +468,12 @@ def agreement(one: Draws, two: Draws) -> float:
 
 
 def _agree_with_opendp(size: int, limit: float) -> None:
-    pytest.importorskip("opendp", reason="the opendp extra is not installed")
-    peer: Noise = OpenDPNoise()
-    own: Noise = ExactNoise(SeededSource(51))
+    pytest.importorskip("opendp")
+    source = SeededSource(51)
     for scale in (Fraction(1), Fraction(5, 2), Fraction(1000)):
-        assert agreement(own.gaussian(scale, size), peer.gaussian(scale, size)) > limit
-        assert agreement(own.laplace(scale, size), peer.laplace(scale, size)) > limit
+        for law, sampler in FAMILIES.items():
+            peer = draw_with_opendp(law, scale, size)
+            assert agreement(sampler(scale, size, source), peer) > limit
 
 
 def test_draws_agree_with_opendp() -> None:
@@ -487,29 +485,6 @@ def test_the_comparison_with_opendp_would_notice_ten_percent() -> None:
     one = discrete_gaussian(Fraction(1000), 20_000, SeededSource(52))
     two = discrete_gaussian(Fraction(1100), 20_000, SeededSource(53))
     assert agreement(one, two) < 1e-8
-
-
-def test_without_opendp_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "opendp", None)
-    with pytest.raises(MissingExtra, match=r"\[opendp\]"):
-        OpenDPNoise()
-
-
-@pytest.mark.parametrize("version", ["0.14.1", "0.9.0", "0.14.1.dev3"])
-def test_opendp_with_the_biased_sampler_is_refused(version: str) -> None:
-    with pytest.raises(BadUsage, match="biased"):
-        noise._refuse_biased(version)
-
-
-@pytest.mark.parametrize("version", ["0.14.2", "0.16.0", "1.0.0"])
-def test_opendp_without_it_is_taken(version: str) -> None:
-    noise._refuse_biased(version)
-
-
-@given(st.fractions(Fraction(1, 100), 10**9))
-def test_the_double_that_opendp_gets_is_never_below_the_rational(scale: Fraction) -> None:
-    double = noise._double_above(scale)
-    assert scale <= Fraction(double) <= scale * (1 + Fraction(1, 2**52))
 
 
 # ------------------------------------------------- ten million draws (make slow)

@@ -117,14 +117,6 @@ def test_a_given_axes_is_used(estimate):
     assert ladder_plot(rank(estimate, 2), estimate, ax=axes) is axes
 
 
-def test_the_old_name_of_the_axes_is_understood_and_warns(estimate):
-    from matplotlib.figure import Figure
-
-    axes = Figure().subplots()
-    with pytest.warns(DeprecationWarning, match="is now ax="):
-        assert difficulty_plot(estimate, axes=axes) is axes
-
-
 def test_plots_can_be_written(estimate, tmp_path):
     for axes in (difficulty_plot(estimate), ladder_plot(rank(estimate, 5), estimate)):
         axes.figure.savefig(tmp_path / "plot.svg")

@@ -30,7 +30,6 @@ PROMISED = {
     "Budget",
     "PrivateRasch",
     "Responses",
-    "SpectralRasch",
     "count_pairs",
     "datasets",
     "errors",

@@ -23,7 +23,7 @@ from discreet.errors import BadResponses, BadUsage, BudgetExceeded
 from discreet.models.calibrate import fit
 from discreet.persons.measures import abilities
 from discreet.simulation import simulate
-from discreet.sklearn import PrivateRasch, Rasch, SpectralRasch
+from discreet.sklearn import PrivateRasch, Rasch
 
 CONTINUOUS = "fits continuous X; an answer is 0, 1 or missing and anything else is refused"
 
@@ -231,17 +231,8 @@ def test_private_rasch_uses_the_column_names_as_the_public_list():
     assert model.set_output(transform="pandas").transform(frame).columns.tolist() == ["ability"]
 
 
-def test_the_former_name_still_works_and_says_so(answers):
-    with pytest.warns(DeprecationWarning, match="now called Rasch"):
-        former = SpectralRasch().fit(answers)
-    assert np.array_equal(former.difficulty_, Rasch("refined").fit(answers).difficulty_)
-
-
-def test_rasch_chooses_a_method_and_its_former_name_keeps_refined():
-    X = lsat().to_array()
-    assert Rasch().fit(X).estimate_.method == "conditional"
-    with pytest.warns(DeprecationWarning, match="now called Rasch"):
-        assert SpectralRasch().fit(X).estimate_.method == "refined"
+def test_rasch_chooses_a_method():
+    assert Rasch().fit(lsat().to_array()).estimate_.method == "conditional"
 
 
 # -- prediction --------------------------------------------------------------------------------

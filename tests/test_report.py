@@ -16,7 +16,7 @@ from commandline import discreet as run
 from discreet.answers.responses import Responses
 from discreet.datasets import lsat
 from discreet.items.residuals import correlate_residuals
-from discreet.markup import TEMPLATES, HtmlColumn, html_table, name_some
+from discreet.markup import TEMPLATES, HtmlColumn, name_some, preview_table
 from discreet.models.calibrate import fit
 from discreet.models.methods import METHOD_WORDS, METHODS
 from discreet.report.findings.diagnosis import remarks_on_items
@@ -249,17 +249,17 @@ def test_names_are_escaped_and_nothing_is_nan(page):
 
 def test_numbers_that_do_not_exist_are_dashes_and_sort_as_nothing():
     columns = [HtmlColumn("item", ["a", "b", "c"]), HtmlColumn("x", [np.nan, None, -0.0004], 2)]
-    table = html_table(columns, caption="")
+    table = preview_table(columns, caption="")
     assert table.count('<td data-value="">–</td>') == 2
     assert '<td data-value="-0.0004">0.00</td>' in table
 
 
 def test_cells_and_headings_of_rows_are_escaped_once():
     columns = [HtmlColumn("item", ["<a> & 'b'"]), HtmlColumn("word", ['<b> "c"'])]
-    table = html_table(columns, caption="")
+    table = preview_table(columns, caption="")
     assert ">&lt;a&gt; &amp; &#x27;b&#x27;</th>" in table
     assert ">&lt;b&gt; &quot;c&quot;</td>" in table
-    assert html_table(columns[:1], caption="").count("</th>") == 2
+    assert preview_table(columns[:1], caption="").count("</th>") == 2
 
 
 # ---- diagnostics

@@ -4,7 +4,6 @@ import html
 import json
 import re
 from dataclasses import replace
-from gettext import NullTranslations
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ from discreet.secure import SeededSource
 from discreet.words import LANGUAGES, SOURCE, Language, load_words
 from discreet.words.catalogue import (
     CatalogueEntry,
-    compile_entries,
+    list_texts,
     placeholders,
     read_entries,
     read_language,
@@ -40,21 +39,17 @@ LATER = {**ABOUT, "version": "W", "supersedes": "V", "reason": "REASON."}
 SENTENCES = {one.key: one for one in read_entries(SOURCE.read_text("utf-8"), SOURCE.name)}
 
 
-class Bracketed(NullTranslations):
+class Bracketed(dict):
     """A language that says everything in English, between brackets: what is outside is no word.
 
     It knows no sentence that is not listed.
     """
 
-    def gettext(self, message):
-        return f"⟦{SENTENCES['', message].sentence}⟧"
-
-    def pgettext(self, context, message):
-        return f"⟦{SENTENCES[context, message].sentence}⟧"
-
-    def ngettext(self, one, many, number):
-        assert SENTENCES["", one].plural == many
-        return f"⟦{one if number == 1 else many}⟧"
+    def get(self, key, default):
+        context, sentence, form = key
+        entry = SENTENCES[context, sentence]
+        assert default == (entry.plural if form else sentence)
+        return f"⟦{default}⟧"
 
 
 def outside(text):
@@ -287,7 +282,7 @@ def test_a_bundle_in_another_language_has_no_english_sentence(language, tmp_path
 def test_a_sentence_that_was_left_in_english_is_found(monkeypatch, releases):
     entries = read_catalogue("de")
     promise = next(i for i, one in enumerate(entries) if one.sentence.startswith("It was made"))
-    left = compile_entries(entries[:promise] + entries[promise + 1 :])
+    left = list_texts(entries[:promise] + entries[promise + 1 :])
     monkeypatch.setattr("discreet.words.load_words", lambda _: Language("de", left))
     found = english_in(write_statement(releases["plain"].record), entries)
     assert found == []  # nothing is promised with noise for tests
@@ -341,7 +336,7 @@ def test_english_is_what_a_release_speaks_unless_told_otherwise(releases):
 
 
 def test_a_sentence_without_a_translation_is_said_in_english():
-    silent = Language("xx", compile_entries([]))
+    silent = Language("xx", list_texts([]))
     assert silent("{count} of {total}", count=2, total=3) == "2 of 3"
     assert silent.count(1, "{number} cat", "{number} cats") == "1 cat"
 
@@ -351,7 +346,7 @@ def test_a_sentence_is_said_by_its_number_and_by_its_kind():
         CatalogueEntry("{number} cat", "{number} cats", said=("{number} Katze", "{number} Katzen")),
         CatalogueEntry("all {items}", context="answers", said=("alle Aufgaben",)),
     ]
-    tell = Language("de", compile_entries(entries))
+    tell = Language("de", list_texts(entries))
     assert tell.count(1, "{number} cat", "{number} cats") == "1 Katze"
     many = tell.count(1234, "{number} cat", "{number} cats")
     assert many == "1\N{NARROW NO-BREAK SPACE}234 Katzen"

@@ -10,8 +10,6 @@ import importlib
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from discreet._moved import install
-
 if TYPE_CHECKING:
     from discreet import adaptive, datasets, errors
     from discreet.adaptive import item_information, next_item
@@ -53,7 +51,7 @@ if TYPE_CHECKING:
     from discreet.scales.linking import Link, link_calibrations
     from discreet.scales.reported import Scale
     from discreet.simulation import simulate, simulate_comparisons
-    from discreet.sklearn import PrivateRasch, Rasch, SpectralRasch
+    from discreet.sklearn import PrivateRasch, Rasch
     from discreet.tables.reading import ReadingWords
 
 __version__ = "0.2.0"
@@ -87,7 +85,7 @@ _NAMES = {
     "results.ranks": "ItemComparison RankRanges compare_items rank_ranges",
     "results.ranking": "Ranking Strengths rank",
     "simulation": "simulate_comparisons simulate",
-    "sklearn": "PrivateRasch Rasch SpectralRasch",
+    "sklearn": "PrivateRasch Rasch",
     "tables.reading": "ReadingWords",
 }
 """Modules and the public names that each holds."""
@@ -117,7 +115,6 @@ __all__ = [
     "ReadingWords",
     "Responses",
     "Scale",
-    "SpectralRasch",
     "Strengths",
     "__version__",
     "adaptive",
@@ -173,6 +170,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return __all__
-
-
-install()

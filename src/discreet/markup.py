@@ -138,11 +138,11 @@ def _count_rows(columns: Mapping[str, Any]) -> int:
     return max((len(one) if isinstance(one, list) else 1 for one in columns.values()), default=0)
 
 
-def text_table(columns: Mapping[str, Sequence[Any]], rows: int = PREVIEW_ROWS) -> list[str]:
+def text_table(columns: Mapping[str, Sequence[Any]]) -> list[str]:
     """Return the lines of a table of plain text: its titles and its first rows."""
     texts = []
     for title, values in columns.items():
-        cells = [escape_controls(title), *(_text_cell(value) for value in values[:rows])]
+        cells = [escape_controls(title), *(_text_cell(value) for value in values[:PREVIEW_ROWS])]
         width = max(map(len, cells))
         words = any(isinstance(value, str) for value in values)
         texts.append([cell.ljust(width) if words else cell.rjust(width) for cell in cells])
@@ -234,11 +234,6 @@ def _templates() -> Environment:
 def _parts() -> Any:
     """Return the macros that pages and notebooks share."""
     return _templates().get_template("parts.html").module
-
-
-def html_table(columns: Sequence[HtmlColumn], *, caption: str) -> str:
-    """Return a table whose first column names the rows; ``caption`` is read aloud before it."""
-    return str(_parts().table(columns, caption))
 
 
 def preview_table(columns: Sequence[HtmlColumn], *, caption: str) -> str:

@@ -171,7 +171,6 @@ PRODUCT_ERRORS = (0, 1, 1, 1, 1, 3, 3, 3, 3, 5, 5, 7)
 """How far each product can be off, in units of 2^-30 (docs/privacy.md)."""
 
 MOMENTS = 3
-CONSTANTS = (-1, 0, 1)
 
 
 def power_table(groups: Sequence[tuple[int, int]]) -> Int64Array:

@@ -28,7 +28,7 @@ from discreet.types import Engine, WeightingName
 
 if TYPE_CHECKING:
     from discreet.answers.responses import Responses
-    from discreet.tables.resources import Progress, Resources
+    from discreet.tables.resources import Resources
 
 ENGINES = ("memory", "disk", "gpu", "spark")
 SYNONYMS = {"duckdb": "disk"}
@@ -160,7 +160,6 @@ def open_answers(
     *,
     reading: Reading | None = None,
     resources: Resources | None = None,
-    progress: Callable[[Progress], None] | None = None,
 ) -> Answers:
     """Return answers of whole persons; close them, or use them in a ``with`` statement.
 
@@ -173,9 +172,8 @@ def open_answers(
         As for `count_pairs`.
     reading
         Column names, layout and scoring, from :func:`discreet.tables.reading.make_reading`.
-    resources, progress
-        For the engine "disk": memory and a folder for what does not fit, and what is called a few
-        times a second.
+    resources
+        For the engine "disk": memory and a folder for what does not fit.
     """
     if isinstance(source, PairCounts):
         raise BadUsage(
@@ -199,7 +197,7 @@ def open_answers(
     if chosen == "disk":
         from discreet.answers.streamed import open_stream
 
-        return open_stream(source, reading=reading, resources=resources, progress=progress)
+        return open_stream(source, reading=reading, resources=resources)
     return open_memory(source, reading)
 
 

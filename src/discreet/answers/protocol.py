@@ -9,7 +9,6 @@ person is whole and counts once, and that a cap is drawn once.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
@@ -293,11 +292,6 @@ class AnswerSource:
             "stay there. Write the answers to Parquet files and give those, or charge a ledger "
             "that was made without --remember-persons"
         )
-
-    def sum_digests(self, key: bytes, rule: str = CELLS) -> tuple[int, int]:
-        """Do as :meth:`digest`, which is the name from 0.2 on."""
-        warnings.warn("sum_digests is called digest now", DeprecationWarning, stacklevel=2)
-        return self.digest(key, rule)
 
 
 def fold_blocks(

@@ -30,8 +30,8 @@ LINE = 8  # words of 8 bytes in a cache line
 OCTET, WORD, INDEX = ir.IntType(8), ir.IntType(64), ir.IntType(32)
 
 
-def _splat(element, value, lanes=LANES):
-    return ir.Constant(ir.VectorType(element, lanes), [value] * lanes)
+def _splat(element, value):
+    return ir.Constant(ir.VectorType(element, LANES), [value] * LANES)
 
 
 def _load(builder, base, offset, element, lanes=LANES):

@@ -6,10 +6,8 @@ colours, sizes, words and lines.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -64,23 +62,6 @@ def new_axes(width: float = 6.5, height: float = 4.0) -> Axes:
     return Figure(figsize=(width, height), layout="constrained").subplots()
 
 
-Given = ParamSpec("Given")
-
-
-def drawn_on(plot: Callable[Given, Axes]) -> Callable[Given, Axes]:
-    """Let a picture take ``axes=`` too, as ``ax=`` was called in 0.1, with a warning."""
-
-    @wraps(plot)
-    def draw(*given: Given.args, **named: Given.kwargs) -> Axes:
-        if "axes" in named:
-            message = f"{plot.__name__}(axes=) is now ax=; the old name goes in 0.4"
-            warnings.warn(message, DeprecationWarning, stacklevel=2)
-            named["ax"] = named.pop("axes")
-        return plot(*given, **named)
-
-    return draw
-
-
 def clean(axes: Axes, title: str) -> None:
     """Set the title on the left and take away the frame above and on the right."""
     axes.set_title(title, loc="left")
@@ -112,7 +93,6 @@ def _draw_kind(
         axes.plot(rows.value[place], place, marker, color=colour, label=label, mfc=face, ms=size)
 
 
-@drawn_on
 def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None = None) -> Axes:
     """Draw the items from hardest (top) to easiest with their intervals.
 
@@ -145,7 +125,6 @@ def difficulty_plot(estimate: Estimate, *, level: float = 0.95, ax: Axes | None 
     return axes
 
 
-@drawn_on
 def ladder_plot(
     ranking: Ranking, estimate: Estimate, *, level: float = 0.95, ax: Axes | None = None
 ) -> Axes:
@@ -185,7 +164,6 @@ def ladder_plot(
     return axes
 
 
-@drawn_on
 def dif_plot(table: DifTable, *, focal: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw how much harder items are for one group than its ability explains.
 
@@ -218,7 +196,6 @@ def dif_plot(table: DifTable, *, focal: str | None = None, ax: Axes | None = Non
     return axes
 
 
-@drawn_on
 def pair_plot(counts: PairCounts, *, ax: Axes | None = None) -> Axes:
     """Draw how many persons disagree on each pair of items: right on one, wrong on the other.
 

@@ -20,7 +20,6 @@ from discreet.figures.items import (
     ORANGE,
     VERMILLION,
     clean,
-    drawn_on,
     new_axes,
 )
 from discreet.items.curves import BIN, GROUPS, bin_abilities, item_curves
@@ -59,7 +58,6 @@ LINES = ((BLUE, "o-"), (VERMILLION, "s--"), (GREEN, "D-."), (ORANGE, "^:"), ("bl
 """Colours and markers: one kind of line for each mechanism or item."""
 
 
-@drawn_on
 def wright_plot(estimate: Estimate, scores: PersonScores, *, ax: Axes | None = None) -> Axes:
     """Draw the Wright map: abilities to the left, items to the right of one vertical scale.
 
@@ -174,7 +172,6 @@ def _join_names(names: list[str]) -> str:
     return shown.rstrip()
 
 
-@drawn_on
 def fit_plot(
     estimate: Estimate, fit: FitStatistics, *, statistic: str = "infit", ax: Axes | None = None
 ) -> Axes:
@@ -229,7 +226,6 @@ def fit_plot(
     return axes
 
 
-@drawn_on
 def curve_plot(
     estimate: Estimate,
     items: str | list[str] | tuple[str, ...],
@@ -323,7 +319,6 @@ def option_plot(found: Distractors, item: str, *, ax: Axes | None = None) -> Axe
     return axes
 
 
-@drawn_on
 def information_plot(estimate: Estimate, *, ax: Axes | None = None) -> Axes:
     """Draw test information and the standard error of an ability, if all items are answered.
 
@@ -357,7 +352,6 @@ def information_plot(estimate: Estimate, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
-@drawn_on
 def privacy_plot(
     epsilon: Sequence[float],
     error: Sequence[float] | Mapping[str, Sequence[float]],

@@ -129,14 +129,6 @@ def score_variances(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> FloatA
     return score_moments(ability, thresholds).variance
 
 
-def information(ability: npt.ArrayLike, thresholds: npt.ArrayLike) -> FloatArray:
-    """Return what all items together tell about each ability, ``[person]``: Fisher information.
-
-    It is the variance of the total score; items without numbers tell nothing.
-    """
-    return np.asarray(np.nansum(score_variances(ability, thresholds), axis=-1))
-
-
 def slope_terms(
     ability: FloatArray, thresholds: FloatArray, code: npt.NDArray[np.integer[Any]]
 ) -> tuple[FloatArray, FloatArray]:

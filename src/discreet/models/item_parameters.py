@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,15 +22,6 @@ from discreet.types import FloatArray
 FAR = 50.0
 """Logits beyond which no answer can ever be surprising in floating point, so that nothing can be
 estimated against them: they are on another scale."""
-
-
-class ItemParameters(Protocol):
-    """Anything with item names and a difficulty for each: an Estimate, an item bank."""
-
-    @property
-    def items(self) -> tuple[str, ...]: ...
-    @property
-    def difficulty(self) -> FloatArray: ...
 
 
 def known_difficulties(calibration: Any) -> tuple[tuple[str, ...], FloatArray]:

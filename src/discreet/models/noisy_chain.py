@@ -34,6 +34,9 @@ DRAWS = 200
 MOST_PERSONS = 1_000
 """Simulated persons; the deviations of more are scaled up from those of so many."""
 
+MATCH_ROUNDS = 20
+"""Rounds of the fixed point that splits an item's counts into factors."""
+
 DrawNoise = Callable[[int, np.random.Generator], FloatArray]
 
 
@@ -97,8 +100,6 @@ def simulate_covariance(
     draw_noise: DrawNoise,
     persons: int | None,
     answers: int,
-    draws: int = DRAWS,
-    rng: np.random.Generator | None = None,
 ) -> FloatArray:
     """Mean square error matrix of the spectral estimate over simulated releases.
 
@@ -114,16 +115,12 @@ def simulate_covariance(
         How many persons, where that is public.
     answers
         The cap on answers per person, which is what they give where their number is not public.
-    draws
-        Simulated releases.
-    rng
-        For the simulation; by default a fixed public seed.
     """
-    rng = np.random.default_rng(PUBLIC_SEED) if rng is None else rng
+    rng = np.random.default_rng(PUBLIC_SEED)
     counted = pairs.counted
     crowd = Crowd.of(fit, counted, persons=persons, answers=answers)
-    errors = np.empty((draws, len(fit.difficulty)))
-    for draw in range(draws):
+    errors = np.empty((DRAWS, len(fit.difficulty)))
+    for draw in range(DRAWS):
         truth = replace(crowd, difficulty=_draw_difficulty(fit, rng))
         counts = truth.expect_counts(crowd) + truth.draw_deviation(rng)
         noisy = np.zeros_like(counts)
@@ -216,10 +213,10 @@ class Crowd:
         return np.asarray(np.sqrt(self.persons / drawn) * (right.T @ wrong - expected))
 
 
-def _match_products(values: FloatArray, shape: FloatArray, *, rounds: int = 20) -> FloatArray:
+def _match_products(values: FloatArray, shape: FloatArray) -> FloatArray:
     """Return factors whose products times the shape are nearest to the values."""
     factor = np.full(len(values), np.sqrt(max(float(values.sum() / shape.sum()), 1e-12)))
-    for _ in range(rounds):
+    for _ in range(MATCH_ROUNDS):
         weighted = shape * factor
         square = np.maximum((weighted**2).sum(axis=1), 1e-300)
         target = np.maximum((values * weighted).sum(axis=1) / square, 1e-9)

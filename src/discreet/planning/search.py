@@ -16,6 +16,7 @@ from discreet.errors import BadUsage
 MOST_PERSONS = 10**9
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-3, 50.0
 MOST_ITEMS = 1000
+GRID_POINTS = 10
 CLOSE = 1e-3
 """Relative error of a solution, far below that of the prediction itself."""
 
@@ -61,10 +62,10 @@ def _solve_whole(error_at: ErrorAt, target: float, grid: list[int], noun: str) -
     return met
 
 
-def _grid(low: int, high: int, points: int = 10) -> list[int]:
+def _grid(low: int, high: int) -> list[int]:
     """Whole numbers from low to high in equal ratios."""
-    ratio = (high / low) ** (1 / (points - 1))
-    return sorted({min(high, round(low * ratio**k)) for k in range(points)} | {low, high})
+    ratio = (high / low) ** (1 / (GRID_POINTS - 1))
+    return sorted({min(high, round(low * ratio**k)) for k in range(GRID_POINTS)} | {low, high})
 
 
 def _first_below(

@@ -6,7 +6,7 @@ In: the fixed parts of a plan (delta, relation, assumptions). Out: errors at the
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import exp, log
@@ -103,15 +103,11 @@ def cubic_weights(axis: Sequence[float], at: float) -> list[tuple[int, float]]:
     return [(place, weight) for place, weight in enumerate(weights) if weight]
 
 
-def tabulate(
-    setting: Setting, grid: Grid, progress: Callable[[int, int], None] | None = None
-) -> PlanTable:
+def tabulate(setting: Setting, grid: Grid) -> PlanTable:
     """Compute the errors at every point of the grid; all else as in ``setting``."""
     answers = [grid.answers(items) for items in grid.items]
     possible = plannable(setting.neighbours)
     names = [name for name in grid.mechanisms if name in possible]
-    whole = (len(names) + 1) * sum(map(len, answers))
-    done = 0
     errors: dict[str, list[Any]] = {}
     for name in [WITHOUT, *names]:
         errors[name] = []
@@ -120,9 +116,6 @@ def tabulate(
             for number in known:
                 here = replace(setting, items=items, answers=number)
                 errors[name][-1].append(list(_block(name, here, grid)))
-                done += 1
-                if progress is not None:
-                    progress(done, whole)
     return PlanTable(grid, answers, errors)
 
 

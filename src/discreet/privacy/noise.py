@@ -1,4 +1,4 @@
-"""Exact integer noise, the only source of noise: by this library's samplers, or by OpenDP's.
+"""Exact integer noise, the only source of noise.
 
 In: a rational scale, a number of draws, a source of random bits. Out: int64 draws with exactly the
 named distribution, discrete Gaussian or discrete Laplace, and whether they may be called private.
@@ -22,20 +22,18 @@ distribution wanted. How each step is exact is said at its function;
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, partial
-from importlib.metadata import version
 from itertools import count
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import BadUsage, MissingExtra
+from discreet.errors import BadUsage
 from discreet.secure import (
     DIGIT_BITS,
     Digits,
@@ -269,9 +267,6 @@ def _place_digits(place: Words) -> Digits:
     return (place >> np.uint64(_PLACE_BITS - DIGIT_BITS)).astype(np.uint16)
 
 
-_OPENDP_CHUNK = 100_000  # OpenDP takes and gives Python lists, some 8 MB at a time
-
-
 class Noise(Protocol):
     """What a mechanism asks of a noise back end."""
 
@@ -320,61 +315,3 @@ class ExactNoise:
     def laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
         """Draw discrete Laplace variables; see `discrete_laplace`."""
         return discrete_laplace(scale, size, self.source)
-
-
-class OpenDPNoise:
-    """OpenDP's exact samplers (0.14.2 or later), some tens of times slower.
-
-    OpenDP takes its scale as a double. A rational that is no double is rounded up to the next
-    one, so there is never less noise than accounted for (at most 2^-52 more).
-    """
-
-    name = "opendp"
-    is_private = True
-
-    def __init__(self) -> None:
-        self.source: RandomSource = SystemSource()
-        try:
-            import opendp.prelude
-        except ImportError as missing:
-            raise MissingExtra("The OpenDP noise back end", "opendp") from missing
-        _refuse_biased(version("opendp"))
-        self._dp: Any = opendp.prelude
-
-    def gaussian(self, sigma: Fraction, size: int) -> NDArray[np.int64]:
-        """Draw discrete Gaussians with OpenDP."""
-        scale = check_scale(sigma, "sigma")
-        return self._draw(self._dp.m.make_gaussian, self._dp.l2_distance(T=float), scale, size)
-
-    def laplace(self, scale: Fraction, size: int) -> NDArray[np.int64]:
-        """Draw discrete Laplace variables with OpenDP."""
-        scale = check_scale(scale, "scale")
-        return self._draw(self._dp.m.make_laplace, self._dp.l1_distance(T="i64"), scale, size)
-
-    def _draw(self, make: Any, distance: Any, scale: Fraction, size: int) -> NDArray[np.int64]:
-        vectors = self._dp.vector_domain(self._dp.atom_domain(T="i64"))
-        self._dp.enable_features("contrib")
-        return _in_chunks(make(vectors, distance, scale=_double_above(scale)), size)
-
-
-def _refuse_biased(installed: str) -> None:
-    """OpenDP before 0.14.2 had a biased sampler."""
-    found = tuple(int(part) for part in installed.split(".")[:3] if part.isdigit())
-    if found < (0, 14, 2):
-        raise BadUsage(
-            f"OpenDP {installed} is installed; versions before 0.14.2 draw biased noise, so the "
-            "guarantee would not hold. Upgrade with: pip install -U opendp"
-        )
-
-
-def _double_above(scale: Fraction) -> float:
-    near = float(scale)
-    return near if Fraction(near) >= scale else math.nextafter(near, math.inf)
-
-
-def _in_chunks(measurement: Callable[[list[int]], list[int]], size: int) -> NDArray[np.int64]:
-    out = np.empty(size, dtype=np.int64)
-    for start in range(0, size, _OPENDP_CHUNK):
-        piece = out[start : start + _OPENDP_CHUNK]
-        piece[:] = measurement([0] * piece.size)
-    return out

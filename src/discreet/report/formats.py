@@ -160,11 +160,6 @@ def _open_writer(place: Path) -> Any:
 CHUNK_PERSONS = 4096
 
 
-def read_jsonl(path: str | PathLike[str]) -> Responses:
-    """Read py-irt's JSON lines; the same as :func:`discreet.read_responses`."""
-    return read_responses(path)
-
-
 def write_jsonl(path: str | PathLike[str], responses: Responses) -> None:
     """Write answers as py-irt's JSON lines; missing answers are left out."""
     items, persons = responses.items, responses.persons

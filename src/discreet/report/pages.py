@@ -7,7 +7,7 @@ interpolates; how far that is off is measured when the page is made and written 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from math import log
 from typing import Any
@@ -269,11 +269,10 @@ def make_page(
     plan: Plan,
     *,
     grid: Grid | None = None,
-    progress: Callable[[int, int], None] | None = None,
     checked: int = CHECKED_POINTS,
 ) -> str:
     """Return the page; its sliders start at ``plan``."""
-    table = tabulate(plan.setting, grid or Grid(), progress)
+    table = tabulate(plan.setting, grid or Grid())
     off = measure_interpolation(table, plan.setting, checked)
     spread = plan.setting.assumptions.difficulty_spread
     curve = np.linspace(0.005, 1.0, 200)

@@ -7,6 +7,6 @@ this package imports scikit-learn; nothing else in the library does.
 from __future__ import annotations
 
 from discreet.sklearn.private import PrivateRasch
-from discreet.sklearn.rasch import Rasch, SpectralRasch
+from discreet.sklearn.rasch import Rasch
 
-__all__ = ["PrivateRasch", "Rasch", "SpectralRasch"]
+__all__ = ["PrivateRasch", "Rasch"]

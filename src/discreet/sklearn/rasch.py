@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -210,22 +209,3 @@ class Rasch(AnswerEstimator):
                 f"to {self.n_features_in_ - 1} or its name; found {pair!r}"
             )
         return row, column
-
-
-class SpectralRasch(Rasch):
-    """The former name of :class:`Rasch`; deprecated, with the method ``"refined"`` for ever."""
-
-    def __init__(
-        self,
-        method: Method = "refined",
-        *,
-        regularisation: float = 0.0,
-        at_least: float | None = None,
-        missing: Codes = (),
-    ) -> None:
-        super().__init__(method, regularisation=regularisation, at_least=at_least, missing=missing)
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Do as :meth:`Rasch.fit`, and warn."""
-        warnings.warn("SpectralRasch is now called Rasch", DeprecationWarning, stacklevel=2)
-        return super().fit(X, y)

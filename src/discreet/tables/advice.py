@@ -45,8 +45,6 @@ _OPTIONS = 8
 """Different words up to which a column may hold chosen options."""
 _MANY = 8
 """Rows from which on all values being different says that a column names persons."""
-_STEPS = 12
-"""Numbers up to here may be steps of a rating scale or points."""
 _LETTER = re.compile(r"[A-Za-z]")
 LARGEST_CODE = 10**9
 """Numbers of this size are neither scores nor codes for missing answers, and are not repeated."""

@@ -1,4 +1,4 @@
-"""The words of what is published: every sentence in every language, by the standard gettext.
+"""The words of what is published: every sentence in every language.
 
 In: a sentence in English, which is its own key, and the values in it by name. Out: the sentence in
 the reader's language. A release carries its language in its record, so that whoever has the record
@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from gettext import NullTranslations
 from pathlib import Path
 from typing import Any, Protocol
 
 from discreet.errors import BadUsage
-from discreet.words.catalogue import compile_entries, read_entries, read_language
+from discreet.words.catalogue import list_texts, read_entries, read_language
 
 FOLDER = Path(__file__).parent
 SOURCE = FOLDER / "words.pot"
@@ -51,7 +50,7 @@ class Spoken(Protocol):
         """Its words, by their names in sentences."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Language:
     """The words of one language.
 
@@ -60,29 +59,30 @@ class Language:
     language
         Its code, such as ``"de"``.
     catalogue
-        Its sentences.
+        Translations by context, English sentence and form; a sentence without one stays English.
     """
 
     language: str
-    catalogue: NullTranslations
+    catalogue: Mapping[tuple[str, str, int], str]
 
     def __call__(self, sentence: str, /, **values: object) -> str:
         """Return a sentence, with these values in it."""
-        return self.catalogue.gettext(sentence).format(**values)
+        return self.term(sentence).format(**values)
 
     def of(self, kind: Spoken, sentence: str, /, **values: object) -> str:
         """Return a sentence with nouns of its kind."""
-        found = self.catalogue.pgettext(kind.answers, sentence)
-        return found.format(**{**kind.nouns, **values})
+        text = self.catalogue.get((kind.answers, sentence, 0), sentence)
+        return text.format(**{**kind.nouns, **values})
 
     def count(self, number: int, one: str, many: str, /, **values: object) -> str:
         """Return the sentence for one or the one for many; both may name the ``number``."""
-        found = self.catalogue.ngettext(one, many, number)
-        return found.format(number=self.number(number), **values)
+        is_many = number != 1
+        text = self.catalogue.get(("", one, int(is_many)), many if is_many else one)
+        return text.format(number=self.number(number), **values)
 
     def term(self, words: str) -> str:
         """Return words that are looked up as they are, whatever signs they have."""
-        return self.catalogue.gettext(words)
+        return self.catalogue.get(("", words, 0), words)
 
     def number(self, number: int) -> str:
         """Return a whole number; a comma would be a decimal sign in most languages."""
@@ -90,7 +90,7 @@ class Language:
         return f"{number:,}".replace(",", between)
 
 
-ENGLISH = Language("en", NullTranslations())
+ENGLISH = Language("en", {})
 
 
 def mark(sentence: str) -> str:
@@ -117,7 +117,7 @@ def load_words(language: str) -> Language:
     if check_language(language) == "en":
         return ENGLISH
     path = FOLDER / f"{language}.po"
-    return Language(language, compile_entries(read_entries(path.read_text("utf-8"), path.name)))
+    return Language(language, list_texts(read_entries(path.read_text("utf-8"), path.name)))
 
 
 def speak(record: Mapping[str, Any]) -> Language:
@@ -126,9 +126,8 @@ def speak(record: Mapping[str, Any]) -> Language:
     known, own = load_words(said.get("language", "en")), said.get("words", "")
     if not own or read_language(own, "own words") != known.language:
         return known
-    catalogue = compile_entries(read_entries(own, "own words"))
-    catalogue.add_fallback(known.catalogue)
-    return Language(known.language, catalogue)
+    texts = list_texts(read_entries(own, "own words"))
+    return Language(known.language, {**known.catalogue, **texts})
 
 
 def translate_record(record: Mapping[str, Any], language: str) -> dict[str, Any]:

@@ -1,18 +1,14 @@
 """Catalogues of sentences: the text files that translators and agencies edit.
 
-In: a ``.po`` file, as every gettext tool writes it. Out: its entries, checked, or what the standard
-library's gettext reads. Catalogues are compiled in memory when a language is first asked for, so
-that the package holds no file that nobody can read.
+In: a ``.po`` file, as every gettext tool writes it. Out: its entries, checked, or the
+translations as a table.
 """
 
 from __future__ import annotations
 
 import re
-import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from gettext import GNUTranslations
-from io import BytesIO
 from string import Formatter
 
 from discreet.errors import BadUsage
@@ -20,8 +16,6 @@ from discreet.errors import BadUsage
 _LINE = re.compile(r'(?:(msgctxt|msgid|msgid_plural|msgstr(?:\[\d\])?)\s+)?("(?:[^"\\]|\\.)*")')
 HEADER = ("MIME-Version: 1.0", "Content-Type: text/plain; charset=UTF-8")
 PLURALS = "Plural-Forms: nplurals=2; plural=(n != 1);"
-CONTEXT, PLURAL = "\x04", "\x00"
-"""How gettext joins a context with its sentence, and two forms with each other."""
 
 
 @dataclass(frozen=True)
@@ -155,29 +149,9 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
 
 
-def compile_entries(entries: Sequence[CatalogueEntry]) -> GNUTranslations:
-    """Return what the standard library's gettext reads, made in memory."""
-    pairs = {"": "\n".join([*HEADER, PLURALS, ""])}
-    for entry in entries:
-        source = PLURAL.join(filter(None, (entry.sentence, entry.plural)))
-        key = f"{entry.context}{CONTEXT}{source}" if entry.context else source
-        pairs[key] = PLURAL.join(entry.said)
-    packed = _pack(sorted((key.encode(), said.encode()) for key, said in pairs.items()))
-    return GNUTranslations(BytesIO(packed))
-
-
-def _pack(pairs: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Write the format of gettext's ``.mo`` files: two tables of lengths and places, and texts."""
-    count = len(pairs)
-    texts, tables = b"", b""
-    start = 28 + 16 * count
-    for side in range(2):
-        for pair in pairs:
-            tables += struct.pack("<2I", len(pair[side]), start + len(texts))
-            texts += pair[side] + b"\0"
-    magic, version, size = 0x950412DE, 0, 0
-    head = struct.pack("<7I", magic, version, count, 28, 28 + 8 * count, size, start)
-    return head + tables + texts
+def list_texts(entries: Iterable[CatalogueEntry]) -> dict[tuple[str, str, int], str]:
+    """Return translations by context, English sentence and form: 0 for one, 1 for many."""
+    return {(*entry.key, form): text for entry in entries for form, text in enumerate(entry.said)}
 
 
 def placeholders(text: str) -> set[str]:

@@ -53,13 +53,6 @@ from discreet.tables.remedies import Detected
 from discreet.types import Int64Array, Vector
 
 
-def count_frame(
-    source: Any, weighting: Weighting | None = None, *, reading: Reading | None = None
-) -> PairCounts:
-    """Count pairs of a Spark DataFrame or table; see :func:`open_frame`."""
-    return open_frame(source, reading=reading).count(weighting)
-
-
 def open_frame(source: Any, *, reading: Reading | None = None) -> SparkAnswers:
     """Return a Spark DataFrame or table as answers of whole persons.
 

@@ -9,7 +9,6 @@ pass. What needs all answers at once reads them into memory (:func:`load_respons
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -85,17 +84,12 @@ def open_stream(
     return StreamedAnswers(_Source(passes))
 
 
-def load_responses(
-    source: str | PathLike[str],
-    *,
-    reading: Reading | None = None,
-    resources: Resources | None = None,
-) -> Responses:
+def load_responses(source: str | PathLike[str], *, reading: Reading | None = None) -> Responses:
     """Return the answers of any source that :func:`count_source` takes.
 
     Parameters
     ----------
-    source, reading, resources
+    source, reading
         As in :func:`discreet.answers.streamed.counting.count_source`.
 
     Examples
@@ -103,14 +97,14 @@ def load_responses(
     >>> load_responses("SELECT 'ann' AS person, 'q1' AS item, true AS response")
     <Responses: 1 persons, 1 items, 1 answers (100% filled)>
     """
-    plan = settle_reading(source, reading or Reading(), resources)
+    plan = settle_reading(source, reading or Reading())
 
     def go_through(take: Callable[[Iterator[Source]], T], said: Reading) -> T:
-        with closing(open_dataset(source, {}, resources or Resources(), said)) as dataset:
+        with closing(open_dataset(source, {}, Resources(), said)) as dataset:
             return take(shard.open() for shard in dataset.shards)
 
     def make(said: Reading) -> RawTable:
-        with closing(open_dataset(source, {}, resources or Resources(), said)) as dataset:
+        with closing(open_dataset(source, {}, Resources(), said)) as dataset:
             return _load(dataset.shards, said)
 
     plan, table = read_steps(plan, make, go_through)
@@ -130,14 +124,6 @@ def _load(shards: Sequence[Shard], plan: Reading) -> RawTable:
         if long.n_rows + wide.n_rows == before:
             raise no_rows(shard)
     return pack_table(long if long.n_rows else wide, plan)
-
-
-def __getattr__(name: str) -> Any:
-    """Find the function under the names that it had in earlier versions."""
-    if name not in ("open_persons", "open_answers"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(f"{name} is called open_stream now", DeprecationWarning, stacklevel=2)
-    return open_stream
 
 
 # -- transforms: what every batch of a later pass goes through ------------------------------------

@@ -8,7 +8,6 @@ person matters for conditional likelihood, marginal likelihood and ability. Conf
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -104,29 +103,6 @@ def group_patterns(store: AnswerStore, kept: IndexArray) -> Patterns:
     """
     job = GroupPatterns(kept)
     return job.collect(job.block(store))
-
-
-def group_codes(codes: npt.NDArray[np.integer[Any]]) -> Patterns:
-    """Group persons by the set of items they answered and their total score.
-
-    Parameters
-    ----------
-    codes
-        ``[person, item]``: scores from 0, negative where missing.
-    """
-    m = codes.shape[1]
-    item_key, size = _item_keys(m), max(64, CHUNK_CELLS // max(m, 1))
-    parts = [codes[start : start + size] for start in range(0, len(codes), size)]
-    key = _join([(part >= 0).astype(np.uint64) @ item_key for part in parts], np.uint64)
-    total = _join([np.maximum(part, 0).sum(axis=1) for part in parts], np.int64)
-    known, first = np.unique(key, return_index=True)
-    row, item = np.nonzero(codes[first] >= 0)
-    found = Grouped(key, total, known, np.bincount(row, minlength=len(first)), item)
-    return GroupPatterns(np.arange(m)).collect(found)
-
-
-def _join(parts: list[npt.NDArray[Any]], kind: type) -> npt.NDArray[Any]:
-    return np.concatenate([np.zeros(0, dtype=kind), *parts]).astype(kind)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.errors import BadResponses, BadUsage, DisconnectedItems
+from discreet.errors import BadUsage, DisconnectedItems
 from discreet.markup import name_some
 from discreet.models.conditional.maximise import Maximum, Structure, Surface, Undetermined, maximise
-from discreet.models.conditional.patterns import Patterns, group_codes
+from discreet.models.conditional.patterns import Patterns
 from discreet.models.conditional.rasch import check_conditional_size
 from discreet.results.estimate import Solution
 from discreet.types import BoolArray, FloatArray, Int64Array
@@ -80,48 +79,6 @@ class StepPatterns:
         return np.asarray(above[:, :-1] - above[:, 1:])
 
 
-def collect_steps(codes: npt.ArrayLike, steps: npt.ArrayLike | None = None) -> StepPatterns:
-    """Group persons by the items they answered and their total score.
-
-    Parameters
-    ----------
-    codes
-        ``[person, item]``: whole numbers from 0, -1 where missing.
-    steps
-        Per item, its highest category; by default the highest that occurs.
-
-    Raises
-    ------
-    BadResponses
-        If there is a code below -1 or above an item's highest category.
-    """
-    table = np.asarray(codes)
-    if table.ndim != 2 or not np.issubdtype(table.dtype, np.integer):
-        raise BadResponses(
-            "answers with steps must be a table of persons x items of whole numbers, found "
-            f"{table.ndim} dimensions of {table.dtype}; code missing answers as -1"
-        )
-    highest = table.max(axis=0, initial=0)
-    most = highest if steps is None else np.asarray(steps)
-    _check_codes(table, most)
-    level = np.arange(1, int(most.max(initial=1)) + 1)
-    reached = np.stack([(table >= k).sum(axis=0) for k in level], axis=1)
-    return StepPatterns(group_codes(table), most.astype(np.int64), reached.astype(np.int64))
-
-
-def _check_codes(table: npt.NDArray[np.integer], most: npt.NDArray[np.integer]) -> None:
-    for wrong, why in (
-        (table < -1, "below -1, the sign of a missing answer"),
-        (table > most, "above the item's highest category"),
-    ):
-        if wrong.any():
-            person, item = (int(place[0]) for place in np.nonzero(wrong))
-            raise BadResponses(
-                f"the answer {int(table[person, item])} in row {person + 1}, column {item + 1} is "
-                f"{why}; {int(wrong.sum())} answers are like this: correct or recode them"
-            )
-
-
 @dataclass(frozen=True, eq=False)
 class StepFit:
     """A maximum of the conditional likelihood of items with steps.
@@ -170,21 +127,6 @@ class StepFit:
         weight = self._location_weights()
         return np.asarray(weight @ self.covariance @ weight.T)
 
-    def recentre(self, weight: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Thresholds and covariance on another scale.
-
-        Parameters
-        ----------
-        weight
-            ``[item, step]``: the weighted sum of the thresholds that shall be zero; entries beyond
-            an item's steps are ignored. Equal weights centre the mean of all thresholds.
-        """
-        flat = np.asarray(weight, dtype=np.float64)[self.used]
-        flat = flat / flat.sum()
-        centring = np.eye(len(flat)) - flat
-        moved = centring @ self.threshold[self.used]
-        return self._spread(moved), np.asarray(centring @ self.covariance @ centring.T)
-
     def _spread(self, node: FloatArray) -> FloatArray:
         out = np.full(self.threshold.shape, np.nan)
         out[self.used] = node
@@ -207,7 +149,7 @@ def maximise_steps(
     Parameters
     ----------
     answers
-        Answered items, total scores and reached steps; see :func:`collect_steps`.
+        Answered items, total scores and reached steps.
     model
         ``"partial-credit"``: every threshold is free. ``"rating-scale"``: thresholds are an item's
         location plus a distance that is the same for all items.

@@ -135,7 +135,6 @@ def fit_margins(
     *,
     noise: MarginsNoise,
     design: FloatArray | None = None,
-    rng: np.random.Generator | None = None,
     standard_errors: bool = True,
 ) -> NoiseFit:
     """Fit difficulties to a `margins` release.
@@ -150,11 +149,9 @@ def fit_margins(
         The noise and the public parameters, in the same units.
     design
         Optional public knowledge: how often two items were offered together, up to a factor.
-    rng
-        For the bootstrap of the standard errors. By default a fixed public seed, so that the
-        same release always gives the same intervals.
     standard_errors
-        Whether to bootstrap them; the difficulties are the same bit for bit without.
+        Whether to bootstrap them, from a fixed public seed; the difficulties are the same bit for
+        bit without.
 
     Examples
     --------
@@ -176,17 +173,15 @@ def fit_margins(
     layout = PairLayout(offered, noise.sigma_disagreement, noise.ceiling, noise.weight)
     total = np.asarray(total_noisy, dtype=np.float64)
     observation = MarginsObservation(total, noisy * layout.counted, layout, noise)
-    return fit_observation(observation, m, rng, standard_errors=standard_errors)
+    return fit_observation(observation, m, standard_errors=standard_errors)
 
 
-def fit_observation(
-    observation: Observation, m: int, rng: np.random.Generator | None, *, standard_errors: bool
-) -> NoiseFit:
+def fit_observation(observation: Observation, m: int, *, standard_errors: bool) -> NoiseFit:
     """Fit any observation and, where asked, attach bootstrapped variances."""
     state = iterate_fit(observation, np.zeros(m))
     covariance, inflation = None, float("nan")
     if standard_errors:
-        covariance, inflation = _bootstrap_covariance(observation, state, rng)
+        covariance, inflation = _bootstrap_covariance(observation, state)
     return NoiseFit(
         difficulty=state.posterior.mean,
         covariance=covariance,
@@ -201,10 +196,10 @@ def fit_observation(
 
 
 def _bootstrap_covariance(
-    observation: Observation, state: PosteriorState, rng: np.random.Generator | None
+    observation: Observation, state: PosteriorState
 ) -> tuple[FloatArray, float]:
     """Stretch the covariance of the last linear step to what a bootstrap shows."""
-    rng = np.random.default_rng(PUBLIC_SEED) if rng is None else rng
+    rng = np.random.default_rng(PUBLIC_SEED)
     m = len(state.posterior.mean)
     variance = np.diag(state.posterior.covariance)
     reliability = float(np.clip(1 - variance.mean() / HONEST_SPREAD**2, 0.0, 1.0))

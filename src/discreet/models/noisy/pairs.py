@@ -115,7 +115,6 @@ def fit_noisy_pairs(
     mask: npt.NDArray[np.bool_] | None = None,
     answers: float | None = None,
     persons: int | None = None,
-    rng: np.random.Generator | None = None,
     standard_errors: bool = True,
 ) -> NoiseFit:
     """Fit difficulties to noisy pair counts.
@@ -132,10 +131,9 @@ def fit_noisy_pairs(
         Typical number of answers per person, for the sampling part; by default all items.
     persons
         How many persons, where that is public.
-    rng
-        For the bootstrap of the standard errors; by default a fixed public seed.
     standard_errors
-        Whether to bootstrap them; the difficulties are the same bit for bit without.
+        Whether to bootstrap them, from a fixed public seed; the difficulties are the same bit for
+        bit without.
 
     Examples
     --------
@@ -158,7 +156,7 @@ def fit_noisy_pairs(
         layout=PairLayout(counted, float(np.sqrt(2 * variance)), ceiling, weight=1.0),
         answers=typical * float(counted.sum()) / (m * (m - 1)),
     )
-    return fit_observation(observation, m, rng, standard_errors=standard_errors)
+    return fit_observation(observation, m, standard_errors=standard_errors)
 
 
 # The same fit for comparisons: every comparison is a disagreement.
@@ -212,7 +210,6 @@ def fit_net_wins(
     sigma_net_wins: float,
     sigma_compared: float,
     ceiling: float | None = None,
-    rng: np.random.Generator | None = None,
     standard_errors: bool = True,
 ) -> NoiseFit:
     """Fit strengths to noisy net wins and numbers of comparisons.
@@ -227,8 +224,6 @@ def fit_net_wins(
         Standard deviations of the noise.
     ceiling
         Largest possible number of comparisons, where it is public.
-    rng
-        For the bootstrap of the standard errors; by default a fixed public seed.
     standard_errors
         Whether to compute them.
 
@@ -246,7 +241,7 @@ def fit_net_wins(
     noise = NetWinsNoise(sigma_net_wins, sigma_compared, 1.0, None, 1)
     layout = ComparedLayout(_every_pair(m), sigma_compared, ceiling, weight=1.0)
     observation = MarginsObservation(-net_wins, compared * layout.counted, layout, noise)
-    fit = fit_observation(observation, m, rng, standard_errors=standard_errors)
+    fit = fit_observation(observation, m, standard_errors=standard_errors)
     slope = laplacian(_slopes(fit))
     noisy = sigma_net_wins**2 * np.eye(m) + SAMPLING_RATIO * slope
     return _admit_weak_links(fit, slope @ np.linalg.solve(noisy, slope))
@@ -257,7 +252,6 @@ def fit_win_pairs(
     *,
     variance: float,
     ceiling: float | None = None,
-    rng: np.random.Generator | None = None,
     standard_errors: bool = True,
 ) -> NoiseFit:
     """Fit strengths to noisy wins ``wins[i, j]``: i beat j.
@@ -274,7 +268,7 @@ def fit_win_pairs(
         layout=layout,
         answers=SAMPLING_RATIO,
     )
-    fit = fit_observation(observation, m, rng, standard_errors=standard_errors)
+    fit = fit_observation(observation, m, standard_errors=standard_errors)
     slope = _slopes(fit)
     weights = slope**2 / (2 * variance + SAMPLING_RATIO * slope)
     return _admit_weak_links(fit, laplacian(weights))

@@ -114,7 +114,6 @@ class Spend:
         *,
         is_private: bool,
         ledger: str | None = None,
-        mechanism: str | None = None,
         conditions: tuple[str, ...] = (),
     ) -> Guarantee:
         """Return the promise that goes with this spend.
@@ -127,7 +126,7 @@ class Spend:
             delta=self.delta,
             rho=None if self.rho is None else float_up(self.rho),
             neighbours=self.neighbours,
-            mechanism=mechanism or self.mechanism,
+            mechanism=self.mechanism,
             ledger=ledger,
             is_private=is_private,
             conditions=conditions,

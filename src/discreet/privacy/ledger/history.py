@@ -174,12 +174,12 @@ class History:
         epsilon = min(self.allowance.left(spends) for spends in self.charges(population))
         return epsilon, self.limit.delta if epsilon else 0.0
 
-    def keeps_limit(self, population: str = EVERYONE) -> bool:
-        """Say whether nobody of a population has more spent on them than the limit allows.
+    def keeps_limit(self) -> bool:
+        """Say whether nobody has more spent on them than the limit allows.
 
         Only a corrected declaration can show that somebody has.
         """
-        every = [spends for spends in self.charges(population) if spends]
+        every = [spends for spends in self.charges(EVERYONE) if spends]
         return all(self.allowance.accepts(spends[:-1], spends[-1]) for spends in every)
 
     def warn_of_excess(self) -> None:

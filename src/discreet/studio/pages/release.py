@@ -177,20 +177,20 @@ def ticket_of(request: Request) -> Ticket:
     return found
 
 
-def show_ticket(request: Request, problem: str = "") -> Response:
+def show_ticket(request: Request) -> Response:
     """Show what a release will cost and say, then its progress, then lead to it."""
     ticket = ticket_of(request)
     job = ticket.job
     if job is None:
-        return _show_review(request, ticket, problem)
+        return _show_review(request, ticket, "")
     if job.state is JobState.DONE:
         return go(f"/bundles/{ticket.place.name}")
     if job.state is JobState.RUNNING:
         return _show_page("ticket.html", ticket, {**show_job(job), "paid": False})
-    return _show_end(request, ticket, problem)
+    return _show_end(request, ticket)
 
 
-def _show_end(request: Request, ticket: Ticket, problem: str) -> Response:
+def _show_end(request: Request, ticket: Ticket) -> Response:
     """Show a release that stopped: paid for, or to be begun again."""
     words = "It was cancelled."
     if ticket.job is not None and ticket.job.state is JobState.FAILED:
@@ -204,7 +204,7 @@ def _show_end(request: Request, ticket: Ticket, problem: str) -> Response:
         return _show_page("ticket.html", ticket, values, 400)
     if paid:
         return _show_page("ticket.html", ticket, {"failure": words, "paid": True})
-    return _show_review(request, ticket, problem or f"{words} Nothing was spent.")
+    return _show_review(request, ticket, f"{words} Nothing was spent.")
 
 
 def _is_paid(ticket: Ticket) -> bool:

@@ -34,7 +34,6 @@ _TAGS = [int.from_bytes(tag, "little") for tag in (b"<c", b":c")]
 """How the tag of a cell begins, with and without a namespace."""
 _ERROR = b' t="e"'
 """How a cell with #N/A or #DIV/0! is marked; the reader hands it over as an empty one."""
-_SHEETS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _MOST_LIST = 1 << 24
 """Bytes of the list of sheets."""
 

@@ -14,9 +14,6 @@ import numpy as np
 from discreet.results.thresholds import Thresholds
 from discreet.types import FloatArray, IndexArray
 
-FULL_MOMENTS = 3
-"""Moments of a person with enough answers: how abilities spread, lean and bunch."""
-
 
 @dataclass(frozen=True, eq=False)
 class FormTotals:

@@ -127,9 +127,8 @@ def forecast_totals(
     answers: float | None = None,
     ability_mean: float = 0.0,
     ability_spread: float = 1.0,
-    model: ScaleModel = "partial-credit",
 ) -> TotalsForecast:
-    """Predict the errors of a fit, from public numbers, noise and assumptions.
+    """Predict the errors of a partial credit fit, from public numbers, noise and assumptions.
 
     Parameters
     ----------
@@ -142,13 +141,11 @@ def forecast_totals(
         number.
     ability_mean, ability_spread
         Of normal abilities, relative to the mean location.
-    model
-        That will be fitted.
     """
     steps = (~np.isnan(thresholds)).sum(axis=1)
     shape = np.array([ability_mean, np.log(ability_spread), 0.0, 0.0])
     expected = [_expect_totals(form, thresholds, shape, answers) for form in forms]
-    problem = pose_problem(expected, steps.tolist(), model)
+    problem = pose_problem(expected, steps.tolist(), "partial-credit")
     state = _true_state(problem, thresholds, shape)
     around = linearise(problem, state)
     known = tuple(
