@@ -1,4 +1,4 @@
-"""Keep a part of the answers: some items, or at most so many answers of each person.
+"""Keep a part of the answers: some items, a sample of persons, or at most so many answers of each.
 
 In: a store. Out: a new store of the same form; nothing is changed in place. The cap draws from
 the secure source only, because it is a step of a private release.

@@ -1,4 +1,7 @@
-"""``discreet propose``, ``approve``, ``key`` and ``ledger approver``: two pairs of eyes."""
+"""Releases with two pairs of eyes, and their later life.
+
+``discreet propose``, ``approve``, ``key``, ``ledger approver``, ``correct`` and ``withdraw``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes: the steps of items, item after item, step after step.
+"""Nodes: the steps of items, item after item, step after step; and wins among compared objects.
 
 In: how many steps each item has. Out: which nodes belong to which item, and their names. Pairs of
 answers compare nodes of different items; a node of an item with one step is the item itself. An

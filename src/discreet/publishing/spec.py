@@ -1,7 +1,8 @@
-"""What shall be released, and whether the ledger allows it, before anybody looks at the data.
+"""The specification of a release: everything that is settled before anybody looks at the data.
 
-In: public parameters as they were asked for. Out: the same as :class:`Public` once the number of
-persons is known, or a refusal by the ledger's policy. Nothing here opens a file of answers.
+In: public parameters as they were asked for: items, steps, forms, budget, mechanism, and how the
+file will be read. Out: the same as :class:`Public` once the number of persons is known, or a
+refusal by the ledger's policy. Nothing here opens a file of answers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What stays when the studio ends: ledgers, and releases that were paid for.
+"""Files beyond one run of the studio: ledgers, paid releases, recent files, bundled examples.
 
 In: a folder of the user's choice, by default ``~/discreet``. Out: where the files of ledgers and
 the folders of releases are in it. It is made with the first of them, for its owner alone; nothing

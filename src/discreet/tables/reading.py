@@ -1,4 +1,4 @@
-"""Find out which column is what: long or wide, person, item, answer.
+"""How a table is to be read, and which column is what: long or wide, person, item, answer.
 
 In: the column names of a table and what the user said. Out: a plan with column numbers, or an
 error that names the columns found and the option that settles the doubt. Values are not looked

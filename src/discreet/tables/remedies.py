@@ -1,4 +1,4 @@
-"""Remedies: what a refusal proposes, as values; sentences and command lines are made from them.
+"""Remedies that a refusal proposes, and reading parameters that were detected instead of stated.
 
 In: keywords of :func:`discreet.read_responses`. Out: how somebody types them in Python and on the
 command line. A message and a program that offers the remedy thus never say two things.

@@ -1,4 +1,4 @@
-"""Find out what parts the fields of a text file, and whether its first row holds names.
+"""Separators of a text file, whether its first row holds names, and the order of its rows.
 
 In: the first lines. Out: a delimiter, or an error that names the one to say.
 """

@@ -1,4 +1,4 @@
-"""Thresholds from released totals, with standard errors that include the noise.
+"""Thresholds from released totals with standard errors, and a forecast of these errors.
 
 In: released values of one or more forms. Out: a :class:`TotalsFit`. The loop is in
 :mod:`~discreet.models.noisy.totals.iterate`, the bootstrap in

@@ -1,4 +1,4 @@
-"""Who took an item: by how much its takers are abler than all, from their mean standing.
+"""Who took an item: how much abler its takers are; and how far items and steps differ.
 
 In: released standings of the takers of each item, and what the model expects. Out: a shift of
 ability for each item. The shifts follow the difficulties by a common slope, which is likely to be
