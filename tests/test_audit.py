@@ -232,7 +232,7 @@ def forgets_forms(shapes, steps, neighbours, released=("takers", "persons")):
 def test_a_sensitivity_that_forgets_that_a_person_may_change_the_form_is_refuted(
     design, monkeypatch
 ):
-    monkeypatch.setattr(totals, "longest_moves", forgets_forms)
+    monkeypatch.setattr(totals, "totals_l2_sensitivity", forgets_forms)
     report = run("totals", size=formed(design), runs=20)
     assert report.verdict is Verdict.REFUTED
     assert report.attack == "the declared noise, by arithmetic"
@@ -332,7 +332,7 @@ def test_forms_that_are_forgotten_are_refuted_from_the_command_line(
     ended = type_audit(*asked)
     assert ended.code == 0
     assert "8 items in 2 forms, at most 4 answers each, design random" in ended.out
-    monkeypatch.setattr(totals, "longest_moves", forgets_forms)
+    monkeypatch.setattr(totals, "totals_l2_sensitivity", forgets_forms)
     assert type_audit(*asked).code == 1
     assert type_audit("--items", 8, "--max-answers", 4).code == 0
     refused = type_audit(*asked, "--items", 8)

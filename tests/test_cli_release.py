@@ -298,7 +298,7 @@ def test_an_interruption_says_that_the_budget_is_spent(desk, monkeypatch):
     def interrupt(*arguments, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("discreet.atomic.Place.fill", interrupt)
+    monkeypatch.setattr("discreet.atomic.StagedFolder.fill", interrupt)
     ended = release(desk)
     assert ended.code == 130
     assert "The budget is spent" in ended.err

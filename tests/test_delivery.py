@@ -458,7 +458,7 @@ def test_whatever_stops_a_paid_release_says_what_is_spent_and_what_to_do(
     if moment == "estimate":
         monkeypatch.setattr("discreet.publishing.delivery.estimate_release", fail)
     if moment == "bundle":
-        monkeypatch.setattr("discreet.atomic.Place.fill", fail)
+        monkeypatch.setattr("discreet.atomic.StagedFolder.fill", fail)
     noise = Odd() if moment == "noise" else ExactNoise()
     with pytest.raises(kind) as stopped:
         publish(answers, ledger, noise=noise, out=tmp_path / "out")
@@ -724,7 +724,7 @@ def test_the_command_line_says_how_to_resume_and_resumes(desk, monkeypatch, kind
     if moment == "noise":
         monkeypatch.setattr(library.Ledger, "store", fail)
     else:
-        monkeypatch.setattr("discreet.atomic.Place.fill", fail)
+        monkeypatch.setattr("discreet.atomic.StagedFolder.fill", fail)
     ended = release(desk)
     monkeypatch.undo()
     assert (ended.code, ended.out) == (code, "")
@@ -770,7 +770,7 @@ def test_a_full_disk_after_the_charge_does_not_advise_to_pay_again(desk, monkeyp
     def full(*given, **named):
         raise OSError(28, "No space left on device", "somewhere")
 
-    monkeypatch.setattr("discreet.atomic.Place.fill", full)
+    monkeypatch.setattr("discreet.atomic.StagedFolder.fill", full)
     ended = release(desk)
     assert ended.code == 1
     assert "the disk is full" in ended.err
@@ -788,7 +788,7 @@ def test_a_delivered_release_that_cannot_be_shown_is_not_paid_for_again(
              "--ledger", desk / "spent.db", "--out", desk / "out"]  # fmt: skip
     if command == "resume":
         with monkeypatch.context() as patch:
-            patch.setattr("discreet.atomic.Place.fill", cut)
+            patch.setattr("discreet.atomic.StagedFolder.fill", cut)
             with pytest.raises(PowerCut):
                 discreet(*typed)
         typed = ["ledger", "resume", desk / "spent.db", 1, "--out", desk / "out"]

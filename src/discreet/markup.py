@@ -308,7 +308,7 @@ def show_predicted_share(share: float) -> str:
 
     Examples
     --------
-    >>> [show_share(share) for share in (0.5, 0.9949, 0.9951, 1.0, 0.001)]
+    >>> [show_predicted_share(share) for share in (0.5, 0.9949, 0.9951, 1.0, 0.001)]
     ['50%', '99%', 'over 99%', 'over 99%', 'under 1%']
     """
     if share > 0.995:

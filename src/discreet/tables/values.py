@@ -96,7 +96,7 @@ def make_scoring(at_least: float | None, missing: Codes) -> ValueScoring:
     Examples
     --------
     >>> make_scoring(None, [9, "99"])
-    Scoring(at_least=None, missing=('9', '99'), right=None, codes=None)
+    ValueScoring(at_least=None, missing=('9', '99'), right=None, codes=None)
     """
     if at_least is not None and not _is_finite(at_least):
         raise BadUsage(f"at_least must be a finite number; found {at_least!r}.")
@@ -162,11 +162,11 @@ def score_value(value: object, scoring: ValueScoring) -> int:
 
     Examples
     --------
-    >>> [score_value(text, Scoring()) for text in ("1", " FALSE", "0.0", "NA", "2", "+1", "1e0")]
+    >>> [score_value(text, ValueScoring()) for text in ("1", " FALSE", "0.0", "NA", "2", "+1", "1e0")]
     [1, 0, 0, -1, -2, -2, -2]
-    >>> [score_value(text, Scoring(3, ("9",))) for text in ("2", "3,5", "true", "9.0")]
+    >>> [score_value(text, ValueScoring(3, ("9",))) for text in ("2", "3,5", "true", "9.0")]
     [0, 1, -2, -1]
-    >>> [score_value(text, Scoring(right=frozenset({"b"}))) for text in ("A", "b ", "", "1")]
+    >>> [score_value(text, ValueScoring(right=frozenset({"b"}))) for text in ("A", "b ", "", "1")]
     [0, 1, -1, 0]
     """
     if value is None or type(value).__name__ in _MISSING_TYPES:
